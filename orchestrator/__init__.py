@@ -1,0 +1,1 @@
+"""Jobs: what they are, the states they pass, and who works on them."""

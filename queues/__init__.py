@@ -1,0 +1,1 @@
+"""A distributed ID queue on ZooKeeper; it knows nothing of jobs or Spark."""

@@ -1,0 +1,1 @@
+"""One file per place where a driver can run, behind the Protocol in `base`."""
