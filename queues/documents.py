@@ -1,0 +1,18 @@
+"""What stands in nodes: JSON that a person can read with zkCli."""
+
+import json
+from typing import Any
+
+
+def encode(document: dict[str, Any]) -> bytes:
+    """JSON bytes of a document, uncompressed, keys in their own order."""
+    return json.dumps(document, ensure_ascii=False, separators=(", ", ": ")).encode()
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """The document in these bytes; raises ValueError when they are not a JSON object."""
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        message = f"expected a JSON object, found {type(document).__name__}"
+        raise ValueError(message)  # noqa: TRY004 - one error type for every kind of bad bytes
+    return document

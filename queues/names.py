@@ -1,0 +1,115 @@
+"""Names of nodes: the one place that builds or parses them."""
+
+import re
+import zlib
+from dataclasses import dataclass
+
+from queues.errors import InvalidName
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_POOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOKEN = re.compile(r"queue-\|(?P<id>[A-Za-z0-9._-]{1,128})\|(?P<due>[0-9a-f]{11})\|(?P<seq>[0-9a-f]{13})")
+
+DEFAULT_POOL = "default"
+
+
+def check_id(item_id: str) -> str:
+    """The id unchanged; raises InvalidName when it cannot be a node name. Ids are never rewritten."""
+    if not _ID.fullmatch(item_id) or item_id in {".", ".."}:
+        message = f"id {item_id!r} is not valid: 1 to 128 of A-Z a-z 0-9 . _ - and not '.' or '..'"
+        raise InvalidName(message)
+    return item_id
+
+
+def check_pool(pool: str) -> str:
+    """The pool name unchanged; raises InvalidName when it cannot be a node name."""
+    if not _POOL.fullmatch(pool):
+        message = f"pool {pool!r} is not valid: 1 to 64 of A-Z a-z 0-9 _ -"
+        raise InvalidName(message)
+    return pool
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Token:
+    """Where an item stands in its queue: by due time, then by the order in which items were put.
+
+    `due` is epoch milliseconds of the ensemble's clock; `seq` is allocated once, when the item is put, and
+    stays for its life, so that a token's name is known before the multi that makes it.
+    """
+
+    due: int
+    seq: int
+    id: str
+
+    @property
+    def name(self) -> str:
+        """The node name, for example `queue-|flights|019a0c5e1f2|6441f0b3c2a10`."""
+        return f"queue-|{self.id}|{self.due:011x}|{self.seq:013x}"
+
+    @classmethod
+    def parse(cls, name: str) -> "Token | None":
+        """The token that a node name stands for; None for a node that is not one of ours."""
+        match = _TOKEN.fullmatch(name)
+        if match is None:
+            return None
+        return cls(id=match["id"], due=int(match["due"], 16), seq=int(match["seq"], 16))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths below the root of one orchestrator."""
+
+    root: str
+
+    def __post_init__(self) -> None:
+        if not self.root.startswith("/") or self.root.endswith("/"):
+            message = f"root {self.root!r} is not valid: it starts with / and does not end with it"
+            raise InvalidName(message)
+
+    def record(self, item_id: str) -> str:
+        """The record of an item; 256 buckets keep every listing short enough for the Java tools."""
+        bucket = zlib.crc32(item_id.encode()) >> 24
+        return f"{self.root}/jobs/{bucket:02x}/{item_id}"
+
+    @property
+    def buckets(self) -> str:
+        """The folder of the buckets of records."""
+        return f"{self.root}/jobs"
+
+    def queue(self, queue: str, pool: str) -> str:
+        """The folder of the tokens of one pool in one queue."""
+        return f"{self.root}/queues/{queue}/{pool}"
+
+    def token(self, queue: str, pool: str, token: Token) -> str:
+        """The node that says: this item stands in this queue."""
+        return f"{self.queue(queue, pool)}/{token.name}"
+
+    def locks(self, pool: str) -> str:
+        """The folder of the locks of one pool, whatever queue the items stand in."""
+        return f"{self.root}/locks/{pool}"
+
+    def lock(self, pool: str, item_id: str) -> str:
+        """The ephemeral that says who holds an item."""
+        return f"{self.locks(pool)}/{item_id}"
+
+    def stops(self, pool: str) -> str:
+        """The folder of the requests to stop an item."""
+        return f"{self.root}/stops/{pool}"
+
+    def stop(self, pool: str, item_id: str) -> str:
+        """The node that says: somebody asked to stop this item; it needs no lock."""
+        return f"{self.stops(pool)}/{item_id}"
+
+    def pool(self, pool: str) -> str:
+        """The node with the limits of a pool, which can change at run time."""
+        return f"{self.root}/config/pools/{pool}"
+
+    @property
+    def clock(self) -> str:
+        """A node that is written only to learn the ensemble's time from its mtime."""
+        return f"{self.root}/config/clock"
+
+    @property
+    def workers(self) -> str:
+        """The folder of the ephemerals of the workers."""
+        return f"{self.root}/workers"

@@ -1,0 +1,52 @@
+"""The four operations a multi is made of, as values."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The node is there, at this version; -1 = at any version."""
+
+    path: str
+    version: int = -1
+
+    def __str__(self) -> str:
+        return f"check {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a node that is not there yet."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+
+    def __str__(self) -> str:
+        return f"create {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Replace the data of a node at this version; -1 = at any version."""
+
+    path: str
+    data: bytes
+    version: int
+
+    def __str__(self) -> str:
+        return f"set {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a childless node at this version; -1 = at any version."""
+
+    path: str
+    version: int = -1
+
+    def __str__(self) -> str:
+        return f"delete {self.path}"
+
+
+Operation = Check | Create | Set | Delete

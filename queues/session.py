@@ -1,0 +1,263 @@
+"""One session with ZooKeeper: the only module that imports kazoo.
+
+kazoo's own surprises are kept in here: calls that are not retried or retried without end, an endless default
+back-off, LOST that is reported only after a reconnect, watches that vanish with the connection.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any, Self
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState, ZnodeStat
+from kazoo.retry import KazooRetry
+
+from queues.errors import Unreachable
+from queues.operations import Check, Create, Delete, Operation, Set
+
+log = logging.getLogger(__name__)
+
+# kazoo's default reaches an hour: a worker would stay away long after ZooKeeper is back.
+_MAX_RECONNECT_DELAY_SECONDS = 5.0
+# kazoo notices a silent server after two thirds of the session timeout, so at SUSPENDED at most a third is
+# left before the server may have given our locks away; half of that third is kept as a margin.
+_SAFE_SHARE_AFTER_SUSPENDED = 1 / 6
+
+# The reply did not arrive: the request may or may not have been carried out.
+_REPLY_LOST = (
+    ConnectionLoss,
+    OperationTimeoutError,
+    SessionExpiredError,
+    ConnectionClosedError,
+    KazooTimeoutError,
+)
+
+
+class ReplyLost(Exception):
+    """A request was sent and its reply did not arrive."""
+
+
+class SessionState(StrEnum):
+    """What we know of the connection."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How to reach ZooKeeper; times in seconds."""
+
+    hosts: str
+    session_timeout: float = 10.0
+    connect_timeout: float = 10.0
+    call_timeout: float = 30.0  # the deadline of every read and multi, retries included
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What ZooKeeper knows of a node; times in epoch milliseconds of the ensemble."""
+
+    version: int
+    created: int
+    modified: int
+    children: int
+    children_zxid: int  # moves with each child that comes or goes
+    owner: int  # session id of an ephemeral's owner, 0 for a persistent node
+
+
+Wake = Callable[[], None]
+"""Called on kazoo's own thread: it may set an event and nothing more."""
+
+
+class Session:
+    """A connection that answers or fails within a deadline, and says when holding has become unsafe."""
+
+    def __init__(self, settings: SessionSettings) -> None:
+        self.settings = settings
+        self.generation = 0  # grows with each lost session: what was held in an earlier one is not held
+        self._suspended_at: float | None = None
+        self._connected = threading.Event()
+        self._listeners: list[Wake] = []
+        self._client: Any = KazooClient(
+            hosts=settings.hosts,
+            timeout=settings.session_timeout,
+            connection_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=_MAX_RECONNECT_DELAY_SECONDS),
+            command_retry=KazooRetry(max_tries=0),
+            logger=logging.getLogger("kazoo"),
+        )
+        self._client.add_listener(self._on_state)
+
+    def start(self) -> Self:
+        """Connect; raises Unreachable after `connect_timeout`."""
+        try:
+            self._client.start(timeout=self.settings.connect_timeout)
+        except KazooTimeoutError as error:
+            self._client.stop()
+            self._client.close()
+            raise Unreachable(self.settings.hosts, self.settings.connect_timeout) from error
+        return self
+
+    def close(self) -> None:
+        """End the session, and with it every ephemeral of ours."""
+        self._client.remove_listener(self._on_state)
+        self._client.stop()
+        self._client.close()
+        self._connected.clear()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ state
+    @property
+    def id(self) -> int:
+        """The session's id, 0 before the first connection."""
+        client_id = self._client.client_id
+        return int(client_id[0]) if client_id else 0
+
+    @property
+    def state(self) -> SessionState:
+        """The connection as known now; SUSPENDED turns into LOST by our own clock."""
+        suspended_at = self._suspended_at
+        if self._connected.is_set():
+            return SessionState.CONNECTED
+        if suspended_at is None:
+            return SessionState.LOST
+        safe = self.settings.session_timeout * _SAFE_SHARE_AFTER_SUSPENDED
+        return SessionState.SUSPENDED if time.monotonic() - suspended_at < safe else SessionState.LOST
+
+    def seconds_without_contact(self) -> float:
+        """How long the connection has been away; 0 while it is there."""
+        suspended_at = self._suspended_at
+        return 0.0 if suspended_at is None else time.monotonic() - suspended_at
+
+    def on_change(self, wake: Wake) -> None:
+        """Call `wake` at each change of the connection."""
+        self._listeners.append(wake)
+
+    def _on_state(self, state: str) -> None:
+        # Runs on kazoo's connection thread: a call to ZooKeeper from here would never return.
+        if state == KazooState.CONNECTED:
+            self._suspended_at = None
+            self._connected.set()
+        else:
+            self._connected.clear()
+            if self._suspended_at is None:
+                self._suspended_at = time.monotonic()
+            if state == KazooState.LOST:
+                self.generation += 1
+        log.info("session %#x: %s", self.id, state)
+        for wake in self._listeners:
+            wake()
+
+    def wait_connected(self, seconds: float) -> bool:
+        """Wait until the connection is there; False when it is not after `seconds`."""
+        return self._connected.wait(max(0.0, seconds))
+
+    # ------------------------------------------------------------------ reads
+    def get(self, path: str, wake: Wake | None = None) -> tuple[bytes, Stat] | None:
+        """Data and stat of a node, None where there is none; `wake` is called once when that changes."""
+        try:
+            data, stat = self._read(lambda: self._client.get_async(path, watch=_watcher(wake)))
+        except NoNodeError:
+            if wake is not None:  # kazoo keeps a data watch only for a node that is there
+                self.exists(path, wake)
+            return None
+        return data or b"", _stat(stat)
+
+    def exists(self, path: str, wake: Wake | None = None) -> Stat | None:
+        """Stat of a node, None where there is none; `wake` is called once when that changes."""
+        stat = self._read(lambda: self._client.exists_async(path, watch=_watcher(wake)))
+        return None if stat is None else _stat(stat)
+
+    def children(self, path: str, wake: Wake | None = None) -> list[str] | None:
+        """Names of the children, in no order; None where there is no such node."""
+        try:
+            names: list[str] = self._read(lambda: self._client.get_children_async(path, watch=_watcher(wake)))
+        except NoNodeError:
+            return None
+        return names
+
+    def _read(self, call: Callable[[], Any]) -> Any:
+        # A read changes nothing, so a lost reply is simply asked for again.
+        deadline = time.monotonic() + self.settings.call_timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                if self.wait_connected(left):
+                    return call().get(timeout=max(0.1, deadline - time.monotonic()))
+            except _REPLY_LOST:
+                time.sleep(0.05)  # the connection is about to be reported away; do not spin until then
+            if time.monotonic() >= deadline:
+                raise Unreachable(self.settings.hosts, self.settings.call_timeout)
+
+    # ------------------------------------------------------------------ writes
+    def ensure_path(self, path: str) -> None:
+        """Make a folder and what is above it."""
+        made = ""
+        for part in path.strip("/").split("/"):
+            made = f"{made}/{part}"
+            if self.exists(made) is not None:
+                continue
+            with contextlib.suppress(NodeExistsError):  # somebody else, or our own lost reply: it is there
+                self._read(partial(self._client.create_async, made, b""))
+
+    def send(self, operations: Sequence[Operation], timeout: float) -> list[Any]:
+        """Send one multi once and return a result per operation, exceptions among them.
+
+        Raises ReplyLost when the outcome is unknown. Only `queues.transaction` calls this: it examines
+        every result.
+        """
+        request = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Check(path, version):
+                    request.check(path, version)
+                case Create(path, data, ephemeral):
+                    request.create(path, data, ephemeral=ephemeral)
+                case Set(path, data, version):
+                    request.set_data(path, data, version)
+                case Delete(path, version):
+                    request.delete(path, version)
+        try:
+            results = request.commit_async().get(timeout=timeout)
+        except _REPLY_LOST as error:
+            raise ReplyLost(type(error).__name__) from error
+        return [_stat(result) if isinstance(result, ZnodeStat) else result for result in results]
+
+
+def refusal(result: object) -> str | None:
+    """Why ZooKeeper refused this operation; None for a success or for a bystander of another's refusal."""
+    if isinstance(result, RolledBackError | RuntimeInconsistency):
+        return None
+    return type(result).__name__.removesuffix("Error") if isinstance(result, KazooException) else None
+
+
+def _watcher(wake: Wake | None) -> Callable[[object], None] | None:
+    return None if wake is None else lambda _event: wake()
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(stat.version, stat.ctime, stat.mtime, stat.numChildren, stat.pzxid, stat.ephemeralOwner or 0)

@@ -1,0 +1,60 @@
+"""Checked multi: sizes guarded, every result examined, typed errors raised."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from queues.errors import Conflict, OutcomeUnknown, TooLarge
+from queues.operations import Create, Operation, Set
+from queues.session import ReplyLost, Session, refusal
+
+# The server drops the connection of a request above 1,048,575 bytes (jute.maxbuffer) instead of refusing it.
+MAX_MULTI_BYTES = 512 * 1024
+_OPERATION_OVERHEAD_BYTES = 64
+# The break is known here before the session reports it: without a pause the next send would be in vain.
+_RESEND_PAUSE_SECONDS = 0.05
+
+
+def commit(session: Session, operations: Sequence[Operation]) -> list[Any]:
+    """Commit all operations or none; returns ZooKeeper's result for each.
+
+    When the connection breaks the outcome is unknown: the identical multi is sent again, so every multi must
+    hold something that can succeed only once. Raises Conflict when it is refused, OutcomeUnknown when no
+    answer came before the session's call timeout, TooLarge before anything is sent.
+    """
+    _check_size(operations)
+    deadline = time.monotonic() + session.settings.call_timeout
+    sent = False
+    while (left := deadline - time.monotonic()) > 0:
+        if not session.wait_connected(left):
+            break
+        try:
+            results = session.send(operations, timeout=max(0.1, deadline - time.monotonic()))
+        except ReplyLost:
+            sent = True
+            time.sleep(_RESEND_PAUSE_SECONDS)
+            continue
+        for index, result in enumerate(results):
+            reason = refusal(result)
+            if reason is not None:
+                raise Conflict(index, operations[index], reason, ambiguous=sent)
+        # No real error and yet not every operation done: kazoo would have told nobody.
+        if len(results) != len(operations) or any(isinstance(result, Exception) for result in results):
+            message = f"ZooKeeper rolled a multi back without a reason: {results!r}"
+            raise OutcomeUnknown(message)
+        return results
+    message = (
+        f"ZooKeeper at {session.settings.hosts} did not answer within {session.settings.call_timeout:.0f} s; "
+        + ("the change may or may not have been made" if sent else "nothing was changed")
+    )
+    raise OutcomeUnknown(message)
+
+
+def _check_size(operations: Sequence[Operation]) -> None:
+    size = 0
+    for operation in operations:
+        size += len(operation.path.encode()) + _OPERATION_OVERHEAD_BYTES
+        if isinstance(operation, Create | Set):
+            size += len(operation.data)
+    if size > MAX_MULTI_BYTES:
+        raise TooLarge("the request to ZooKeeper", size, MAX_MULTI_BYTES)
