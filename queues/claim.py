@@ -24,6 +24,7 @@ class Claim:
         session: Session,
         layout: Layout,
         record: Record,
+        *,
         version: int,
         generation: int,
         on_end: Callable[["Claim"], None],

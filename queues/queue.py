@@ -141,7 +141,14 @@ class QueueSet:
         claim = None
         try:
             if self._commit_claim(claimed, version, pool_version) and generation == self.session.generation:
-                claim = Claim(self.session, self.layout, claimed, version + 1, generation, self._forget)
+                claim = Claim(
+                    self.session,
+                    self.layout,
+                    claimed,
+                    version=version + 1,
+                    generation=generation,
+                    on_end=self._forget,
+                )
         finally:
             if claim is None:
                 self._forget_nonce(token.id, nonce)

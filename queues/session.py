@@ -255,8 +255,17 @@ def refusal(result: object) -> str | None:
     return type(result).__name__.removesuffix("Error") if isinstance(result, KazooException) else None
 
 
-def _watcher(wake: Wake | None) -> Callable[[object], None] | None:
-    return None if wake is None else lambda _event: wake()
+@dataclass(frozen=True, slots=True)
+class _Watcher:
+    # Equal for equal wakes: kazoo keeps watchers in a set per path, which would grow with every read.
+    wake: Wake
+
+    def __call__(self, _event: object) -> None:
+        self.wake()
+
+
+def _watcher(wake: Wake | None) -> _Watcher | None:
+    return None if wake is None else _Watcher(wake)
 
 
 def _stat(stat: ZnodeStat) -> Stat:

@@ -1,0 +1,44 @@
+"""What a handler may ask for: one frozen value per kind of step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.states import Status
+from queues.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Give the job this status, bring it to the queue of that status, and go on with it there."""
+
+    status: Status
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    extra: tuple[Operation, ...] = ()
+    delay: float = 0.0  # seconds until it is due there; then it is let go
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Bring the job to finish with this status, for as long as results are kept."""
+
+    status: Status
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    extra: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove the job and what hangs below its record."""
+
+    extra: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let go of the job as it is; another worker, or a later scan, goes on with it."""
+
+    extra: tuple[Operation, ...] = ()
+
+
+Action = Move | Finish | Remove | Release

@@ -1,0 +1,96 @@
+"""What became of an attempt: from its node, else from the exit of the driver that had taken it.
+
+Never from a Spark master's application state: it says FINISHED for applications that failed.
+"""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.models.job import JobError
+from orchestrator.states import Status
+from queues.operations import Set
+from queues.record import timestamp
+from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.holder import EXIT_NO_CONTACT, EXIT_SUPERSEDED
+from spark_runner.runners.base import RunState, Submission
+
+_SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Success, or failure with its reason."""
+
+    status: Status
+    error: JobError | None = None
+
+
+def verdict_of_attempt(attempt: Attempt) -> Verdict:
+    """The verdict that stands in an ended attempt."""
+    match attempt.state:
+        case AttemptState.SUCCEEDED:
+            return Verdict(Status.SUCCESS)
+        case AttemptState.KILLED:
+            return Verdict(Status.KILL)
+        case AttemptState.FAILED | AttemptState.CLOSED | AttemptState.LOST:
+            return Verdict(Status.ERROR_FAIL, _error(attempt.document.get("error"), attempt.state))
+        case AttemptState.INTENT | AttemptState.STARTED:
+            message = f"attempt {attempt.run} is still open"
+            raise ValueError(message)
+
+
+def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, Set]:
+    """The verdict on a started attempt whose driver is gone, and the operation that records it."""
+    if submission.outcome is not None:  # the driver reached its end, and ZooKeeper was away
+        state = AttemptState(str(submission.outcome["state"]))
+        facts = {key: value for key, value in submission.outcome.items() if key != "state"}
+        ended = attempt.advance(state, ended=timestamp(), recorded_by="worker", **facts)
+        if state is AttemptState.SUCCEEDED:
+            return Verdict(Status.SUCCESS), ended
+        return Verdict(Status.ERROR_FAIL, _error(submission.outcome.get("error"), state)), ended
+    code = submission.exit_code
+    if submission.state is RunState.EXITED and code == 0:
+        return Verdict(Status.SUCCESS), attempt.advance(
+            AttemptState.SUCCEEDED, ended=timestamp(), exit_code=0, recorded_by="worker"
+        )
+    error = _error_of_exit(submission)
+    state = AttemptState.LOST if error.error_class == "lost" else AttemptState.FAILED
+    recorded = {"ended": timestamp(), "exit_code": code, "error": error.model_dump(), "recorded_by": "worker"}
+    return Verdict(Status.ERROR_FAIL, error), attempt.advance(state, **recorded)
+
+
+def _error_of_exit(submission: Submission) -> JobError:
+    code = submission.exit_code
+    if code is None:
+        return JobError(error_class="lost", message="its driver is gone and left no exit code")
+    if code == EXIT_NO_CONTACT:
+        return JobError(error_class="lost", message="its driver had no contact with ZooKeeper for its lease")
+    if code == EXIT_SUPERSEDED:
+        return JobError(error_class="lost", message="its driver ended because the attempt was not its own")
+    if code > _SIGNALLED:
+        name = _signal_name(code - _SIGNALLED)
+        hint = "; the kernel does this when memory runs out" if code - _SIGNALLED == signal.SIGKILL else ""
+        return JobError(
+            error_class="infrastructure", message=f"its driver was ended by {name}{hint}", type=name
+        )
+    detail = f": {submission.detail}" if submission.detail else ""
+    return JobError(
+        error_class="user", message=f"its driver ended with exit code {code} and no word of its own{detail}"
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _error(document: object, state: AttemptState) -> JobError:
+    if isinstance(document, Mapping):
+        fields: dict[str, Any] = dict(document)
+        fields["error_class"] = fields.pop("class", fields.get("error_class", "user"))
+        return JobError.model_validate(fields)
+    return JobError(error_class="lost", message=f"the attempt is {state} and gives no reason")

@@ -1,0 +1,179 @@
+"""The definition of a job: what a user writes, immutable once it is enqueued."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from orchestrator.errors import DefinitionError
+from orchestrator.models.fields import Seconds, explain
+
+MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 512 KiB
+_MASTER = re.compile(r"local(\[(\*|\d+)(,\s*\d+)?\])?")
+_MEMORY = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
+
+ErrorClass = Literal["user", "memory", "lost", "submission", "infrastructure"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Driver(_Part):
+    """What the driver process gets."""
+
+    memory: str = Field("", description="heap in Spark's notation, for example 1g; empty = Spark's default")
+
+    @field_validator("memory")
+    @classmethod
+    def _is_memory(cls, value: str) -> str:
+        if value and not _MEMORY.fullmatch(value):
+            message = f"{value!r} is not an amount of memory; write for example 512m or 1g"
+            raise ValueError(message)
+        return value
+
+
+class Spark(_Part):
+    """Where and how Spark runs."""
+
+    master: str = Field("local[*]", description="local, local[N] or local[*]")
+    conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
+    driver: Driver = Driver()
+
+    @property
+    def backend(self) -> str:
+        """The kind of place that serves this master."""
+        return "local"  # the only kind that `master` admits as yet
+
+    @field_validator("master")
+    @classmethod
+    def _is_master(cls, value: str) -> str:
+        if not _MASTER.fullmatch(value):
+            message = f"master {value!r} is not supported; use local, local[N] or local[*]"
+            raise ValueError(message)
+        return value
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        # YAML gives numbers and booleans where Spark wants text.
+        if not isinstance(value, dict):
+            return value
+        return {
+            str(key): str(item).lower() if isinstance(item, bool) else str(item)
+            for key, item in value.items()
+        }
+
+
+class Retry(_Part):
+    """How often, how soon and after which errors a job is run again."""
+
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    delay: Annotated[Seconds, Field(ge=0)] = 30.0
+    factor: Annotated[float, Field(ge=1, le=10)] = 2.0
+    max_delay: Annotated[Seconds, Field(ge=0)] = 600.0
+    on: tuple[ErrorClass, ...] = ("lost", "submission", "infrastructure", "memory", "user")
+
+    def delay_after(self, failures: int) -> float:
+        """Seconds to wait after this many failed attempts (1 = the first)."""
+        return float(min(self.delay * self.factor ** (failures - 1), self.max_delay))
+
+
+class Timeout(_Part):
+    """Limits in time."""
+
+    lease: Annotated[Seconds, Field(ge=5)] = Field(
+        900.0, description="a driver without contact to ZooKeeper for so long ends itself, and counts as lost"
+    )
+
+
+class Definition(_Part):
+    """A push job. `script` and `python` hold the text itself, which travels with the definition."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+    script: str = Field("", description="the text of a SQL script")
+    python: str = Field("", description="the text of a PySpark program")
+    file: str = Field("", description="what errors and tracebacks call that text")
+    directory: str = Field("", description="what relative paths in the script are relative to")
+    arguments: tuple[str, ...] = ()
+    spark: Spark = Spark()
+    retry: Retry = Retry()
+    timeout: Timeout = Timeout()
+    variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
+    labels: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("variables", "labels", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        return Spark._as_text(value)  # noqa: SLF001 - the same coercion, of the same file
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if bool(self.script) == bool(self.python):
+            message = "give exactly one of 'script' (SQL) and 'python'"
+            raise ValueError(message)
+        return self
+
+
+def parse_definition(text: str, source: str, directory: Path) -> Definition:
+    """The definition in YAML or JSON text; script files that it names are read relative to `directory`.
+
+    Raises DefinitionError: text that is no mapping, unknown fields (with the nearest name), bad values,
+    files that cannot be read.
+    """
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise DefinitionError(f"{source}: not valid YAML or JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise DefinitionError(f"{source}: a job definition is a mapping of fields, see README")
+    for field in ("script", "python"):
+        value = document.get(field)
+        # One line that ends like a file is a file's name; anything else is the text itself.
+        if isinstance(value, str) and "\n" not in value and value.strip().endswith((".sql", ".py")):
+            path = (directory / value.strip()).resolve()
+            document |= {field: read_program(path)}
+            document.setdefault("file", path.name)
+            document.setdefault("directory", str(path.parent))
+    document.setdefault("directory", str(directory.resolve()))
+    return build_definition(document, source)
+
+
+def definition_of_program(path: Path, **fields: Any) -> Definition:
+    """The definition of a script or Python file by itself; `fields` add to it."""
+    kind = "python" if path.suffix == ".py" else "script"
+    document = {
+        "name": re.sub(r"[^A-Za-z0-9._-]", "-", path.stem)[:128] or "job",
+        kind: read_program(path),
+        "file": path.name,
+        "directory": str(path.resolve().parent),
+        **fields,
+    }
+    return build_definition(document, str(path))
+
+
+def build_definition(document: dict[str, Any], source: str) -> Definition:
+    """The validated definition; raises DefinitionError with a line per mistake."""
+    try:
+        definition = Definition.model_validate(document)
+    except ValidationError as error:
+        raise DefinitionError(explain(error, Definition, source)) from error
+    size = len(definition.model_dump_json().encode())
+    if size > MAX_DEFINITION_BYTES:
+        raise DefinitionError(
+            f"{source}: the definition is {size:,} bytes, the limit is {MAX_DEFINITION_BYTES:,}; "
+            "keep data out of it and let it name files"
+        )
+    return definition
+
+
+def read_program(path: Path) -> str:
+    """The text of a script; raises DefinitionError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+    except OSError as error:
+        raise DefinitionError(f"{path}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,61 @@
+"""Field types that definitions and settings share, and errors that name the nearest field."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, BeforeValidator, ValidationError
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+
+
+def _seconds(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        message = f"{value!r} is not a duration; write a number with ms, s, m, h or d, for example 30s"
+        raise ValueError(message)
+    return float(match[1]) * _UNITS[match[2]]
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+"""A duration: seconds as a number, or text such as `30s`, `10m`, `1d`."""
+
+
+def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:
+    """What is wrong, a line per error, with the nearest name for a field that does not exist."""
+    return "\n".join(f"{source}: {line}" for line in _lines(error, model))
+
+
+def _lines(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
+    for item in error.errors(include_url=False):
+        name = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            unknown = str(item["loc"][-1])
+            known = _fields_at(model, item["loc"][:-1])
+            near = difflib.get_close_matches(unknown, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+            yield f"unknown field {name!r}; {hint}"
+        elif item["type"] == "missing":
+            yield f"field {name!r} is missing"
+        else:
+            yield (f"field {name!r}: " if name else "") + item["msg"].removeprefix("Value error, ")
+
+
+def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    for part in path:
+        if part not in model.model_fields:
+            return []
+        annotation = model.model_fields[part].annotation
+        models = [
+            candidate
+            for candidate in (annotation, *get_args(annotation))
+            if isinstance(candidate, type) and issubclass(candidate, BaseModel)
+        ]
+        if not models:
+            return []
+        model = models[0]
+    return list(model.model_fields)

@@ -1,0 +1,56 @@
+"""From a definition to what a runner submits and a driver executes."""
+
+from pathlib import Path
+from typing import Any
+
+from orchestrator.handlers.job import HeldJob
+from orchestrator.models.definition import Definition
+from spark_runner.attempt import Attempt
+from spark_runner.runners.base import SubmitRequest
+from spark_runner.sql.compile import compile_script
+
+
+def compile_program(definition: Definition) -> dict[str, Any]:
+    """The plan of the definition's program; raises SqlError with the place in the script."""
+    if definition.python:
+        return {
+            "python": {
+                "file": definition.file or f"{definition.name}.py",
+                "text": definition.python,
+                "arguments": list(definition.arguments),
+                "directory": definition.directory,
+            }
+        }
+    return {
+        "sql": compile_script(
+            definition.script,
+            file=definition.file or f"{definition.name}.sql",
+            base_dir=definition.directory or str(Path.cwd()),
+            variables=definition.variables,
+        )
+    }
+
+
+def submit_request(job: HeldJob, attempt: Attempt, *, incarnation: str) -> SubmitRequest:
+    """The request for one submission of an attempt; raises SqlError."""
+    definition, context = job.definition, job.context
+    settings = context.session.settings
+    plan = {
+        "id": job.id,
+        "run_key": attempt.run_key,
+        "attempt_path": attempt.path,
+        "stop_path": job.stop_path,
+        "incarnation": incarnation,
+        "lease_seconds": definition.timeout.lease,
+        "zookeeper": {"hosts": context.zookeeper_hosts, "session_timeout": settings.session_timeout},
+        **compile_program(definition),
+    }
+    return SubmitRequest(
+        run=attempt.run,
+        incarnation=incarnation,
+        name=definition.name,
+        plan=plan,
+        master=definition.spark.master,
+        conf=definition.spark.conf,
+        driver_memory=definition.spark.driver.memory,
+    )

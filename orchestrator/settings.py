@@ -1,0 +1,99 @@
+"""Settings: flag > environment > TOML file > default."""
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from orchestrator.errors import SettingsError
+from orchestrator.models.fields import Seconds, explain
+
+_NAME = "spark-job-orchestrator"
+
+
+def _state_dir() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / _NAME
+
+
+def config_file() -> Path:
+    """The TOML file of settings; it need not exist."""
+    named = os.environ.get("ORCHESTRATOR_CONFIG")
+    if named:
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / _NAME / "config.toml"
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; each as `ORCHESTRATOR_<NAME>` or as `<name>` in the TOML file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ORCHESTRATOR_", extra="forbid", frozen=True, populate_by_name=True
+    )
+
+    zookeeper_hosts: str = Field(
+        "",
+        validation_alias=AliasChoices("ORCHESTRATOR_ZOOKEEPER_HOSTS", "ZOOKEEPER_HOSTS"),
+        description="host:port,host:port; empty = a server of our own",
+    )
+    root: str = Field("/orchestrator", description="the node below which everything stands")
+    session_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
+    connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
+    state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
+    slots: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default_factory=lambda: max(1, (os.cpu_count() or 2) // 2), description="jobs run at once by a worker"
+    )
+    retention: Annotated[Seconds, Field(ge=0)] = Field(7 * 86400.0, description="how long finish keeps jobs")
+    kill_grace: Annotated[Seconds, Field(ge=0, le=600)] = Field(
+        10.0, description="between TERM and KILL of a driver"
+    )
+
+    @field_validator("state_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @field_validator("root")
+    @classmethod
+    def _is_root(cls, value: str) -> str:
+        if not re.fullmatch(r"(/[A-Za-z0-9._-]+)+", value):
+            message = f"{value!r} is not a path such as /orchestrator"
+            raise ValueError(message)
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no .env files: one way to set a thing
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - likewise
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then the environment, then the TOML file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, config_file())
+
+    @property
+    def zookeeper_dir(self) -> Path:
+        """The data of the embedded server."""
+        return self.state_dir / "zookeeper"
+
+
+def load_settings(**flags: Any) -> Settings:
+    """The settings in force; `flags` that are None were not given. Raises SettingsError."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise SettingsError(explain(error, Settings, "settings")) from error
+    except ValueError as error:  # a TOML file that is none
+        raise SettingsError(f"{config_file()}: {error}") from error

@@ -1,0 +1,113 @@
+"""Statuses of a job, the queue each belongs to, and the only transitions that are legal."""
+
+from enum import StrEnum
+from typing import assert_never
+
+
+class Queue(StrEnum):
+    """The seven queues; a job stands in exactly one of them."""
+
+    ACCEPT = "accept"
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAIL = "fail"
+    KILL = "kill"
+    FINISH = "finish"
+    DEAD = "dead"
+
+
+class Status(StrEnum):
+    """What is true of a job."""
+
+    ACCEPT = "ACCEPT"
+    RUNNING = "RUNNING"
+    RUNNING_WARN = "RUNNING_WARN"
+    SUCCESS = "SUCCESS"
+    ERROR_FAIL = "ERROR_FAIL"
+    KILL = "KILL"
+    CANCEL = "CANCEL"
+    DEAD = "DEAD"
+
+    @property
+    def queue(self) -> Queue:
+        """The queue whose handler works on a job of this status, until it stands in finish."""
+        match self:
+            case Status.ACCEPT:
+                return Queue.ACCEPT
+            case Status.RUNNING | Status.RUNNING_WARN:
+                return Queue.RUNNING
+            case Status.SUCCESS:
+                return Queue.SUCCESS
+            case Status.ERROR_FAIL:
+                return Queue.FAIL
+            case Status.KILL | Status.CANCEL:
+                return Queue.KILL
+            case Status.DEAD:
+                return Queue.DEAD
+            case _:
+                assert_never(self)
+
+
+FINAL = frozenset({Status.SUCCESS, Status.ERROR_FAIL, Status.KILL, Status.CANCEL})
+
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    Status.ACCEPT: frozenset(
+        {
+            Status.RUNNING,  # the intent is written: an attempt exists
+            Status.ERROR_FAIL,  # the definition can never be run
+            Status.CANCEL,  # stopped before anything was submitted
+            Status.DEAD,  # its handler failed too often
+        }
+    ),
+    Status.RUNNING: frozenset(
+        {
+            Status.RUNNING_WARN,  # its backend does not answer
+            Status.SUCCESS,  # the attempt, or the exit of its driver, says so
+            Status.ERROR_FAIL,  # the attempt, or the exit of its driver, says so; or it was lost
+            Status.KILL,  # somebody asked to stop it
+            Status.ACCEPT,  # the intent was closed before any driver took it: nothing has run
+            Status.DEAD,  # its handler failed too often
+        }
+    ),
+    Status.RUNNING_WARN: frozenset(
+        {
+            Status.RUNNING,  # its backend answers again
+            Status.SUCCESS,
+            Status.ERROR_FAIL,
+            Status.KILL,
+            Status.ACCEPT,
+            Status.DEAD,
+        }
+    ),
+    Status.SUCCESS: frozenset({Status.DEAD}),  # its handler failed too often
+    Status.ERROR_FAIL: frozenset(
+        {
+            Status.ACCEPT,  # attempts are left: once more, after a delay
+            Status.CANCEL,  # stopped while it waited for that
+            Status.DEAD,
+        }
+    ),
+    Status.KILL: frozenset(
+        {
+            Status.SUCCESS,  # the driver's own outcome was faster than the kill
+            Status.ERROR_FAIL,  # likewise
+            Status.CANCEL,  # no driver had started: nothing was run
+            Status.DEAD,
+        }
+    ),
+    Status.CANCEL: frozenset({Status.DEAD}),
+    Status.DEAD: frozenset(),
+}
+
+
+class IllegalTransition(Exception):
+    """A handler asked for a change of status that the table does not have: a bug, never a user's fault."""
+
+    def __init__(self, before: Status, after: Status) -> None:
+        super().__init__(f"no transition leads from {before} to {after}")
+
+
+def check_transition(before: Status, after: Status) -> None:
+    """Raise IllegalTransition unless the table allows the change, or nothing changes."""
+    if before is not after and after not in TRANSITIONS[before]:
+        raise IllegalTransition(before, after)

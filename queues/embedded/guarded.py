@@ -1,0 +1,71 @@
+"""The owner's side of a guarded process."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+GUARD = Path(__file__).with_name("guard.py")
+
+GRACE_S = 5.0
+"""ZooKeeper ends in 0.1 s after TERM; what takes longer is stuck, and its log survives a KILL."""
+
+GUARD_MARGIN_S = 5.0
+"""How much longer than the grace we wait for the guard before it is killed, and the program with it."""
+
+
+class GuardedProcess:
+    """A program in a session of its own which ends with this process, whatever ends this process.
+
+    A terminal's Ctrl-C does not reach it. `keep` are file descriptors that it holds open while it lives.
+    """
+
+    def __init__(
+        self, command: Sequence[str], cwd: Path, output: IO[bytes], keep: Sequence[int] = ()
+    ) -> None:
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(GUARD), str(GRACE_S), *command],
+            cwd=cwd,
+            # File names in UTF-8 whatever the locale (Java finds no "ü" in LC_ALL=C), messages in English.
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            pass_fds=keep,
+            start_new_session=True,
+        )
+        assert self._guard.stdout is not None  # noqa: S101 - for mypy: asked for above
+        with self._guard.stdout as answer:
+            line = answer.readline()
+        self.pid = int(line) if line else None
+        """Pid of the program; None when the guard could not even start."""
+
+    @property
+    def guard_pid(self) -> int:
+        """Pid of the guard."""
+        return self._guard.pid
+
+    def exit_code(self) -> int | None:
+        """Return the exit code (128 + n after signal n), None while the program runs."""
+        return self._guard.poll()
+
+    def kill(self) -> None:
+        """Kill the program as a crash would, and wait until it is gone."""
+        if self.pid is not None and self.exit_code() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+        self.stop()
+
+    def stop(self) -> None:
+        """Terminate the program, kill it after a while, and return when it is gone."""
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        try:
+            self._guard.wait(GRACE_S + GUARD_MARGIN_S)
+        except subprocess.TimeoutExpired:
+            self._guard.kill()
+            self._guard.wait()

@@ -1,0 +1,201 @@
+"""One real ZooKeeper server as a child process."""
+
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from queues.embedded.config import (
+    CONFIG_FILE,
+    LOG_CONFIG,
+    LOG_CONFIG_FILE,
+    LOG_FILE,
+    OUTPUT_FILE,
+    STATE_FOLDER,
+    ServerConfig,
+    port_of_last_run,
+)
+from queues.embedded.directory import RunningServer, announce, locked, withdraw
+from queues.embedded.errors import PortTaken, ServerStartFailed
+from queues.embedded.guarded import GuardedProcess
+from queues.embedded.ports import free_ports, is_free
+from queues.four_letter import server_mode
+from queues.java import QUICK_START, find_jars, find_java
+
+SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+POLL_S = 0.02
+
+POLL_TIMEOUT_S = 0.2
+"""A question that arrives between bind and serve is never answered; asked again, it is at once."""
+
+PORT_TRIES = 3
+"""Between finding a port free and listening on it, somebody else may take it: then another one."""
+
+
+class EmbeddedZooKeeper:
+    """A ZooKeeper server that ends with this process, however this process ends.
+
+    Its data is durable (every write is synced to disk) and stays in the data directory, as does its log,
+    `zookeeper.log`. Also a context manager. `stop` must be called, or the block left, in this process.
+    """
+
+    def __init__(self, config: ServerConfig) -> None:
+        self.config = config
+        self._data_dir = config.data_dir.absolute()
+        self._port = config.port or None
+        self._process: GuardedProcess | None = None
+
+    @property
+    def port(self) -> int:
+        """Client port; known once the server was launched."""
+        if self._port is None:
+            raise RuntimeError("the server was never started, its port is not known")
+        return self._port
+
+    @property
+    def hosts(self) -> str:
+        """Connection string for clients, `host:port`."""
+        return f"{self.config.host}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Pid of the server process, None when it does not run."""
+        return self._process.pid if self._process is not None and self.is_running() else None
+
+    @property
+    def guard_pid(self) -> int | None:
+        """Pid of the process that ends the server when this process is gone; None when none runs."""
+        return self._process.guard_pid if self._process is not None and self.is_running() else None
+
+    def is_running(self) -> bool:
+        """Tell whether the server process is there; `mode` tells whether it serves."""
+        return self._process is not None and self._process.exit_code() is None
+
+    def mode(self) -> str | None:
+        """Return standalone, leader or follower; None while it serves nobody."""
+        return server_mode(self.hosts) if self.is_running() else None
+
+    def start(self) -> Self:
+        """Start the server and return when it serves; a second call changes nothing.
+
+        Raises JavaMissing, JarsMissing, DataDirectoryInUse, PortTaken, ServerStartFailed.
+        """
+        for tries_left in reversed(range(PORT_TRIES)):
+            try:
+                self.launch()
+                self.wait_until_serving()
+                break
+            except PortTaken:
+                if self.config.port or not tries_left:
+                    raise
+        return self
+
+    def launch(self) -> None:
+        """Start the server process without waiting: a member of an ensemble serves when others are there."""
+        if self.is_running():
+            return
+        self.stop()  # what is left of a server that died
+        java, jars = find_java(), find_jars()
+        command = [
+            *(str(java.path), *QUICK_START, f"-Xmx{self.config.heap_mb}m", "-XX:+ExitOnOutOfMemoryError"),
+            f"-Dlog4j2.configurationFile={LOG_CONFIG_FILE}",
+            *("-cp", str(jars / "*"), SERVER_CLASS, f"./{CONFIG_FILE}"),
+        ]
+        try:
+            with locked(self._data_dir) as lock:
+                self._port = self._choose_port()
+                self._write_files(self._port)
+                with (self._data_dir / OUTPUT_FILE).open("wb") as output:
+                    self._process = GuardedProcess(command, self._data_dir, output, keep=[lock])
+        except OSError as error:
+            raise ServerStartFailed(
+                f"ZooKeeper cannot use the data directory {self._data_dir}: {error.strerror or error}"
+            ) from error
+
+    def wait_until_serving(self) -> None:
+        """Return when the launched server answers requests; stop it and raise when it does not."""
+        try:
+            self._wait()
+            announce(self._data_dir, RunningServer(self.hosts, os.getpid(), self.config.owner))
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the server and return when it is gone; when there is none, nothing happens."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.exit_code() is None:  # else the lock is gone, and the file may be another server's
+            withdraw(self._data_dir)
+        process.stop()
+
+    def kill(self) -> None:
+        """End the server with SIGKILL, as a crash would: nothing is tidied up."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _choose_port(self) -> int:
+        host = self.config.host
+        if self.config.port:
+            if not is_free(host, self.config.port):
+                raise PortTaken(host, self.config.port)
+            return self.config.port
+        last = port_of_last_run(self._data_dir)
+        if last is not None and is_free(host, last):
+            return last
+        return free_ports(host, 1)[0]
+
+    def _write_files(self, port: int) -> None:
+        state = self._data_dir / STATE_FOLDER
+        state.mkdir(exist_ok=True)
+        (self._data_dir / CONFIG_FILE).write_text(self.config.zoo_cfg(port), "utf-8")
+        (self._data_dir / LOG_CONFIG_FILE).write_text(LOG_CONFIG, "utf-8")
+        if self.config.member is not None:
+            (state / "myid").write_text(f"{self.config.member.id}\n", "utf-8")
+        log = self._data_dir / LOG_FILE
+        if log.exists():  # so that a failure is read from the log of its own run
+            log.replace(self._data_dir / f"{LOG_FILE}.previous")
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + self.config.start_timeout_s
+        while self.is_running():
+            if server_mode(self.hosts, POLL_TIMEOUT_S) is not None:
+                return
+            if time.monotonic() > deadline:
+                raise ServerStartFailed(
+                    f"ZooKeeper at {self.hosts} did not serve within {self.config.start_timeout_s:g} s; "
+                    f"see {self._data_dir / LOG_FILE}"
+                )
+            time.sleep(POLL_S)
+        raise self._failure()
+
+    def _failure(self) -> ServerStartFailed:
+        """Return the error that the log of the server that died tells of."""
+        log = _read_text(self._data_dir / LOG_FILE)
+        # A member binds three ports, and only its log knows which of them was taken.
+        if "java.net.BindException" in log and self.config.member is None:
+            return PortTaken(self.config.host, self.port)
+        told = [line for line in log.splitlines() if " ERROR " in line or "Exception: " in line]
+        said = told or _read_text(self._data_dir / OUTPUT_FILE).splitlines() or ["it said nothing"]
+        return ServerStartFailed(
+            f"ZooKeeper died while it started: {' | '.join(said[-3:])}; see {self._data_dir / LOG_FILE}"
+        )
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,113 @@
+"""Where Java and the jars that PySpark ships are on this machine."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from queues.errors import QueueError
+
+MINIMUM_MAJOR = 17
+"""What Spark 4 needs; the ZooKeeper in its jars would run on less, the job that follows would not."""
+
+VERSION_TIMEOUT_S = 20
+"""`java -version` takes 0.1 s; a machine that swaps gets time, a broken wrapper does not hang us."""
+
+INSTALL_HINT = "install a JDK (Debian/Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
+"""Less compiling and fewer threads: what counts for these small JVMs is the start, not the peak."""
+
+
+class JavaMissing(QueueError):
+    """Java 17 or newer is needed; install a JDK or set JAVA_HOME."""
+
+
+class JarsMissing(QueueError):
+    """The ZooKeeper jar that PySpark ships was not found; install pyspark or set SPARK_HOME."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java launcher that was run, and the major version it told."""
+
+    path: Path
+    major: int
+
+
+def find_java() -> Java:
+    """Find Java in JAVA_HOME, else on PATH.
+
+    Raises JavaMissing when there is none, when it does not run, or when it is older than 17.
+    """
+    path = _launcher()
+    answer = _version_answer(path)
+    # "1.8.0_392" up to Java 8, "17.0.15", "21-ea" or "25" since; other lines may stand around it.
+    match = re.search(r'version "(?:1\.)?(\d+)', answer)
+    if match is None:
+        first = answer.strip().partition("\n")[0]
+        raise JavaMissing(
+            f"Java {MINIMUM_MAJOR} or newer is needed and {path} told no version ({first!r}); {INSTALL_HINT}"
+        )
+    major = int(match[1])
+    if major < MINIMUM_MAJOR:
+        raise JavaMissing(
+            f"Java {MINIMUM_MAJOR} or newer is needed and version {major} was found at {path}; {INSTALL_HINT}"
+        )
+    return Java(path, major)
+
+
+def find_jars() -> Path:
+    """Find the folder of Spark's jars: below SPARK_HOME, else below the installed pyspark package.
+
+    pyspark is located but not imported. Raises JarsMissing when there is no ZooKeeper in the folder.
+    """
+    if home := os.environ.get("SPARK_HOME"):
+        jars, origin = Path(home) / "jars", "SPARK_HOME"
+    else:
+        spec = importlib.util.find_spec("pyspark")
+        if spec is None or spec.origin is None:
+            raise JarsMissing("pyspark is not installed and SPARK_HOME is not set; pip install pyspark")
+        jars, origin = Path(spec.origin).parent / "jars", "the installed pyspark"
+    if not any(jars.glob("zookeeper-[0-9]*.jar")):
+        raise JarsMissing(f"there is no zookeeper-*.jar in {jars} (from {origin}); pip install pyspark")
+    return jars.absolute()
+
+
+def _launcher() -> Path:
+    if home := os.environ.get("JAVA_HOME"):
+        path = Path(home) / "bin" / "java"
+        if not os.access(path, os.X_OK):
+            raise JavaMissing(
+                f"Java {MINIMUM_MAJOR} or newer is needed and {path} (JAVA_HOME) does not run; {INSTALL_HINT}"
+            )
+        return path.absolute()
+    found = shutil.which("java")
+    if found is None:
+        raise JavaMissing(f"Java {MINIMUM_MAJOR} or newer is needed and none was found; {INSTALL_HINT}")
+    return Path(found).absolute()
+
+
+def _version_answer(path: Path) -> str:
+    try:
+        done = subprocess.run(
+            [path, "-version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,  # Java tells its version on stderr
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaMissing(f"{path} cannot be run ({error}); {INSTALL_HINT}") from error
+    if done.returncode != 0:
+        said = done.stdout.strip().partition("\n")[0]
+        raise JavaMissing(
+            f"{path} -version ended with exit code {done.returncode} ({said!r}); {INSTALL_HINT}"
+        )
+    return done.stdout

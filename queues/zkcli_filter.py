@@ -1,0 +1,50 @@
+"""Runs zkCli for one command and leaves out what it prints on stdout before the answer.
+
+Run as `python -I -S zkcli_filter.py JAVA ARGUMENT...`. ZooKeeperMain has no switch for its greeting,
+"Connecting to ..." and the event of the connection, and a pipe (`zkcli get /x | jq`) cannot use it.
+"""
+
+import shutil
+import signal
+import subprocess
+import sys
+from typing import IO
+
+GREETING = b"Connecting to "
+EVENT = (b"WATCHER::", b"WatchedEvent state:")
+
+
+def main(command: list[str]) -> int:
+    """Run `command`, copy its stdout from the answer on, and return its exit code."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
+        # Ctrl-C reaches both of us; who asks this process to end means the client.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: client.terminate())
+        assert client.stdout is not None  # noqa: S101 - for mypy: asked for above
+        try:
+            sys.stdout.buffer.write(skip_greeting(client.stdout))
+            sys.stdout.buffer.flush()
+            shutil.copyfileobj(client.stdout, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # the reader has seen enough
+            client.terminate()
+            sys.stdout = None  # what is still in its buffer must not be tried again at exit
+    return client.returncode if client.returncode >= 0 else 128 - client.returncode
+
+
+def skip_greeting(output: IO[bytes]) -> bytes:
+    """Read up to the end of the greeting; return the first line that is not part of it, if one was read.
+
+    The last line of the greeting is the event of the connection; all that follows is the answer, even
+    where it looks like an event. Without a connection there is no such event.
+    """
+    for line in output:
+        if line.startswith(EVENT[1]):
+            return b""
+        if not (line == b"\n" or line.startswith((GREETING, EVENT[0]))):
+            return line
+    return b""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,104 @@
+"""The attempt node: one compare-and-set node per attempt, so that user code runs at most once in each.
+
+Its version is the state: 0 intent, 1 started, 2 ended; or 0 -> closed | killed, 1 -> lost | killed. Whoever
+writes first wins, and the loser of each race has to obey.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from queues.documents import decode, encode
+from queues.operations import Create, Set
+from queues.session import Session, Wake
+
+VERSION_INTENT = 0
+VERSION_STARTED = 1
+
+
+class AttemptState(StrEnum):
+    """How far an attempt has come."""
+
+    INTENT = "intent"  # will be submitted, or has been; no user code ran
+    STARTED = "started"  # one driver took it; its user code may have run
+    SUCCEEDED = "succeeded"  # that driver said so
+    FAILED = "failed"  # that driver said so
+    CLOSED = "closed"  # given up before any driver took it; a late driver ends at once
+    LOST = "lost"  # its driver is gone without a word
+    KILLED = "killed"  # ended because somebody asked
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a driver may still change it."""
+        return self in {AttemptState.INTENT, AttemptState.STARTED}
+
+
+def attempt_path(record_path: str, number: int) -> str:
+    """The node of an attempt; attempts count from 1 and are never reset."""
+    return f"{record_path}/attempt-{number}"
+
+
+def run_name(run_key: str, number: int) -> str:
+    """The only name of an attempt outside ZooKeeper (process, application, pod): never the job's id."""
+    return f"{run_key}-{number}"
+
+
+def intent(path: str, *, run_key: str, number: int, place: Mapping[str, Any], at: str) -> Create:
+    """The operation that announces an attempt, before anything is submitted."""
+    document = {
+        "run_key": run_key,
+        "attempt": number,
+        "state": AttemptState.INTENT.value,
+        "place": dict(place),
+        "created": at,
+    }
+    return Create(path, encode(document))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt as it was read, with the version that the next change must meet."""
+
+    path: str
+    version: int
+    document: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, session: Session, path: str, wake: Wake | None = None) -> "Attempt | None":
+        """The attempt at this path, None where there is none; raises ValueError for bytes of another kind."""
+        found = session.get(path, wake)
+        if found is None:
+            return None
+        document = decode(found[0])
+        AttemptState(str(document.get("state")))
+        return cls(path, found[1].version, document)
+
+    @property
+    def state(self) -> AttemptState:
+        """The state as it stands in the document."""
+        return AttemptState(self.document["state"])
+
+    @property
+    def run_key(self) -> str:
+        """The run key of the job that made it."""
+        return str(self.document["run_key"])
+
+    @property
+    def run(self) -> str:
+        """Its name outside ZooKeeper."""
+        return run_name(self.run_key, int(self.document["attempt"]))
+
+    @property
+    def incarnation(self) -> str:
+        """The submission whose driver took the attempt; empty while none did."""
+        return str(self.document.get("incarnation", ""))
+
+    @property
+    def alive(self) -> str:
+        """The path of the ephemeral of the driver's session; its data is the progress."""
+        return f"{self.path}/alive"
+
+    def advance(self, state: AttemptState, **facts: Any) -> Set:
+        """The compare-and-set to `state`: refused when anybody was faster."""
+        return Set(self.path, encode({**self.document, "state": state.value, **facts}), self.version)

@@ -1,0 +1,160 @@
+"""The options of every connector, checked where a job is submitted.
+
+Option names are compared without case, `_` and `-`: `nullValue`, `null_value` and `NULLVALUE` are one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
+from spark_runner.connectors.errors import OptionError
+from spark_runner.connectors.nearest import did_you_mean
+
+TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
+ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
+
+
+def _names(value: object) -> object:
+    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_names)]
+
+
+class ConnectorOptions(BaseModel):
+    """What all connectors share."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    readable: ClassVar[bool]
+    writable: ClassVar[bool]
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raises OptionError where the options do not fit the declared `columns` (empty: none declared)."""
+
+
+class FileOptions(ConnectorOptions):
+    """A directory of files, or one file to read."""
+
+    readable: ClassVar[bool] = True
+    writable: ClassVar[bool] = True
+    path: str = Field(min_length=1)
+    # The default makes a second run as good as the first.
+    mode: Literal["overwrite", "append", "error"] = "overwrite"
+    partition_by: Names = ()
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """`partition_by` may name declared columns only."""
+        known = {name.lower() for name in columns}
+        for name in self.partition_by:
+            if columns and name.lower() not in known:
+                message = f"partition_by names '{name}', which is not a column{did_you_mean(name, columns)}"
+                raise OptionError(message, option="partition_by", fault="value")
+
+
+class ParquetOptions(FileOptions):
+    """Apache Parquet."""
+
+    compression: ParquetCompression = "zstd"
+
+
+class CsvOptions(FileOptions):
+    """Comma-separated values; without declared columns every column is a STRING."""
+
+    compression: TextCompression = "none"
+    header: bool = True
+    delimiter: str = Field(",", min_length=1, max_length=1)
+    null_value: str = ""
+
+
+class JsonOptions(FileOptions):
+    """One JSON object per line."""
+
+    compression: TextCompression = "none"
+
+
+class PrintOptions(ConnectorOptions):
+    """Rows shown on standard output, for a look at a query."""
+
+    readable: ClassVar[bool] = False
+    writable: ClassVar[bool] = True
+    limit: int = Field(20, ge=1, le=10_000)
+
+
+class InlineOptions(ConnectorOptions):
+    """Rows that stand in the script itself."""
+
+    readable: ClassVar[bool] = True
+    writable: ClassVar[bool] = False
+    rows: str
+
+    @field_validator("rows")
+    @classmethod
+    def _rows_of_values(cls, value: str) -> str:
+        try:
+            rows = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"not JSON: {error}") from error
+        if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+            raise ValueError('a list of rows is needed, like [[1, "a"], [2, "b"]]')
+        return value
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Rows need declared columns, and as many values as there are columns."""
+        if not columns:
+            raise OptionError("a table of connector 'inline' needs declared columns")
+        for number, row in enumerate(json.loads(self.rows), start=1):
+            if len(row) != len(columns):
+                message = f"row {number} has {len(row)} values for {len(columns)} columns"
+                raise OptionError(message, option="rows", fault="value")
+
+
+CONNECTORS: Mapping[str, type[ConnectorOptions]] = {
+    "parquet": ParquetOptions,
+    "csv": CsvOptions,
+    "json": JsonOptions,
+    "print": PrintOptions,
+    "inline": InlineOptions,
+}
+
+
+def validate(connector: str, options: Mapping[str, str]) -> ConnectorOptions:
+    """The checked options of one table of a connector in CONNECTORS; raises OptionError."""
+    model = CONNECTORS[connector]
+    fields = {_folded(name): name for name in model.model_fields}
+    values: dict[str, str] = {}
+    written: dict[str, str] = {}  # field -> as the user wrote it
+    for name, value in options.items():
+        field = fields.get(_folded(name))
+        if field is None:
+            hint = did_you_mean(name, model.model_fields) or f"; it takes {', '.join(model.model_fields)}"
+            raise OptionError(f"unknown option '{name}' of connector '{connector}'{hint}", option=name)
+        if field in values:
+            raise OptionError(f"option '{field}' is given twice", option=name)
+        values[field] = value
+        written[field] = name
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _option_error(connector, error.errors()[0], written) from error
+
+
+def to_plan(options: ConnectorOptions) -> dict[str, Any]:
+    """The options as a plan carries them to the driver."""
+    return options.model_dump(mode="json")
+
+
+def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, str]) -> OptionError:
+    field = str(details["loc"][0])
+    if details["type"] == "missing":
+        return OptionError(f"connector '{connector}' needs option '{field}'")
+    reason = details["msg"].removeprefix("Value error, ")
+    message = f"option '{field}' of connector '{connector}' cannot be '{details['input']}': {reason}"
+    return OptionError(message, option=written[field], fault="value")
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")

@@ -1,0 +1,135 @@
+"""The main file inside Spark: takes the attempt, runs the job, records what became of it.
+
+Everything that this module imports travels to nodes that have only Java and PySpark: standard library,
+kazoo, and our own pure-Python modules.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    # Spark put this file's folder first on the path; its siblings would hide a user's modules of that name.
+    sys.path.pop(0)
+    from spark_runner.driver import main
+
+    sys.exit(main(sys.argv[1:]))
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from queues.documents import encode
+from queues.errors import QueueError
+from queues.session import Session, SessionSettings
+from spark_runner.errors import SparkRunnerError
+from spark_runner.holder import EXIT_NO_CONTACT, EXIT_SUPERSEDED, AttemptHolder, Superseded
+from spark_runner.program import run_program
+
+_PR_SET_PDEATHSIG = 1
+_MAX_MESSAGE_CHARACTERS = 4_000
+_MAX_TRACEBACK_CHARACTERS = 8_000
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the plan in the file named by the only argument; returns the exit code of the driver."""
+    end_with_parent()
+    plan = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    zookeeper = plan["zookeeper"]
+    settings = SessionSettings(hosts=zookeeper["hosts"], session_timeout=zookeeper["session_timeout"])
+    session = Session(settings)
+    try:
+        session.start()
+        holder = AttemptHolder(session, plan)
+        holder.take()
+    except Superseded as error:
+        print(f"this driver ends without running anything: {error}", file=sys.stderr)  # noqa: T201 - its log
+        return EXIT_SUPERSEDED
+    except QueueError as error:
+        print(f"the attempt could not be taken, nothing was run: {error}", file=sys.stderr)  # noqa: T201
+        return EXIT_NO_CONTACT
+    outcome, exit_code = _run(plan, holder)
+    _keep_beside_logs(outcome)
+    try:
+        holder.end(outcome)
+    except Superseded as error:
+        print(f"the outcome was not recorded: {error}", file=sys.stderr)  # noqa: T201 - its log
+        return EXIT_SUPERSEDED
+    with contextlib.suppress(Exception):  # the job is over and its outcome stands; Spark may stop as it likes
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            active.stop()
+    session.close()
+    return exit_code
+
+
+def end_with_parent() -> None:
+    """Make the kernel end this process with the JVM that started it; measured: else it stays for ever."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: the run directory's owner cleans up
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _run(plan: dict[str, Any], holder: AttemptHolder) -> tuple[dict[str, Any], int]:
+    """The outcome of the user's program and the exit code that says the same."""
+    facts: dict[str, Any] = {}
+    try:
+        holder.report("starting Spark")
+        spark = SparkSession.builder.getOrCreate()
+        facts["application_id"] = spark.sparkContext.applicationId
+        holder.observe(spark)
+        facts["tables"] = run_program(spark, plan, holder.report)
+    except SystemExit as ending:
+        code = _exit_code(ending.code)
+        if code == 0:
+            return {"state": "succeeded", "exit_code": 0, "tables": [], **facts}, 0
+        error = {"class": "user", "type": "SystemExit", "message": f"the program exited with code {code}"}
+        return {"state": "failed", "exit_code": code, "error": error, **facts}, code
+    except BaseException as error:  # noqa: BLE001 - whatever ends the user's code is its outcome
+        return {"state": "failed", "exit_code": 1, "error": _describe(error), **facts}, 1
+    return {"state": "succeeded", "exit_code": 0, **facts}, 0
+
+
+def _exit_code(code: object) -> int:
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    print(code, file=sys.stderr)  # noqa: T201 - what Python does with sys.exit("words")
+    return 1
+
+
+def _describe(error: BaseException) -> dict[str, Any]:
+    message = str(error) or type(error).__name__
+    out_of_memory = isinstance(error, MemoryError) or "java.lang.OutOfMemoryError" in message
+    described = {
+        "class": "memory" if out_of_memory else "user",
+        "type": type(error).__name__,
+        "message": message[:_MAX_MESSAGE_CHARACTERS],
+    }
+    if isinstance(error, SparkRunnerError):  # a message for the user, who knows nothing of our stack
+        print(message, file=sys.stderr)  # noqa: T201 - its log
+    else:
+        text = "".join(traceback.format_exception(error))
+        print(text, file=sys.stderr)  # noqa: T201 - its log
+        described["traceback"] = text[-_MAX_TRACEBACK_CHARACTERS:]
+    return described
+
+
+def _keep_beside_logs(outcome: dict[str, Any]) -> None:
+    """Write the outcome next to the logs: the verdict when ZooKeeper never comes back."""
+    directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
+    if not directory:
+        return
+    path = Path(directory) / "outcome.json"
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        file.write(encode(outcome))
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

@@ -1,0 +1,187 @@
+"""Holding an attempt from inside the driver: take it once, show life, obey, record the end."""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from queues.documents import encode
+from queues.errors import Conflict, OutcomeUnknown, QueueError
+from queues.operations import Check, Create, Operation, Set
+from queues.session import Session
+from queues.transaction import commit
+from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState
+from spark_runner.errors import SparkRunnerError
+from spark_runner.progress import stage_progress
+
+EXIT_NO_CONTACT = 69  # EX_UNAVAILABLE: ZooKeeper did not answer, or not for as long as the lease
+EXIT_SUPERSEDED = 75  # EX_TEMPFAIL: the attempt belongs to another driver, or was closed; never a verdict
+EXIT_KILLED = 143  # as after SIGTERM
+
+_BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
+_PROGRESS_SECONDS = 2.0  # ZooKeeper writes are for people to look at; more would be load without a reader
+
+
+class Superseded(SparkRunnerError):
+    """The attempt is not this driver's: another one took it, or it was closed."""
+
+
+class AttemptHolder:
+    """One driver's hold on one attempt."""
+
+    def __init__(self, session: Session, plan: dict[str, Any]) -> None:
+        self._session = session
+        self._path: str = plan["attempt_path"]
+        self._stop_path: str = plan["stop_path"]
+        self._run_key: str = plan["run_key"]
+        self._incarnation: str = plan["incarnation"]
+        self._lease_seconds = float(plan["lease_seconds"])
+        self._generation = session.generation
+        self._spark: SparkSession | None = None
+        self._phase = ""
+        self._shown: dict[str, Any] = {}
+        self._shown_at = 0.0
+        self._wake = threading.Event()
+        self._ending = threading.Lock()  # taken by whoever ends the attempt first: the program or an order
+        self._thread = threading.Thread(target=self._guard, name="attempt-guard", daemon=True)
+
+    # ------------------------------------------------------------------ take and end
+    def take(self) -> None:
+        """Take the attempt by compare-and-set; raises Superseded when it is not to be had."""
+        attempt = self._read()
+        if attempt.state is AttemptState.INTENT:
+            facts = {"incarnation": self._incarnation, "started": _now(), "pid": os.getpid()}
+            take: list[Operation] = [
+                attempt.advance(AttemptState.STARTED, **facts),
+                Create(attempt.alive, ephemeral=True),
+            ]
+            with contextlib.suppress(Conflict):  # perhaps our own lost reply: the node tells
+                commit(self._session, take)
+            attempt = self._read()
+        if attempt.state is not AttemptState.STARTED or attempt.incarnation != self._incarnation:
+            raise self._superseded(attempt)
+        self._thread.start()
+
+    def end(self, outcome: dict[str, Any]) -> None:
+        """Record the outcome; waits for ZooKeeper as long as the lease. Raises Superseded.
+
+        When ZooKeeper stays away the outcome beside the logs and the exit code stand for it.
+        """
+        with self._ending:
+            state = AttemptState(outcome["state"])
+            facts = {key: value for key, value in outcome.items() if key != "state"}
+            deadline = time.monotonic() + self._lease_seconds
+            while time.monotonic() < deadline:
+                try:
+                    attempt = self._read()
+                    if attempt.state is AttemptState.STARTED and attempt.incarnation == self._incarnation:
+                        commit(self._session, [attempt.advance(state, ended=_now(), **facts)])
+                        return
+                except Conflict:
+                    continue  # our own lost reply, or somebody was faster: read again
+                except QueueError:
+                    time.sleep(_BEAT_SECONDS)
+                    continue
+                if attempt.state is state and attempt.incarnation == self._incarnation:
+                    return
+                raise self._superseded(attempt)
+
+    def _read(self) -> Attempt:
+        attempt = Attempt.read(self._session, self._path, self._wake.set)
+        if attempt is None or attempt.run_key != self._run_key:
+            message = f"{self._path} is gone"
+            raise Superseded(message)
+        return attempt
+
+    def _superseded(self, attempt: Attempt) -> Superseded:
+        other = f" by {attempt.incarnation}" if attempt.incarnation not in {"", self._incarnation} else ""
+        return Superseded(f"the attempt {attempt.run} is {attempt.state}{other}")
+
+    # ------------------------------------------------------------------ progress
+    def report(self, phase: str) -> None:
+        """Say in one short line what is being done."""
+        self._phase = phase
+        self._wake.set()
+
+    def observe(self, spark: SparkSession) -> None:
+        """Show the progress of this session's stages from now on."""
+        self._spark = spark
+        self._wake.set()
+
+    def _show_progress(self) -> None:
+        progress: dict[str, Any] = {"phase": self._phase}
+        if self._spark is not None:
+            progress |= stage_progress(self._spark)
+        due = time.monotonic() - self._shown_at >= _PROGRESS_SECONDS
+        if progress == self._shown or not (due or progress["phase"] != self._shown.get("phase")):
+            return
+        commit(self._session, [Set(f"{self._path}/alive", encode(progress), -1)])
+        self._shown, self._shown_at = progress, time.monotonic()
+
+    # ------------------------------------------------------------------ obey
+    def _guard(self) -> None:
+        """Look for orders until the process ends; never ends silently."""
+        while True:
+            self._wake.wait(_BEAT_SECONDS)
+            self._wake.clear()
+            try:
+                self._look()
+            except (Conflict, OutcomeUnknown):
+                continue  # alive was being made or moved: looked at again in a beat
+            except Superseded as error:
+                self._leave(EXIT_SUPERSEDED, str(error))
+            except QueueError as error:
+                self._say(f"ZooKeeper does not answer: {error}")
+            except Exception as error:  # noqa: BLE001 - progress of Spark may fail in any way; orders must not
+                self._say(f"progress is not shown: {error!r}")
+                self._spark = None
+
+    def _look(self) -> None:
+        away = self._session.seconds_without_contact()
+        if away > self._lease_seconds:
+            self._leave(EXIT_NO_CONTACT, f"no contact with ZooKeeper for {away:.0f} s, longer than the lease")
+        if away:
+            return
+        attempt = self._read()
+        if attempt.state is not AttemptState.STARTED or attempt.incarnation != self._incarnation:
+            if self._ending.locked():
+                return  # our own end
+            raise self._superseded(attempt)
+        if self._is_stopped():
+            self._obey_stop(attempt)
+        if self._generation != self._session.generation:
+            generation = self._session.generation
+            commit(self._session, [Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)])
+            self._generation = generation
+        self._show_progress()
+
+    def _is_stopped(self) -> bool:
+        stop = self._session.get(self._stop_path, self._wake.set)
+        return stop is not None and self._run_key.encode() in stop[0]
+
+    def _obey_stop(self, attempt: Attempt) -> None:
+        with self._ending:
+            commit(self._session, [attempt.advance(AttemptState.KILLED, ended=_now())])
+            self._session.close()
+            self._exit(EXIT_KILLED, "asked to stop")
+
+    def _leave(self, code: int, reason: str) -> None:
+        with self._ending:
+            self._exit(code, reason)
+
+    def _exit(self, code: int, reason: str) -> None:
+        self._say(f"this driver ends: {reason}")
+        os._exit(code)  # the user's code is in the main thread and must not go on
+
+    @staticmethod
+    def _say(words: str) -> None:
+        print(words, file=sys.stderr, flush=True)  # noqa: T201 - the driver's log
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

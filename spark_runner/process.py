@@ -1,0 +1,87 @@
+"""Which process is meant: a process id alone is given to another as soon as it is free."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
+INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
+_ENDED_STATES = frozenset("ZX")  # a zombie runs nothing; it only waits to be reaped
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """One process of one boot of one machine, never mistaken for a later one with the same number."""
+
+    pid: int
+    start: int  # clock ticks since boot: field 22 of proc_pid_stat(5)
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunProcess:
+    """A live process that carries the names of a run in its environment."""
+
+    pid: int
+    run: str
+    incarnation: str
+
+
+@cache
+def current_boot_id() -> str:
+    """The id that the kernel drew when it booted."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The identity of the live process with this number; None when there is none."""
+    start = _start_of_live(pid)
+    return None if start is None else ProcessId(pid, start, current_boot_id())
+
+
+def is_alive(process: ProcessId) -> bool:
+    """Whether exactly this process is still there; a zombie is not."""
+    return process.boot == current_boot_id() and _start_of_live(process.pid) == process.start
+
+
+def run_processes() -> Iterator[RunProcess]:
+    """Every live process of every run: one look at all environments that we may read.
+
+    What a program did to its own environment after its start is not seen, nor a process that was
+    started with an empty one: those are the shim's part, who is their sub-reaper.
+    """
+    for entry in os.listdir("/proc"):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
+        if not entry.isdecimal():
+            continue
+        try:
+            environment = Path(f"/proc/{entry}/environ").read_bytes()
+        except OSError:  # another user's, or ended while we looked
+            continue
+        if run := _value(environment, RUN_VARIABLE):  # a zombie shows an empty environment
+            pid = int(entry)
+            if _start_of_live(pid) is not None:
+                yield RunProcess(pid, run, _value(environment, INCARNATION_VARIABLE))
+
+
+def processes_of(run: str) -> list[int]:
+    """The live processes of one run."""
+    return [process.pid for process in run_processes() if process.run == run]
+
+
+def _value(environment: bytes, variable: str) -> str:
+    prefix = os.fsencode(variable) + b"="
+    for entry in environment.split(b"\0"):
+        if entry.startswith(prefix):
+            return os.fsdecode(entry[len(prefix) :])
+    return ""
+
+
+def _start_of_live(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:  # ESRCH too: it ended between open and read
+        return None
+    fields = stat.rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
+    return None if fields[0].decode() in _ENDED_STATES else int(fields[19])

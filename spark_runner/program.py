@@ -1,0 +1,32 @@
+"""What a job consists of: a SQL script, or a user's Python file."""
+
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark_runner.sql.execution import execute
+
+
+def run_program(
+    spark: SparkSession, plan: dict[str, Any], report: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Run the program of the plan; returns what each INSERT wrote, nothing for a Python file."""
+    if "sql" in plan:
+        return execute(spark, plan["sql"], report)
+    python = plan["python"]
+    report(f"running {python['file']}")
+    # The text travels in the definition; the file is made here under its own name, so that tracebacks fit.
+    script = Path(os.environ["ORCHESTRATOR_RUN_DIR"], "program", Path(python["file"]).name)
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(python["text"], encoding="utf-8")
+    sys.argv = [str(script), *python["arguments"]]
+    sys.path.insert(0, str(script.parent))
+    if Path(python["directory"]).is_dir():  # not so on another node
+        os.chdir(python["directory"])  # relative paths mean the same as in a SQL script
+    runpy.run_path(str(script), run_name="__main__")
+    return []

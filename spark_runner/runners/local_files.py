@@ -1,0 +1,177 @@
+"""The run directory: all that a local submission is, in files that outlive every process.
+
+<state dir>/runs/<run>/<incarnation>/    mode 0700; what may hold secrets is 0600
+    spark.properties  log4j2.properties  plan.json         written before the start, the plan last
+    shim.json  exit.json  shim.log  stdout.log  stderr.log  by the shim
+    spark.log  outcome.json  scratch/  spark-warehouse/     by Spark and the driver
+    kill.json                                              by whoever wants it gone
+"""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spark_runner.errors import SubmissionError
+from spark_runner.process import ProcessId
+from spark_runner.shim import KILL_REQUEST
+
+YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
+LOG_STREAMS = ("stdout", "stderr", "spark")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShimRecord:
+    """What shim.json says: who the shim is, and who its driver."""
+
+    shim: ProcessId
+    driver: ProcessId
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """One submission's directory: typed reads of its files, None for what is not there yet."""
+
+    path: Path
+
+    @property
+    def run(self) -> str:
+        """The run, which is the name of the parent directory."""
+        return self.path.parent.name
+
+    @property
+    def incarnation(self) -> str:
+        """The incarnation, which is the name of the directory."""
+        return self.path.name
+
+    @property
+    def scratch(self) -> Path:
+        """Where Spark keeps blocks and shuffle files; worth nothing after the driver's end."""
+        return self.path / "scratch"
+
+    def create(self) -> None:
+        """Make it, private; raises SubmissionError when that cannot be or it exists already."""
+        runs = self.path.parent.parent
+        try:
+            for directory in (runs.parent, runs, self.path.parent):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700)
+        except OSError as error:
+            raise SubmissionError(f"no run directory {self.path}: {error.strerror}") from error
+
+    def write(self, name: str, text: str) -> Path:
+        """Write one private file; raises SubmissionError."""
+        path = self.path / name
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
+        return path
+
+    def submitted_ns(self) -> int:
+        """When the plan was written, which is the last step before the start (epoch, ns); 0 = not yet."""
+        try:
+            return (self.path / "plan.json").stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def is_young(self) -> bool:
+        """Whether its shim may simply not have come to write shim.json yet."""
+        started = self.submitted_ns() or self.path.stat().st_mtime_ns
+        return abs(time.time() - started / 1e9) < YOUNG_SECONDS
+
+    def shim(self) -> ShimRecord | None:
+        """Who runs it; raises OSError, ValueError or KeyError for a file that cannot be understood."""
+        record = self._read("shim.json")
+        if record is None:
+            return None
+        boot, child = record["boot"], record["child"]
+        return ShimRecord(
+            ProcessId(record["pid"], record["start"], boot), ProcessId(child["pid"], child["start"], boot)
+        )
+
+    def exit_code(self) -> int | None:
+        """How it ended, if it has; raises OSError, ValueError or KeyError as `shim` does."""
+        record = self._read("exit.json")
+        return None if record is None else int(record["exit_code"])
+
+    def outcome(self) -> dict[str, Any] | None:
+        """What the driver says of itself; None also for a file that its end cut short."""
+        try:
+            outcome = self._read("outcome.json")
+        except (OSError, ValueError):
+            return None
+        return outcome if isinstance(outcome, dict) else None
+
+    def trouble(self) -> str:
+        """The last words of the shim about itself; empty in all normal cases."""
+        try:
+            lines = (self.path / "shim.log").read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return ""
+        return lines[-1] if lines else ""
+
+    def request_kill(self, grace_seconds: float) -> None:
+        """Tell the shim, also one that has not started yet, that the driver must go.
+
+        The shim looks for this file after it has written shim.json and before the driver may run. Who
+        writes it first and then finds no shim.json knows: no user code will run here.
+        """
+        temporary = self.path / f"{KILL_REQUEST}.{os.getpid()}.tmp"
+        temporary.write_text(json.dumps({"grace_seconds": grace_seconds}), encoding="ascii")
+        temporary.replace(self.path / KILL_REQUEST)
+
+    def is_kill_requested(self) -> bool:
+        """Whether `request_kill` was called, by anyone."""
+        return (self.path / KILL_REQUEST).exists()
+
+    def drop_scratch(self) -> None:
+        """Remove what a killed JVM could not remove itself."""
+        shutil.rmtree(self.scratch, ignore_errors=True)  # what stays is taken by the cleanup of the run
+
+    def _read(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_bytes())
+        except FileNotFoundError:
+            return None
+
+
+def run_path(state_dir: Path, run: str) -> Path:
+    """The directory of all submissions of a run; raises SubmissionError for a name that is no file name."""
+    return state_dir / "runs" / _checked(run)
+
+
+def run_directory(state_dir: Path, run: str, incarnation: str) -> RunDirectory:
+    """The directory of one submission; raises SubmissionError as `run_path` does."""
+    return RunDirectory(run_path(state_dir, run) / _checked(incarnation))
+
+
+def run_directories(state_dir: Path, run: str) -> list[RunDirectory]:
+    """The directories of every submission of a run, oldest first."""
+    return sorted(
+        _directories(run_path(state_dir, run)), key=lambda found: (found.submitted_ns(), found.path)
+    )
+
+
+def _directories(path: Path) -> Iterator[RunDirectory]:
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield RunDirectory(path / entry.name)
+    except FileNotFoundError:
+        return
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise SubmissionError(f"{name!r} cannot name a directory: use letters, digits, `.`, `_` and `-`")
+    return name

@@ -1,0 +1,84 @@
+"""The kill ladder of local drivers: ask, wait, force, verify."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from spark_runner.errors import KillError
+from spark_runner.process import ProcessId, RunProcess, is_alive, processes_of, run_processes
+from spark_runner.runners.local_files import RunDirectory
+
+SHIM_SECONDS = 3.0  # beyond the grace: the shim's own KILL, reaping, and a durable exit file
+FORCED_SECONDS = 5.0  # KILL works at once, but for a process deep in the kernel (a dead network disk)
+_LOOK_SECONDS = 0.05
+
+
+def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float) -> None:
+    """End every process of a run; raises KillError with those that are still there.
+
+    A live shim does the work itself, as the only one who can without mistaking a process: TERM to the
+    driver's group, the grace, KILL for all below it, exit file. The steps after that are for shims that
+    were killed or hang.
+    """
+    open_ones = [directory for directory in directories if directory.exit_code() is None]
+    for directory in open_ones:
+        directory.request_kill(grace_seconds)  # a shim on its way will start no driver
+    shims = _live_shims(open_ones)
+    for shim in shims.values():
+        _send(shim.pid, signal.SIGTERM)
+        _send(shim.pid, signal.SIGCONT)  # in case that somebody stopped it
+    for process in _processes(run):
+        if process.incarnation not in shims:
+            _send(process.pid, signal.SIGTERM)
+
+    def is_gone() -> bool:
+        return not any(is_alive(shim) for shim in shims.values()) and not processes_of(run)
+
+    if _wait(is_gone, grace_seconds + SHIM_SECONDS):
+        return
+    spared = {shim.pid for shim in _live_shims(open_ones).values()}  # they still have an exit file to write
+    _kill(open_ones, run, spared)
+    if _wait(is_gone, FORCED_SECONDS):
+        return
+    _kill(open_ones, run, set())
+    if not _wait(is_gone, FORCED_SECONDS):
+        left = ", ".join(map(str, sorted(processes_of(run))))
+        raise KillError(f"processes of run {run} are still there after KILL: {left}")
+
+
+def _live_shims(directories: Iterable[RunDirectory]) -> dict[str, ProcessId]:
+    """The live shims by incarnation."""
+    records = {directory.incarnation: directory.shim() for directory in directories}
+    return {key: record.shim for key, record in records.items() if record and is_alive(record.shim)}
+
+
+def _kill(directories: Iterable[RunDirectory], run: str, spared: set[int]) -> None:
+    for directory in directories:
+        record = directory.shim()
+        if record and is_alive(record.driver):  # the group: also those who emptied their environment
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(record.driver.pid, signal.SIGKILL)
+    for process in _processes(run):
+        if process.pid not in spared:
+            _send(process.pid, signal.SIGKILL)
+
+
+def _processes(run: str) -> list[RunProcess]:
+    return [process for process in run_processes() if process.run == run]
+
+
+def _send(pid: int, number: int) -> None:
+    # Not ours to signal, or gone: the verification at the end tells what that came to.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _wait(is_gone: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not is_gone():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True

@@ -1,0 +1,293 @@
+"""The tiny parent of one local driver: it outlives the worker and keeps the exit code.
+
+Run by path, standard library only: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`. It leaves
+in RUN_DIR:
+
+    shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id
+    stdout.log   stderr.log   what the driver and all below it wrote
+    exit.json    how the driver ended; written only when nothing of it is left
+    shim.log     the shim's own troubles; empty when it had none
+
+The driver gets TERM when the shim gets one, or when the owner behind `--owner-fd` is gone, and KILL after
+the grace. When the shim itself is killed, the kernel kills the driver (PR_SET_PDEATHSIG).
+"""
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
+ORPHAN_GRACE_SECONDS = 2.0  # Python workers have nothing to save once their driver is gone
+WRITE_ATTEMPTS = 10  # one per second: a disk that is full for a moment must not cost the exit code
+NOT_EXECUTABLE = 127  # what a shell says
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+PR_SET_CHILD_SUBREAPER = 36
+KILL_REQUEST = "kill.json"  # {"grace_seconds": s}: written by who wants the driver gone; also stops a start
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Shim:
+    """Starts one driver, waits for it, ends what it left behind, and writes down how it ended."""
+
+    def __init__(
+        self, run_dir: Path, argv: Sequence[str], owner_fd: int | None, grace_seconds: float
+    ) -> None:
+        self._run_dir = run_dir
+        self._argv = list(argv)
+        self._grace_seconds = grace_seconds
+        self._driver = 0
+        self._status: int | None = None  # of the driver, as waitpid tells it
+        self._kill_at: float | None = None  # monotonic; None = nobody asked to stop
+        self._owner_fd = owner_fd
+        self._poller = select.poll()
+        if owner_fd is not None:
+            os.set_inheritable(owner_fd, False)  # the starter had to pass it; the driver must not get it
+            self._poller.register(owner_fd, select.POLLIN)
+        # A wake-up pipe makes signals and the owner's end two events of the same poll, without a race.
+        self._signals, wakeup = os.pipe()
+        os.set_blocking(self._signals, False)
+        os.set_blocking(wakeup, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        for number in (*STOP_SIGNALS, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        self._poller.register(self._signals, select.POLLIN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a starter's blocked signals would reach us never
+
+    def run(self) -> None:
+        """Carry the driver from its start to its exit file."""
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        try:
+            self._start()
+            self._wait_for_driver()
+        finally:  # an error of ours must not leave a driver that nobody watches
+            self._end_children()
+        self._write_exit()
+
+    def _start(self) -> None:
+        shim = os.getpid()
+        may_start, start = os.pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # until exec the child shares our wake-up pipe
+        self._driver = os.fork()
+        if not self._driver:
+            os.close(start)
+            become_driver(self._argv, self._run_dir, shim, may_start)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        os.close(may_start)
+        try:
+            # The driver waits for its byte, so no user code ever runs under a shim that left no record.
+            write_durably(
+                self._run_dir / "shim.json",
+                {
+                    "pid": shim,
+                    "start": start_ticks(shim),
+                    "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+                    "child": {"pid": self._driver, "start": start_ticks(self._driver)},
+                },
+            )
+            # Looked for after shim.json is there: a killer writes its request first and looks second.
+            if not (self._run_dir / KILL_REQUEST).exists():
+                os.write(start, b"!")
+        finally:
+            os.close(start)
+
+    def _wait_for_driver(self) -> None:
+        while self._reap() and self._status is None:
+            if self._kill_at is None:
+                self._next_event(None)
+            elif (left := self._kill_at - time.monotonic()) > 0:
+                self._next_event(left)
+            else:  # the driver is not reaped yet, so its group id cannot have been given to others
+                signal_quietly(os.killpg, self._driver, signal.SIGKILL)
+                self._next_event(1.0)
+
+    def _end_children(self) -> None:
+        """TERM, wait, KILL for all that was orphaned to us, until the kernel says that none is left.
+
+        Only direct children get signals: they stay ours, and their ids theirs, until we reap them. What
+        is below them becomes our child when they die, so the loop gets to everything.
+        """
+        kill_at = time.monotonic() + (ORPHAN_GRACE_SECONDS if self._status is not None else 0)
+        asked: set[int] = set()
+        while self._reap():
+            now = time.monotonic()
+            killing = now >= min(kill_at, self._kill_at or kill_at)
+            for pid in children(os.getpid()):
+                if killing:
+                    signal_quietly(os.kill, pid, signal.SIGKILL)
+                elif pid not in asked:
+                    asked.add(pid)
+                    signal_quietly(os.kill, pid, signal.SIGTERM)
+            self._next_event(0.2 if killing else min(0.2, kill_at - now))
+
+    def _reap(self) -> bool:
+        """Collect what has ended; False when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._driver:
+                self._status = status
+
+    def _next_event(self, timeout: float | None) -> None:
+        for fd, _ in self._poller.poll(None if timeout is None else max(0, int(timeout * 1000) + 1)):
+            if fd == self._signals:
+                received = os.read(fd, 4096)
+                if any(number in received for number in STOP_SIGNALS):
+                    self._stop()
+            elif not os.read(fd, 4096):  # end of file: the owner is gone, whatever ended it
+                self._poller.unregister(fd)
+                self._stop()
+
+    def _stop(self) -> None:
+        first = self._kill_at is None
+        deadline = time.monotonic() + self._requested_grace()
+        # A second request may shorten the wait, never lengthen it.
+        self._kill_at = deadline if self._kill_at is None else min(self._kill_at, deadline)
+        if first and self._status is None:
+            # Before its setsid the child leads no group; a signal to itself then waits until exec.
+            try:
+                os.killpg(self._driver, signal.SIGTERM)
+            except ProcessLookupError:
+                signal_quietly(os.kill, self._driver, signal.SIGTERM)
+
+    def _requested_grace(self) -> float:
+        try:
+            request = json.loads((self._run_dir / KILL_REQUEST).read_bytes())
+            return float(request["grace_seconds"])
+        except FileNotFoundError:
+            return self._grace_seconds
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            complain(f"{KILL_REQUEST}: {error!r}; waiting {self._grace_seconds} s")
+            return self._grace_seconds
+
+    def _write_exit(self) -> None:
+        if self._status is None:
+            raise RuntimeError(f"process {self._driver} was never reaped")
+        code = os.waitstatus_to_exitcode(self._status)
+        ended = {
+            "exit_code": code if code >= 0 else 128 - code,
+            "signal": -code if code < 0 else None,
+            "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        for left in reversed(range(WRITE_ATTEMPTS)):
+            try:
+                write_durably(self._run_dir / "exit.json", ended)
+            except OSError as error:
+                complain(f"exit.json {ended}: {error}")
+                if not left:
+                    raise
+                time.sleep(1)
+            else:
+                return
+
+
+def become_driver(argv: list[str], run_dir: Path, shim: int, may_start: int) -> NoReturn:
+    """In the forked child: cut the ties to the shim, except its death, and exec."""
+    try:
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for fd, path, flags in (
+            (0, Path(os.devnull), os.O_RDONLY),
+            (1, run_dir / "stdout.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+            (2, run_dir / "stderr.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        ):
+            os.dup2(os.open(path, flags, 0o600), fd)
+        # The second test is for a shim that died between fork and prctl: no signal comes for that one.
+        if not os.read(may_start, 1) or os.getppid() != shim:
+            os._exit(128 + signal.SIGTERM)
+        for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)  # the last two are ignored by Python, and exec keeps that
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        os.execvp(argv[0], argv)  # noqa: S606  # the caller built the list; a shell would only be one more process
+    except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
+        complain(f"{argv[0]}: {error}")
+    finally:
+        os._exit(NOT_EXECUTABLE)
+
+
+def prctl(option: int, value: int) -> None:
+    """Set one property of this process, which the standard library cannot."""
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
+        code = ctypes.get_errno()
+        raise OSError(code, f"prctl({option}): {os.strerror(code)}")
+
+
+def stat_fields(pid: int | str) -> list[str]:
+    """Fields 3 and on of /proc/<pid>/stat; field 2, the name, may hold blanks and brackets."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+
+
+def start_ticks(pid: int) -> int:
+    """When the process started, in clock ticks since boot: field 22 of proc_pid_stat(5)."""
+    return int(stat_fields(pid)[19])
+
+
+def children(parent: int) -> list[int]:
+    """The direct children of a process."""
+    found = []
+    for entry in os.listdir("/proc"):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
+        with contextlib.suppress(OSError, IndexError):  # it ended while we looked
+            if entry.isdecimal() and int(stat_fields(entry)[1]) == parent:
+                found.append(int(entry))
+    return found
+
+
+def signal_quietly(send: Any, target: int, number: int) -> None:
+    """Send a signal to what may have ended in the meantime."""
+    with contextlib.suppress(ProcessLookupError):
+        send(target, number)
+
+
+def write_durably(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON so that a reader, or a machine that comes back from a power cut, sees all or nothing."""
+    temporary = path.with_name(path.name + ".tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def complain(message: str) -> None:
+    """Say what went wrong: to shim.log, or in the child to stderr.log."""
+    os.write(2, f"{message}\n".encode(errors="replace"))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one driver; 0 when its exit file is written."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("--owner-fd", type=int, help="read end of a pipe; its end of file means: stop")
+    parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds from TERM to KILL")
+    parser.add_argument("argv", nargs="+", metavar="command", help="the driver, after `--`")
+    options = parser.parse_args(arguments)
+    run_dir = options.run_dir.resolve()
+    # From here on every traceback, and every word of the interpreter, lands in shim.log.
+    log = os.open(run_dir / "shim.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    Shim(run_dir, options.argv, options.owner_fd, options.grace).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

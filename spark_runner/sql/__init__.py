@@ -1,0 +1,1 @@
+"""Push jobs written in SQL: script -> statements -> plan (JSON) -> execution in a Spark driver."""

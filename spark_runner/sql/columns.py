@@ -1,0 +1,48 @@
+"""Column definitions of a table, read as far as it goes without Spark: their names."""
+
+from spark_runner.sql.cursor import Cursor
+from spark_runner.sql.source import Passage
+from spark_runner.sql.tokens import Kind
+
+_OPEN, _CLOSE = "(<[", ")>]"
+_CONSTRAINTS = {
+    ("PRIMARY", "KEY"),
+    ("FOREIGN", "KEY"),
+    ("UNIQUE", "("),
+    ("CHECK", "("),
+    ("WATERMARK", "FOR"),
+}
+
+
+def column_names(columns: Passage) -> tuple[str, ...]:
+    """The names in `a INT, b STRING, ...`; the types are left to Spark.
+
+    Raises SqlError at a definition that is missing, doubled, or not a column at all.
+    """
+    cursor = Cursor(columns)
+    names: dict[str, str] = {}
+    while True:
+        following = cursor.peek(1)
+        pair = (cursor.here.text.upper() if cursor.here else "", following.text.upper() if following else "")
+        if pair in _CONSTRAINTS or pair[0] == "CONSTRAINT":
+            raise cursor.error(f"{pair[0]} is not supported; a table declares columns only")
+        name, offset = cursor.name("column")
+        if name.lower() in names:
+            raise cursor.error(f"column '{name}' is declared twice", offset)
+        names[name.lower()] = name
+        cursor.take_symbol(":")
+        if cursor.here is None or cursor.here.kind not in {Kind.WORD, Kind.QUOTED}:
+            raise cursor.expected(f"the type of column '{name}'")
+        _skip_definition(cursor)
+        if cursor.peek() is None:
+            return tuple(names.values())
+        cursor.need_symbol(",")
+
+
+def _skip_definition(cursor: Cursor) -> None:
+    """Step to the comma behind this definition, or to the end."""
+    depth = 0
+    while cursor.here and not (depth == 0 and cursor.here.is_symbol(",")):
+        token = cursor.take()
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in _OPEN) - (token.text in _CLOSE)

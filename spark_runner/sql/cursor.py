@@ -1,0 +1,107 @@
+"""Reads the tokens of one statement from left to right."""
+
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.literals import name_value
+from spark_runner.sql.source import Passage, Source
+from spark_runner.sql.tokens import Kind, Token, meaningful, tokenize
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+class Cursor:
+    """A place among the tokens of `passage` that are more than space and comment."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.passage = passage
+        text = Source(passage.source.file, passage.text)
+        self.tokens = [token for token in tokenize(text) if meaningful(token)]
+        self.index = 0
+
+    @property
+    def here(self) -> Token | None:
+        """The next token; None behind the last one."""
+        return self.peek()
+
+    def peek(self, ahead: int = 0) -> Token | None:
+        """The token `ahead` of the next one; None behind the last one."""
+        index = self.index + ahead
+        return self.tokens[index] if index < len(self.tokens) else None
+
+    @property
+    def offset(self) -> int:
+        """Offset of the next token, or of the end."""
+        return self.here.start if self.here else len(self.passage.text)
+
+    def error(self, message: str, offset: int | None = None) -> SqlError:
+        """An error at `offset`, or at the next token."""
+        return self.passage.error(message, self.offset if offset is None else offset)
+
+    def expected(self, what: str) -> SqlError:
+        """An error that says what should stand here."""
+        found = f"'{self.here.text}'" if self.here else "the end of the statement"
+        return self.error(f"expected {what}, found {found}")
+
+    def take_words(self, *words: str) -> bool:
+        """Step over `words` if they are what comes next."""
+        found = [self.peek(ahead) for ahead in range(len(words))]
+        if all(token and token.is_word(word) for token, word in zip(found, words, strict=True)):
+            self.index += len(words)
+            return True
+        return False
+
+    def take_symbol(self, symbol: str) -> bool:
+        """Step over `symbol` if it comes next."""
+        if self.here and self.here.is_symbol(symbol):
+            self.index += 1
+            return True
+        return False
+
+    def need_symbol(self, symbol: str) -> None:
+        """Step over `symbol`; raises SqlError if something else comes next."""
+        if not self.take_symbol(symbol):
+            raise self.expected(f"'{symbol}'")
+
+    def take(self) -> Token:
+        """The next token, whatever it is."""
+        token = self.here
+        if token is None:
+            raise self.expected("more")
+        self.index += 1
+        return token
+
+    def name(self, what: str) -> tuple[str, int]:
+        """The next name, which must have one part, and its offset."""
+        token = self.here
+        if token is None or token.kind not in {Kind.WORD, Kind.QUOTED}:
+            raise self.expected(f"the name of a {what}")
+        self.index += 1
+        if self.here and self.here.is_symbol("."):
+            raise self.error(f"the name of a {what} of a script has one part, without dots")
+        return name_value(token.text), token.start
+
+    def in_parentheses(self, what: str) -> Passage:
+        """The text between the parenthesis that comes next and the one that closes it."""
+        opening = self.offset
+        self.need_symbol("(")
+        expected = [")"]
+        while expected:
+            token = self.here
+            if token is None:
+                raise self.error(f"this parenthesis of {what} is never closed", opening)
+            self.index += 1
+            if token.text in _CLOSING and token.kind is Kind.SYMBOL:
+                expected.append(_CLOSING[token.text])
+            elif token.is_symbol(expected[-1]):
+                expected.pop()
+        return self.passage.part(opening + 1, self.tokens[self.index - 1].start)
+
+    def rest(self) -> Passage:
+        """All that is left, from the next token on."""
+        passage = self.passage.part(self.offset, len(self.passage.text))
+        self.index = len(self.tokens)
+        return passage
+
+    def finish(self, hint: str) -> None:
+        """Raises SqlError unless the statement ends here."""
+        if self.here:
+            raise self.error(f"unexpected '{self.here.text}'; {hint}")

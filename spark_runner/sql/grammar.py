@@ -1,0 +1,231 @@
+"""The statements a script may have, and how the head of each is read.
+
+Only heads are read here. Spark's own parser is the truth for every query, expression and type.
+"""
+
+from dataclasses import dataclass
+
+from spark_runner.sql.columns import column_names
+from spark_runner.sql.cursor import Cursor
+from spark_runner.sql.literals import string_value
+from spark_runner.sql.source import Passage
+from spark_runner.sql.tokens import Kind, Token
+
+SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
+_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What all statements have: the text they were read from."""
+
+    passage: Passage
+
+
+@dataclass(frozen=True)
+class Set(Statement):
+    """`SET key = value`."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a table, with the offsets of its key and value."""
+
+    key: str
+    value: str
+    key_offset: int
+    value_offset: int
+
+
+@dataclass(frozen=True)
+class CreateTable(Statement):
+    """`CREATE TABLE` in either accent; `connector` is empty if only the options name it (WITH)."""
+
+    name: str
+    name_offset: int
+    replace: bool
+    columns: Passage | None
+    column_names: tuple[str, ...]
+    connector: str
+    connector_offset: int
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class CreateView(Statement):
+    """`CREATE VIEW name AS query`."""
+
+    name: str
+    name_offset: int
+    replace: bool
+    query: Passage
+
+
+@dataclass(frozen=True)
+class Insert(Statement):
+    """`INSERT INTO|OVERWRITE target [BY NAME] query`."""
+
+    target: str
+    target_offset: int
+    overwrite: bool
+    by_name: bool
+    query: Passage
+
+
+def parse(passage: Passage) -> Set | CreateTable | CreateView | Insert:
+    """Read one statement; raises SqlError where it is not what a script may have."""
+    cursor = Cursor(passage)
+    if cursor.take_words("SET"):
+        return _set(cursor)
+    if cursor.take_words("INSERT"):
+        return _insert(cursor)
+    if cursor.take_words("CREATE"):
+        replace = cursor.take_words("OR", "REPLACE")
+        _ = cursor.take_words("TEMPORARY") or cursor.take_words(
+            "TEMP"
+        )  # all of a script's names are temporary
+        if cursor.take_words("TABLE"):
+            return _create_table(cursor, replace=replace)
+        if cursor.take_words("VIEW"):
+            return _create_view(cursor, replace=replace)
+    found = cursor.here or cursor.tokens[0]
+    raise cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
+
+
+def _set(cursor: Cursor) -> Set:
+    start = cursor.index
+    while cursor.here and not cursor.here.is_symbol("="):
+        cursor.take()
+    key = _setting_text(cursor, start)
+    if not key or any(char.isspace() for char in key):
+        raise cursor.error("write SET key = value", cursor.tokens[0].start)
+    if cursor.here is None:
+        raise cursor.expected("'=' and a value")
+    cursor.need_symbol("=")
+    start = cursor.index
+    if cursor.here is None:
+        raise cursor.expected("a value")
+    cursor.index = len(cursor.tokens)
+    return Set(cursor.passage, key, _setting_text(cursor, start))
+
+
+def _setting_text(cursor: Cursor, start: int) -> str:
+    """The text from token `start` up to the cursor; a single string stands for its value."""
+    tokens = cursor.tokens[start : cursor.index]
+    if not tokens:
+        return ""
+    if len(tokens) == 1 and tokens[0].kind is Kind.STRING:
+        return string_value(tokens[0].text)
+    return cursor.passage.text[tokens[0].start : tokens[-1].end]
+
+
+def _create_table(cursor: Cursor, *, replace: bool) -> CreateTable:
+    name, name_offset = cursor.name("table")
+    columns = None
+    names: tuple[str, ...] = ()
+    if cursor.here and cursor.here.is_symbol("("):
+        columns = cursor.in_parentheses("the columns")
+        names = column_names(columns)
+    connector, connector_offset = "", cursor.offset
+    options: tuple[Option, ...] = ()
+    if cursor.take_words("USING"):
+        connector_offset = cursor.offset
+        connector, _ = cursor.name("connector")
+        if cursor.take_words("OPTIONS"):
+            options = _options(cursor)
+    elif cursor.take_words("WITH"):
+        options = _options(cursor)
+    else:
+        raise cursor.expected("USING connector OPTIONS (...) or WITH ('connector' = '...', ...)")
+    cursor.finish("nothing may follow the options of a table")
+    return CreateTable(
+        cursor.passage, name, name_offset, replace, columns, names, connector, connector_offset, options
+    )
+
+
+def _options(cursor: Cursor) -> tuple[Option, ...]:
+    cursor.need_symbol("(")
+    options: dict[str, Option] = {}
+    while True:
+        option = _option(cursor)
+        if option.key.lower() in options:
+            raise cursor.error(f"option '{option.key}' is given twice", option.key_offset)
+        options[option.key.lower()] = option
+        if not cursor.take_symbol(","):
+            break
+    if not cursor.take_symbol(")"):
+        raise cursor.expected("',' or ')'")
+    return tuple(options.values())
+
+
+def _option(cursor: Cursor) -> Option:
+    key_offset = cursor.offset
+    token = cursor.here
+    if token is None or token.kind not in {Kind.STRING, Kind.WORD}:
+        raise cursor.expected("the name of an option")
+    key = _plain(cursor.take())
+    while token.kind is Kind.WORD and cursor.take_symbol("."):
+        key += f".{cursor.take().text}"
+    _ = cursor.take_symbol("=")  # Spark's OPTIONS may leave it out
+    value_offset = cursor.offset
+    sign = "-" if cursor.take_symbol("-") else ""
+    value = cursor.here
+    simple = value is not None and (
+        value.kind in {Kind.STRING, Kind.NUMBER} or value.is_word("TRUE", "FALSE", "NULL")
+    )
+    if not simple:
+        raise cursor.expected(f"the value of option '{key}' (a string, a number, true or false)")
+    return Option(key, sign + _plain(cursor.take()), key_offset, value_offset)
+
+
+def _plain(token: Token) -> str:
+    return string_value(token.text) if token.kind is Kind.STRING else token.text
+
+
+def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
+    name, name_offset = cursor.name("view")
+    if not cursor.take_words("AS"):
+        raise cursor.expected("AS and a query")
+    return CreateView(cursor.passage, name, name_offset, replace, _query(cursor))
+
+
+def _insert(cursor: Cursor) -> Insert:
+    overwrite = cursor.take_words("OVERWRITE")
+    if not overwrite and not cursor.take_words("INTO"):
+        raise cursor.expected("INTO or OVERWRITE")
+    # TABLE may stand before the name, and a table may be called `table`.
+    following = cursor.peek(1)
+    if (
+        following
+        and following.kind in {Kind.WORD, Kind.QUOTED}
+        and not following.is_word(*_QUERY_WORDS, "BY")
+    ):
+        cursor.take_words("TABLE")
+    target, target_offset = cursor.name("table")
+    by_name = cursor.take_words("BY", "NAME")
+    return Insert(cursor.passage, target, target_offset, overwrite, by_name, _query(cursor))
+
+
+def _query(cursor: Cursor) -> Passage:
+    """The rest, which must begin as a query does and may hold no command."""
+    ahead = 0
+    while (token := cursor.peek(ahead)) and token.is_symbol("("):
+        ahead += 1
+    if token is None or not token.is_word(*_QUERY_WORDS):
+        what = "a query (SELECT, WITH, VALUES, FROM or TABLE)"
+        if ahead:
+            what += "; a list of columns cannot stand here, use BY NAME"
+        raise cursor.expected(what)
+    following = cursor.peek(ahead + 1)
+    if token.is_word("WITH") and following and following.is_symbol("("):
+        raise cursor.error("options belong to CREATE TABLE, not to INSERT", token.start)
+    # FROM t INSERT INTO u SELECT ... and WITH ... INSERT are commands: Spark would run them at once.
+    for one, two in zip(cursor.tokens[cursor.index :], cursor.tokens[cursor.index + 1 :], strict=False):
+        if one.is_word("INSERT") and two.is_word("INTO", "OVERWRITE"):
+            raise cursor.error(
+                "a query cannot hold an INSERT; end the statement before it with ';'", one.start
+            )
+    return cursor.rest()

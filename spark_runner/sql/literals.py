@@ -1,0 +1,45 @@
+"""String literals and quoted names: their value, and how to write a value into one."""
+
+import re
+
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_SPECIAL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_OCTAL_DIGITS = 3
+
+
+def string_value(literal: str) -> str:
+    """What a string literal stands for, by the rules of Spark's SparkParserUtils.unescapeSQLString."""
+    if literal[0] in "rR":
+        return literal[2:-1]
+    quote, body = literal[0], literal[1:-1]
+    # A doubled quote can only be found outside of escapes, so both are replaced in one pass.
+    pattern = re.compile(rf"{quote}{quote}|{_ESCAPE.pattern}", re.DOTALL)
+    return pattern.sub(lambda match: quote if match[1] is None else _unescape(match[1]), body)
+
+
+def _unescape(code: str) -> str:
+    if code[0] in "uU" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    if len(code) == _OCTAL_DIGITS:
+        return chr(int(code, 8))
+    return _SPECIAL.get(code, code)
+
+
+def name_value(text: str) -> str:
+    """The name that a plain or back-ticked identifier stands for."""
+    return text[1:-1].replace("``", "`") if text.startswith("`") else text
+
+
+def escape_into(opening: str, value: str) -> str | None:
+    """`value` as it must be written inside a literal that starts with `opening`; None if it cannot be."""
+    if opening in {"'", '"'}:
+        return value.replace("\\", "\\\\").replace(opening, f"\\{opening}")
+    if opening == "`":
+        return value.replace("`", "``")
+    # A raw string knows no escapes: what would end it cannot stand in it.
+    return None if opening[-1] in value else value
+
+
+def quote_name(name: str) -> str:
+    """`name` in back-ticks."""
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,35 @@
+"""Where the files of a table are: paths made absolute, and compared."""
+
+import os
+import posixpath
+import re
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters at least: `C:` is a drive
+
+
+def resolve(path: str, base_dir: str) -> str:
+    """`path` made absolute against `base_dir`; `~` is expanded, a URI such as s3a://x/y stays as it is."""
+    if _SCHEME.match(path):
+        return path
+    return os.path.normpath(os.path.join(os.path.abspath(base_dir), os.path.expanduser(path)))  # noqa: PTH100, PTH111, PTH118 - the result is text; Path would fold nothing more
+
+
+def contains(outer: str, inner: str) -> bool:
+    """Whether `inner` is `outer` or lies below it."""
+    outer, inner = _comparable(outer), _comparable(inner)
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def overlap(one: str, two: str) -> bool:
+    """Whether writing to one of the two changes what the other holds."""
+    return contains(one, two) or contains(two, one)
+
+
+def _comparable(location: str) -> str:
+    """One spelling for file:/x, file:///x and /x; links are followed where they can be seen from here."""
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    if location.startswith("/"):
+        return os.path.realpath(location)
+    scheme, _, rest = location.partition("://")
+    return f"{scheme}://{posixpath.normpath(rest)}" if rest else location

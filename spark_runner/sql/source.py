@@ -1,0 +1,94 @@
+"""A script's text, and passages of it that still know where they came from.
+
+A passage is what Spark gets to see: text in which variables are already replaced. Its anchors lead every
+offset back to the user's file, so that an error after a long value still points at the right column.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from spark_runner.sql.errors import SqlError
+
+
+class Anchor(NamedTuple):
+    """From `offset` of a passage on, the text is that of the file at `origin`, or was pasted there."""
+
+    offset: int
+    origin: int
+    verbatim: bool  # False: a variable's value stands here; all of it belongs to `origin`
+
+
+@dataclass(frozen=True)
+class Source:
+    """One script as the user wrote it."""
+
+    file: str
+    text: str
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        # Only "\n" ends a line, as for Spark's parser; the "\r" of a Windows file is cut when it is shown.
+        return [0, *(index + 1 for index, char in enumerate(self.text) if char == "\n")]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of `offset`, both from 1, counted in characters."""
+        offset = max(0, min(offset, len(self.text)))
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and column."""
+        return self._line_starts[line - 1] + column - 1
+
+    def error(self, message: str, offset: int) -> SqlError:
+        """An error that points at `offset`."""
+        line, column = self.position(offset)
+        start = self._line_starts[line - 1]
+        source_line = self.text[start:].split("\n", 1)[0].rstrip("\r")
+        return SqlError(message, file=self.file, line=line, column=column, source_line=source_line)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Text made of a part of the script; `anchors` is never empty and is in order of `offset`."""
+
+    source: Source
+    text: str
+    anchors: tuple[Anchor, ...]
+
+    def origin(self, offset: int) -> int:
+        """The offset in the file that `offset` of this text came from."""
+        anchor = self.anchors[self._anchor_index(offset)]
+        return anchor.origin + (offset - anchor.offset if anchor.verbatim else 0)
+
+    def position(self, offset: int = 0) -> tuple[int, int]:
+        """Line and column in the file of `offset` of this text."""
+        return self.source.position(self.origin(offset))
+
+    def error(self, message: str, offset: int = 0) -> SqlError:
+        """An error that points at where `offset` of this text came from."""
+        return self.source.error(message, self.origin(offset))
+
+    def part(self, start: int, end: int) -> "Passage":
+        """The text from `start` to `end`, still knowing where it came from."""
+        first = self._anchor_index(start)
+        verbatim = self.anchors[first].verbatim
+        later = [anchor for anchor in self.anchors[first + 1 :] if anchor.offset < end]
+        moved = (anchor._replace(offset=anchor.offset - start) for anchor in later)
+        anchors = (Anchor(0, self.origin(start), verbatim), *moved)
+        return Passage(self.source, self.text[start:end], anchors)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form kept in a plan."""
+        return {"text": self.text, "anchors": [list(anchor) for anchor in self.anchors]}
+
+    @classmethod
+    def from_json(cls, source: Source, value: Mapping[str, Any]) -> "Passage":
+        """Read what `to_json` wrote."""
+        return cls(source, value["text"], tuple(Anchor(*anchor) for anchor in value["anchors"]))
+
+    def _anchor_index(self, offset: int) -> int:
+        return max(0, bisect_right(self.anchors, offset, key=lambda anchor: anchor.offset) - 1)

@@ -1,0 +1,83 @@
+"""Maps both spellings of CREATE TABLE to one checked specification."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from spark_runner.connectors.errors import OptionError
+from spark_runner.connectors.nearest import did_you_mean
+from spark_runner.connectors.options import CONNECTORS, FileOptions, to_plan, validate
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.grammar import CreateTable, Option
+from spark_runner.sql.locations import resolve
+
+_FILE_FORMATS = tuple(name for name, model in CONNECTORS.items() if issubclass(model, FileOptions))
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """One table: which connector, with which options, and where."""
+
+    connector: str
+    options: dict[str, Any]
+    location: str  # absolute path or URI; empty if the connector has none
+    appends: bool
+    readable: bool
+    writable: bool
+
+
+def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
+    """Check a CREATE TABLE; raises SqlError at the option, connector or statement that is wrong."""
+    options = {option.key: option for option in statement.options}
+    connector = _connector(statement, options)
+    try:
+        checked = validate(connector, {key: option.value for key, option in options.items()})
+        checked.check_columns(statement.column_names)
+    except OptionError as error:
+        raise _located(statement, options, error) from error
+    location, appends = "", False
+    if isinstance(checked, FileOptions):
+        location = resolve(checked.path, base_dir)
+        appends = checked.mode == "append"
+        checked = checked.model_copy(update={"path": location})
+    return TableSpec(
+        connector, to_plan(checked), location, appends, type(checked).readable, type(checked).writable
+    )
+
+
+def _connector(statement: CreateTable, options: dict[str, Option]) -> str:
+    """The connector's name; takes 'connector' and 'format' of the WITH accent out of `options`."""
+    if statement.connector:
+        return _known(statement, statement.connector, statement.connector_offset, tuple(CONNECTORS))
+    given = _pop(options, "connector")
+    if given is None:
+        message = "WITH (...) needs 'connector' = '...'"
+        raise statement.passage.error(message, statement.connector_offset)
+    if given.value.lower() != "filesystem":
+        return _known(statement, given.value, given.value_offset, ("filesystem", *CONNECTORS))
+    file_format = _pop(options, "format")
+    if file_format is None:
+        message = f"connector 'filesystem' needs 'format' = one of {', '.join(_FILE_FORMATS)}"
+        raise statement.passage.error(message, given.value_offset)
+    if file_format.value.lower() not in _FILE_FORMATS:
+        hint = did_you_mean(file_format.value, _FILE_FORMATS) or f"; known are {', '.join(_FILE_FORMATS)}"
+        message = f"unknown format '{file_format.value}' of connector 'filesystem'{hint}"
+        raise statement.passage.error(message, file_format.value_offset)
+    return file_format.value.lower()
+
+
+def _known(statement: CreateTable, name: str, offset: int, known: tuple[str, ...]) -> str:
+    if name.lower() in CONNECTORS:
+        return name.lower()
+    hint = did_you_mean(name, known) or f"; known are {', '.join(known)}"
+    raise statement.passage.error(f"unknown connector '{name}'{hint}", offset)
+
+
+def _pop(options: dict[str, Option], key: str) -> Option | None:
+    return next((options.pop(name) for name in list(options) if name.lower() == key), None)
+
+
+def _located(statement: CreateTable, options: dict[str, Option], error: OptionError) -> SqlError:
+    at = options.get(error.option)
+    if at is None:
+        return statement.passage.error(str(error))
+    return statement.passage.error(str(error), at.key_offset if error.fault == "name" else at.value_offset)

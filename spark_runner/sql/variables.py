@@ -1,0 +1,127 @@
+"""Replaces `${name}` and `${name:-default}` in one statement, so that a value stays where it was put."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from spark_runner.connectors.nearest import did_you_mean
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.literals import escape_into
+from spark_runner.sql.source import Anchor, Passage, Source
+from spark_runner.sql.tokens import Kind, Token, tokenize
+
+_VARIABLE = re.compile(r"\$\{([^}\n]*)\}")
+# In '..' and ".." a backslash takes the next character with it: '\${x}' is the text ${x}.
+_ESCAPE_OR_VARIABLE = re.compile(r"\\.|\$\{([^}\n]*)\}", re.DOTALL)
+_REFERENCE = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*?)(?::-(.*))?", re.DOTALL)
+
+
+def expand(source: Source, tokens: Sequence[Token], variables: Mapping[str, str]) -> Passage:
+    """The text of a statement with its variables replaced; comments are left as they are.
+
+    Outside of quotes a value is pasted as SQL; it must be whole tokens and may hold no `;` and no comment.
+    Inside of quotes it is escaped. Raises SqlError at the variable.
+    """
+    pieces = _Pieces(source)
+    for token in tokens:
+        if token.kind is Kind.VARIABLE:
+            value = _value(source, token.text[2:-1], token.start, variables)
+            _check_pasted(source, value, token)
+            pieces.paste(value, token.start)
+        elif token.kind in {Kind.STRING, Kind.QUOTED} and "${" in token.text:
+            _expand_quoted(pieces, token, variables)
+        else:
+            pieces.copy(token.text, token.start)
+    passage = pieces.passage()
+    if len(passage.anchors) > 1:
+        _check_joined(passage, tokens)
+    return passage
+
+
+class _Pieces:
+    """Collects text and the anchors that lead back from it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._texts: list[str] = []
+        self._anchors: list[Anchor] = []
+        self._length = 0
+
+    def copy(self, text: str, origin: int) -> None:
+        """Append text of the file; one anchor serves all that follows without a gap."""
+        if not (self._anchors and self._anchors[-1].verbatim):
+            self._anchors.append(Anchor(self._length, origin, verbatim=True))
+        self._append(text)
+
+    def paste(self, text: str, origin: int) -> None:
+        """Append a value in place of the variable at `origin`."""
+        self._anchors.append(Anchor(self._length, origin, verbatim=False))
+        self._append(text)
+
+    def _append(self, text: str) -> None:
+        self._texts.append(text)
+        self._length += len(text)
+
+    def passage(self) -> Passage:
+        """All that was appended."""
+        return Passage(self.source, "".join(self._texts), tuple(self._anchors))
+
+
+def _expand_quoted(pieces: _Pieces, token: Token, variables: Mapping[str, str]) -> None:
+    opening = _opening(token.text)
+    pattern = _ESCAPE_OR_VARIABLE if opening in {"'", '"'} else _VARIABLE
+    done = 0
+    for match in pattern.finditer(token.text):
+        if match[1] is None:
+            continue
+        origin = token.start + match.start()
+        value = _value(pieces.source, match[1], origin, variables)
+        escaped = escape_into(opening, value)
+        if escaped is None:
+            message = f"the value of {match[0]} would end the string; use a plain '..' string here"
+            raise pieces.source.error(message, origin)
+        pieces.copy(token.text[done : match.start()], token.start + done)
+        pieces.paste(escaped, origin)
+        done = match.end()
+    pieces.copy(token.text[done:], token.start + done)
+
+
+def _opening(literal: str) -> str:
+    return literal[:2] if literal[0] in "rR" else literal[0]
+
+
+def _value(source: Source, reference: str, origin: int, variables: Mapping[str, str]) -> str:
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
+        message = f"'${{{reference}}}' is not a variable: write ${{name}} or ${{name:-default}}"
+        raise source.error(message, origin)
+    name, default = match[1], match[2]
+    if name in variables:
+        return variables[name]
+    if default is not None:
+        return str(default)
+    hint = did_you_mean(name, variables) or f"; give it a value, or a default: ${{{name}:-...}}"
+    raise source.error(f"unknown variable '{name}'{hint}", origin)
+
+
+def _check_pasted(source: Source, value: str, token: Token) -> None:
+    try:
+        kinds = {part.kind for part in tokenize(Source(source.file, value))}
+    except SqlError as error:
+        message = f"the value of {token.text} cannot be pasted here: {error.message}"
+        raise source.error(message, token.start) from error
+    for kind, what in ((Kind.END, "a ';'"), (Kind.COMMENT, "a comment")):
+        if kind in kinds:
+            raise source.error(f"the value of {token.text} holds {what}; put it in quotes", token.start)
+
+
+def _check_joined(passage: Passage, tokens: Sequence[Token]) -> None:
+    """Refuse values that only together with their neighbours become something else, as `-${n}` with -1."""
+    comments = [token.text for token in tokens if token.kind is Kind.COMMENT]
+    pasted = next(anchor for anchor in passage.anchors if not anchor.verbatim)
+    message = "with its value, this variable changes where comments and quotes begin; put spaces around it"
+    try:
+        joined = list(tokenize(Source(passage.source.file, passage.text)))
+    except SqlError as error:
+        raise passage.error(message, pasted.offset) from error
+    if [token.text for token in joined if token.kind is Kind.COMMENT] != comments:
+        raise passage.error(message, pasted.offset)

@@ -1,0 +1,3 @@
+"""Fixtures for all tests: the real servers."""
+
+pytest_plugins = ["tests.servers.zookeeper"]

@@ -1,0 +1,103 @@
+"""A real ZooKeeper for tests: from the environment, from Docker, else started here."""
+
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from kazoo.client import KazooClient
+
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.errors import QueueError
+from queues.four_letter import server_mode
+from tests.waiting import wait_until
+
+IMAGE = "zookeeper:3.9"
+
+TICK_MS = 500
+"""A session can be as short as two ticks, so that a test of a lost session takes a second."""
+
+START_TIMEOUT_S = 60
+
+
+def zookeeper_server(data_dir: Path) -> AbstractContextManager[str]:
+    """Give the connection string of a real server for the time of the context.
+
+    A server is started in `data_dir` when neither ZOOKEEPER_HOSTS nor Docker provides one.
+    """
+    if hosts := os.environ.get("ZOOKEEPER_HOSTS"):
+        return nullcontext(hosts)
+    return _in_docker() if _docker_answers() else _embedded(data_dir)
+
+
+@pytest.fixture(scope="session")
+def zookeeper_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Connection string of a real ZooKeeper; one server per test session and xdist worker."""
+    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as hosts:
+        yield hosts
+
+
+@pytest.fixture
+def zookeeper_root(zookeeper_hosts: str) -> Iterator[str]:
+    """Path for one test, such as `/test-<uuid>`: not created, removed with all below it afterwards."""
+    root = f"/test-{uuid.uuid4()}"
+    yield root
+    client = KazooClient(zookeeper_hosts, timeout=10)
+    try:
+        client.start(timeout=30)
+        client.delete(root, recursive=True)  # no error when it does not exist
+    finally:
+        client.stop()
+        client.close()
+
+
+@contextmanager
+def _embedded(data_dir: Path) -> Iterator[str]:
+    server = EmbeddedZooKeeper(ServerConfig(data_dir, tick_ms=TICK_MS, owner="tests"))
+    try:
+        server.start()
+    except QueueError as error:
+        unavailable(f"no ZooKeeper: ZOOKEEPER_HOSTS is not set, no Docker daemon answers, and {error}")
+    with server:
+        yield server.hosts
+
+
+@contextmanager
+def _in_docker() -> Iterator[str]:
+    # Imported where it is used: testcontainers takes half a second, and few desks have a daemon.
+    from testcontainers.core.container import DockerContainer  # noqa: PLC0415
+
+    container = DockerContainer(IMAGE).with_exposed_ports(2181)
+    container.with_env("ZOO_TICK_TIME", str(TICK_MS)).with_env("ZOO_4LW_COMMANDS_WHITELIST", "*")
+    container.with_env("ZOO_MAX_CLIENT_CNXNS", "0").with_env("ZOO_ADMINSERVER_ENABLED", "false")
+    container.with_env("ZOO_CFG_EXTRA", "maxSessionTimeout=40000")
+    with container:
+        hosts = f"{container.get_container_host_ip()}:{container.get_exposed_port(2181)}"
+        wait_until(lambda: server_mode(hosts), START_TIMEOUT_S, f"{IMAGE} serves at {hosts}")
+        yield hosts
+
+
+def _docker_answers() -> bool:
+    kind, _, place = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").partition("://")
+    if kind == "unix":  # asked here first: docker leaves its socket open when nobody listens
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(place) != 0:
+                return False
+    import docker  # type: ignore[import-untyped]  # noqa: PLC0415 - docker has no types; else as above
+
+    try:
+        with closing(docker.from_env(timeout=5)) as client:
+            return bool(client.ping())
+    except docker.errors.DockerException:
+        return False
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skip at a desk, fail in CI: there, a test that is not run must not look like one that passed."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
