@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from orchestrator.errors import AlreadyEnded, WaitTimeout
@@ -67,9 +68,26 @@ class Client:
         """One job; raises ItemNotFound, CorruptRecord."""
         return self._view(job_id)
 
-    def tokens(self, queue: Queue, pool: str = DEFAULT_POOL) -> list[Token]:
-        """What stands in a queue, in the order in which it is due."""
-        return self._set.tokens(queue, pool)
+    def standing(self, queue: Queue, pool: str = DEFAULT_POOL) -> list[dict[str, Any]]:
+        """What stands in a queue, in the order in which it is due: id, status, due, held_by, reason."""
+        return [self._standing(queue, pool, token) for token in self._set.tokens(queue, pool)]
+
+    def _standing(self, queue: Queue, pool: str, token: Token) -> dict[str, Any]:
+        lock = self._document(self._layout.lock(pool, token.id)) or {}
+        row: dict[str, Any] = {
+            "id": token.id,
+            "status": None,
+            "due": datetime.fromtimestamp(token.due / 1000, UTC).isoformat(timespec="milliseconds"),
+            "held_by": lock.get("worker"),
+            "reason": None,
+        }
+        try:
+            view = self._view(token.id)
+        except (ItemNotFound, CorruptRecord) as error:
+            # What is buried has its reason in the token: its record was left as it was.
+            note = self._document(self._layout.token(queue, pool, token)) or {}
+            return {**row, "reason": note.get("reason", str(error))}
+        return {**row, "status": view.status.value, "reason": view.error.message if view.error else None}
 
     def count(self, queue: Queue, pool: str = DEFAULT_POOL) -> int:
         """How many stand in a queue."""

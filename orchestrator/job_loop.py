@@ -109,8 +109,10 @@ class JobLoop:
     ) -> None:
         before = job.state
         check_transition(before.status, status)
-        after = before.evolve(**{"handler_errors": 0, **changes}, status=status, updated=timestamp())
-        stood_in = job.claim.queue
+        stood_in, now = Queue(job.claim.queue), timestamp()
+        after = before.evolve(**{"handler_errors": 0, **changes}, status=status, updated=now)
+        if queue is not stood_in:
+            after = after.evolve(times={**before.times, queue.value: now})
         job.claim.commit(
             payload=after.model_dump(mode="json"), queue=queue, due=due, extra=extra, release=release
         )

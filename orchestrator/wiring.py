@@ -13,7 +13,7 @@ from orchestrator.job_loop import JobLoop
 from orchestrator.settings import Settings
 from orchestrator.states import Queue
 from orchestrator.worker import Worker
-from queues.embedded.directory import running_server
+from queues.embedded import running_server
 from queues.names import Layout
 from queues.queue import QueueSet
 from queues.session import Session, SessionSettings

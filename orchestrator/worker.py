@@ -50,6 +50,7 @@ class Worker:
         self._guard = threading.Lock()
         self._jobs: dict[str, HeldJob] = {}
         self._announced_generation = -1
+        self._taking = True
         self._threads = ThreadPoolExecutor(
             max_workers=slots + _MAX_ADOPTED + _MAX_PASSING, thread_name_prefix="job"
         )
@@ -68,8 +69,13 @@ class Worker:
         self._consumer.start()
         logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self._slots)
 
+    def stop_taking(self) -> None:
+        """Start no new job from now on; those at hand, and those on their way to an end, go on."""
+        self._taking = False
+
     def drain(self) -> None:
         """Start nothing new, let go of what runs and finish the step at hand; drivers go on."""
+        self._taking = False
         self._context.draining.set()
         self._wake_jobs()
         self._consumer.stop()
@@ -97,7 +103,7 @@ class Worker:
         occupied = sum(1 for stands_in in standing if stands_in in _OCCUPYING)
         match Queue(queue):
             case Queue.ACCEPT:
-                return self._slots - occupied
+                return self._slots - occupied if self._taking else 0
             case Queue.RUNNING:
                 return self._slots + _MAX_ADOPTED - occupied
             case _:

@@ -56,6 +56,18 @@ def intent(path: str, *, run_key: str, number: int, place: Mapping[str, Any], at
     return Create(path, encode(document))
 
 
+def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an outcome that may stand in ZooKeeper.
+
+    Rows are the user's data: previews stay on the disk, beside the logs.
+    """
+    facts = {key: value for key, value in outcome.items() if key != "state"}
+    facts["tables"] = [
+        {key: value for key, value in table.items() if key != "preview"} for table in facts.get("tables", [])
+    ]
+    return facts
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """An attempt as it was read, with the version that the next change must meet."""

@@ -15,7 +15,7 @@ from queues.errors import Conflict, OutcomeUnknown, QueueError
 from queues.operations import Check, Create, Operation, Set
 from queues.session import Session
 from queues.transaction import commit
-from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState
+from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recordable
 from spark_runner.errors import SparkRunnerError
 from spark_runner.progress import stage_progress
 
@@ -74,7 +74,7 @@ class AttemptHolder:
         """
         with self._ending:
             state = AttemptState(outcome["state"])
-            facts = {key: value for key, value in outcome.items() if key != "state"}
+            facts = recordable(outcome)
             deadline = time.monotonic() + self._lease_seconds
             while time.monotonic() < deadline:
                 try:

@@ -12,7 +12,7 @@ from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.operations import Set
 from queues.record import timestamp
-from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.attempt import Attempt, AttemptState, recordable
 from spark_runner.holder import EXIT_NO_CONTACT, EXIT_SUPERSEDED
 from spark_runner.runners.base import RunState, Submission
 
@@ -45,7 +45,7 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
     """The verdict on a started attempt whose driver is gone, and the operation that records it."""
     if submission.outcome is not None:  # the driver reached its end, and ZooKeeper was away
         state = AttemptState(str(submission.outcome["state"]))
-        facts = {key: value for key, value in submission.outcome.items() if key != "state"}
+        facts = recordable(submission.outcome)
         ended = attempt.advance(state, ended=timestamp(), recorded_by="worker", **facts)
         if state is AttemptState.SUCCEEDED:
             return Verdict(Status.SUCCESS), ended

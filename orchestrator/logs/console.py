@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from types import FrameType
 
 from loguru import logger
 
@@ -13,7 +14,8 @@ class _Intercept(logging.Handler):
     """Hands records of the standard logging to loguru, with the place where they were made."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        frame, depth = logging.currentframe(), 0
+        frame: FrameType | None = logging.currentframe()
+        depth = 0
         while frame is not None and (depth == 0 or frame.f_code.co_filename == logging.__file__):
             frame, depth = frame.f_back, depth + 1
         level: str | int = record.levelname if record.levelname in _LEVELS else record.levelno

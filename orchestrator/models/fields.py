@@ -11,14 +11,17 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 
 
-def _seconds(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def parse_seconds(value: str) -> float:
+    """Seconds of a duration such as `30s`; raises ValueError with how to write one."""
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         message = f"{value!r} is not a duration; write a number with ms, s, m, h or d, for example 30s"
         raise ValueError(message)
     return float(match[1]) * _UNITS[match[2]]
+
+
+def _seconds(value: object) -> object:
+    return parse_seconds(value) if isinstance(value, str) else value
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]

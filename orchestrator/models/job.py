@@ -34,12 +34,13 @@ class JobState(BaseModel):
     started: str | None = None  # start of the last attempt
     ended: str | None = None  # when the last verdict was reached
     error: JobError | None = None
+    times: dict[str, str] = {}  # queue -> when the job last came to it
 
     @classmethod
     def enqueued(cls, name: str) -> "JobState":
         """The state of a job that is being enqueued now."""
         now = timestamp()
-        return cls(name=name, status=Status.ACCEPT, created=now, updated=now)
+        return cls(name=name, status=Status.ACCEPT, created=now, updated=now, times={Queue.ACCEPT.value: now})
 
     def evolve(self, **changes: Any) -> "JobState":
         """A copy with these fields changed."""
@@ -62,6 +63,7 @@ class JobView(BaseModel):
     started: str | None
     ended: str | None
     error: JobError | None
+    times: dict[str, str]
 
     @property
     def is_final(self) -> bool:

@@ -64,6 +64,8 @@ class GuardedProcess:
         """Terminate the program, kill it after a while, and return when it is gone."""
         if self._guard.stdin is not None:
             self._guard.stdin.close()
+        # A forked child of this process may hold a copy of the pipe's end: say it in words too.
+        self._guard.terminate()
         try:
             self._guard.wait(GRACE_S + GUARD_MARGIN_S)
         except subprocess.TimeoutExpired:

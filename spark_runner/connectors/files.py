@@ -34,7 +34,7 @@ class Files:
         return reader.load(options["path"])
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str) -> Written:
-        """Write the frame; raises ConnectorError where that would destroy its input or other people's files."""
+        """Write the frame; raises ConnectorError where that would destroy its input or foreign files."""
         path = str(options["path"])
         _refuse_own_input(frame, path)
         if mode == "overwrite":

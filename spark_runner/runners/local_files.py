@@ -7,6 +7,7 @@
     kill.json                                              by whoever wants it gone
 """
 
+import contextlib
 import json
 import os
 import re
@@ -77,16 +78,15 @@ class RunDirectory:
         return path
 
     def submitted_ns(self) -> int:
-        """When the plan was written, which is the last step before the start (epoch, ns); 0 = not yet."""
-        try:
-            return (self.path / "plan.json").stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
+        """When the plan was written, which is the last step before the start (epoch, ns)."""
+        for path in (self.path / "plan.json", self.path):  # the directory stands in until the plan is there
+            with contextlib.suppress(FileNotFoundError):
+                return path.stat().st_mtime_ns
+        return 0  # cleaned up while we looked
 
     def is_young(self) -> bool:
         """Whether its shim may simply not have come to write shim.json yet."""
-        started = self.submitted_ns() or self.path.stat().st_mtime_ns
-        return abs(time.time() - started / 1e9) < YOUNG_SECONDS
+        return abs(time.time() - self.submitted_ns() / 1e9) < YOUNG_SECONDS
 
     def shim(self) -> ShimRecord | None:
         """Who runs it; raises OSError, ValueError or KeyError for a file that cannot be understood."""

@@ -19,22 +19,27 @@ def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float
     """End every process of a run; raises KillError with those that are still there.
 
     A live shim does the work itself, as the only one who can without mistaking a process: TERM to the
-    driver's group, the grace, KILL for all below it, exit file. The steps after that are for shims that
-    were killed or hang.
+    driver's group, the grace, KILL for all below it, exit file. What has no live shim, or loses it now,
+    gets its TERM from here; KILL from here is for them and for shims that hang.
     """
     open_ones = [directory for directory in directories if directory.exit_code() is None]
     for directory in open_ones:
         directory.request_kill(grace_seconds)  # a shim on its way will start no driver
-    shims = _live_shims(open_ones)
-    for shim in shims.values():
+    for shim in _live_shims(open_ones).values():
         _send(shim.pid, signal.SIGTERM)
         _send(shim.pid, signal.SIGCONT)  # in case that somebody stopped it
-    for process in _processes(run):
-        if process.incarnation not in shims:
-            _send(process.pid, signal.SIGTERM)
+    asked: set[int] = set()
 
     def is_gone() -> bool:
-        return not any(is_alive(shim) for shim in shims.values()) and not processes_of(run)
+        shims = _live_shims(open_ones)
+        if open_ones and len(shims) == len(open_ones):
+            return False  # known without a look at all processes
+        processes = _processes(run)
+        for process in processes:
+            if process.incarnation not in shims and process.pid not in asked:
+                asked.add(process.pid)
+                _send(process.pid, signal.SIGTERM)
+        return not processes
 
     if _wait(is_gone, grace_seconds + SHIM_SECONDS):
         return

@@ -3,6 +3,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +23,11 @@ from queues.embedded import (
     ServerStartFailed,
     running_server,
 )
+from queues.embedded.guarded import GRACE_S
 from queues.embedded.ports import free_ports
 from queues.four_letter import ask
 from queues.zkcli import zkcli_command
+from tests.servers.zookeeper import zookeeper_server
 from tests.waiting import wait_until
 
 TICK_MS = 500
@@ -113,14 +116,13 @@ def test_the_server_listens_on_the_loopback_address_only(tmp_path: Path) -> None
         } == {("127.0.0.1", server.port)}
 
 
-@pytest.mark.parametrize(("asked_s", "granted_ms"), [(0.5, 1000), (5, 5000), (60, 40_000)])
-def test_sessions_last_from_two_ticks_to_forty_seconds(
-    zookeeper_hosts: str, asked_s: float, granted_ms: int
-) -> None:
-    with client_of(zookeeper_hosts, timeout=asked_s) as client:
-        session = f"sid=0x{client.client_id[0]:x},"
-        (mine,) = [line for line in ask(zookeeper_hosts, "cons").splitlines() if session in line]
-        assert f",to={granted_ms}," in mine
+def test_sessions_last_from_two_ticks_to_forty_seconds(tmp_path: Path) -> None:
+    with EmbeddedZooKeeper(config(tmp_path)) as server:
+        for asked_s, granted_ms in ((0.5, 1000), (5, 5000), (60, 40_000)):
+            with client_of(server.hosts, timeout=asked_s) as client:
+                session = f"sid=0x{client.client_id[0]:x},"
+                (mine,) = [line for line in ask(server.hosts, "cons").splitlines() if session in line]
+                assert f",to={granted_ms}," in mine
 
 
 def test_data_and_port_survive_a_restart(tmp_path: Path) -> None:
@@ -323,6 +325,47 @@ def test_an_ensemble_comes_back_with_its_ports_and_data(tmp_path: Path) -> None:
     with EmbeddedEnsemble(tmp_path, tick_ms=TICK_MS) as ensemble, client_of(ensemble.hosts) as client:
         assert ensemble.hosts == first
         assert client.exists("/kept")
+
+
+def test_a_forked_child_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper(config(tmp_path)).start()
+    assert server.pid is not None
+    process = psutil.Process(server.pid)
+    held, hold = os.pipe()
+    child = os.fork()
+    if not child:  # has a copy of the pipe by which the guard learns of our end
+        os.close(hold)
+        os.read(held, 1)
+        os._exit(0)
+    os.close(held)
+    try:
+        started = time.monotonic()
+        server.stop()
+        assert ended(process)
+        assert time.monotonic() - started < GRACE_S
+    finally:
+        os.close(hold)
+        os.waitpid(child, 0)
+
+
+def test_tests_use_the_server_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZOOKEEPER_HOSTS", "zk1:2181,zk2:2181")
+    with zookeeper_server(tmp_path) as hosts:
+        assert hosts == "zk1:2181,zk2:2181"
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)])
+def test_tests_without_a_server_are_skipped_at_a_desk_and_fail_in_ci(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.delenv("ZOOKEEPER_HOSTS", raising=False)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(outcome, match=r"no ZooKeeper: .*Java 17 or newer"), zookeeper_server(tmp_path):
+        pass
 
 
 def test_zkcli_prints_the_answer_and_nothing_else(zookeeper_hosts: str, zookeeper_root: str) -> None:

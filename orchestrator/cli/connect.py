@@ -1,0 +1,90 @@
+"""From settings to a connected client, and to the server of our own where none is configured."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from orchestrator.client import Client
+from orchestrator.errors import NotRunning, StateDirectoryError
+from orchestrator.settings import Settings, load_settings
+from orchestrator.wiring import build_client, find_hosts, open_session
+from queues.embedded import DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server
+from queues.embedded.config import STATE_FOLDER
+
+_TRANSIENT = "run"  # the owner whose server ends with one job: nobody else may depend on it
+
+
+@contextmanager
+def connected(*, start_own: bool = True) -> Iterator[tuple[Client, Settings]]:
+    """A client of the ZooKeeper that `connected_hosts` finds; raises NotRunning, Unreachable."""
+    settings = load_settings()
+    with (
+        connected_hosts(settings, start_own=start_own) as (hosts, _),
+        open_session(settings, hosts) as session,
+    ):
+        yield build_client(session, settings), settings
+
+
+@contextmanager
+def connected_hosts(settings: Settings, *, start_own: bool = True) -> Iterator[tuple[str, bool]]:
+    """The configured ZooKeeper or the one that runs here, and whether it goes on without us.
+
+    `start_own`: where none runs but an earlier one has left its data, that is served for as long as the
+    command takes, so that the jobs of an earlier `run` can be looked at. Raises NotRunning.
+    """
+    with ExitStack() as stack:
+        try:
+            hosts, goes_on = find_hosts(settings), True
+        except NotRunning:
+            if not (start_own and (settings.zookeeper_dir / STATE_FOLDER).is_dir()):
+                raise
+            server = stack.enter_context(_server(settings.zookeeper_dir, owner=_TRANSIENT))
+            hosts, goes_on = server.hosts, False
+        yield hosts, goes_on
+
+
+@contextmanager
+def zookeeper_for_run(settings: Settings) -> Iterator[str]:
+    """The ZooKeeper of one job run here: the configured one, that of `up`, else one of our own."""
+    prepare_state_dir(settings)
+    if settings.zookeeper_hosts:
+        yield settings.zookeeper_hosts
+        return
+    with ExitStack() as stack:
+        try:
+            hosts = stack.enter_context(_server(settings.zookeeper_dir, owner=_TRANSIENT)).hosts
+        except DataDirectoryInUse:
+            running = running_server(settings.zookeeper_dir)
+            if running is not None and running.owner != _TRANSIENT:
+                hosts = running.address
+            else:
+                # Another `run` has the directory, and its server ends with its job: this one gets its own.
+                private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orchestrator-")))
+                hosts = stack.enter_context(_server(private, owner=_TRANSIENT)).hosts
+        yield hosts
+
+
+@contextmanager
+def zookeeper_for_others(settings: Settings, *, owner: str, port: int | None) -> Iterator[str]:
+    """A server of our own that other terminals find; raises DataDirectoryInUse, PortTaken."""
+    prepare_state_dir(settings)
+    with _server(settings.zookeeper_dir, owner=owner, port=port) as server:
+        yield server.hosts
+
+
+def _server(data_dir: Path, *, owner: str, port: int | None = None) -> EmbeddedZooKeeper:
+    return EmbeddedZooKeeper(ServerConfig(data_dir=data_dir, owner=owner, port=port or 0))
+
+
+def prepare_state_dir(settings: Settings) -> None:
+    """Make the state directory, for this user alone; raises StateDirectoryError when that cannot be."""
+    try:
+        settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=settings.state_dir):
+            pass
+    except OSError as error:
+        raise StateDirectoryError(
+            f"the state directory {settings.state_dir} cannot be written: {error.strerror}; "
+            "set ORCHESTRATOR_STATE_DIR to one that can"
+        ) from error

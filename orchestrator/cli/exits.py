@@ -1,0 +1,65 @@
+"""Exit codes, and which error ends with which."""
+
+from enum import IntEnum
+
+import typer
+from loguru import logger
+
+from orchestrator.errors import (
+    AlreadyEnded,
+    DefinitionError,
+    NotRunning,
+    OrchestratorError,
+    SettingsError,
+    WaitTimeout,
+)
+from queues.embedded.errors import DataDirectoryInUse
+from queues.errors import (
+    Conflict,
+    CorruptRecord,
+    IdTaken,
+    InvalidName,
+    ItemNotFound,
+    OutcomeUnknown,
+    QueueError,
+    SessionLost,
+    TooLarge,
+    Unreachable,
+)
+from spark_runner.errors import SparkRunnerError
+from spark_runner.sql.errors import SqlError
+
+
+class Exit(IntEnum):
+    """What scripts may rely on."""
+
+    OK = 0
+    FAILED = 1  # the job, or the operation
+    USAGE = 2  # the command line, a definition or a script was refused; nothing was enqueued
+    UNREACHABLE = 3  # ZooKeeper
+    NOT_FOUND = 4
+    CONFLICT = 5
+    TIMEOUT = 6
+    INTERRUPTED = 130
+
+
+_CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
+    ((Unreachable, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
+    ((ItemNotFound,), Exit.NOT_FOUND),
+    ((IdTaken, AlreadyEnded, Conflict, DataDirectoryInUse), Exit.CONFLICT),
+    ((WaitTimeout,), Exit.TIMEOUT),
+    ((DefinitionError, SettingsError, SqlError, InvalidName, TooLarge), Exit.USAGE),
+    ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError), Exit.FAILED),
+)
+
+
+def explain_error(error: Exception, *, verbose: bool) -> Exit:
+    """Say on stderr what happened; the traceback only when asked for. Returns the exit code."""
+    if verbose:
+        logger.opt(exception=error).error("{}", type(error).__name__)
+    for types, code in _CODES:
+        if isinstance(error, types):
+            typer.echo(f"error: {error}", err=True)
+            return code
+    typer.echo(f"error: unexpected {type(error).__name__}: {error} (-v shows where)", err=True)
+    return Exit.FAILED

@@ -1,0 +1,180 @@
+"""`orchestrator job`: submit, list, show, wait, kill, logs."""
+
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.cli.connect import connected
+from orchestrator.cli.exits import Exit
+from orchestrator.cli.job_logs import LogStream, print_logs
+from orchestrator.cli.job_page import show_detail
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, Watch, parse_variables
+from orchestrator.cli.output import elapsed, local_time, print_json, repeat, show_rows, stderr_console
+from orchestrator.cli.submission import load_definition
+from orchestrator.errors import DefinitionError
+from orchestrator.models.fields import parse_seconds
+from orchestrator.models.job import JobView
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import build_runners
+
+app = typer.Typer(no_args_is_help=True, help="Enqueue jobs, look at them, stop them.")
+
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
+_COLUMNS = {
+    "id": "id",
+    "name": "name",
+    "queue": "queue",
+    "status": "status",
+    "attempt": "attempt",
+    "created_here": "created",
+    "took": "took",
+    "error": "error",
+}
+_DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by")
+_MAX_ERROR_CHARACTERS = 60
+
+
+def _seconds(text: str | None, option: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise DefinitionError(f"{option}: {error}") from error
+
+
+@app.command()
+def submit(
+    file: Annotated[
+        str, typer.Argument(help="A .sql script, a .py file, a definition (.yaml, .json), or -.")
+    ],
+    job_id: Annotated[str | None, typer.Option("--id", help="The job's id; default: a new UUID.")] = None,
+    delay: Annotated[str | None, typer.Option(help="Start no sooner than after this long: 30s, 10m.")] = None,
+    variables: Variables = None,
+    wait_: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit 1 unless SUCCESS.")] = False,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Enqueue a job and print its id.
+
+    Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
+    """
+    definition = load_definition(file, parse_variables(variables))
+    with connected(start_own=False) as (client, _):
+        job = client.submit(definition, job_id=job_id, delay=_seconds(delay, "--delay") or 0.0)
+        if wait_:
+            job = client.wait(job.id)
+    if output is OutputFormat.TABLE:
+        typer.echo(job.id)
+    else:
+        print_json(job.model_dump(mode="json"))
+    if wait_:
+        _exit_as(job, quiet=quiet)
+
+
+@app.command(name="list")
+def list_(
+    status: Annotated[list[Status] | None, typer.Option(help="Only these statuses.")] = None,
+    queue: Annotated[list[Queue] | None, typer.Option(help="Only these queues.")] = None,
+    output: Output = OutputFormat.TABLE,
+    watch: Watch = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """List all jobs, those that wait first.
+
+    Example: orchestrator job list --status ERROR_FAIL -o json
+    """
+    with connected() as (client, _):
+
+        def show() -> None:
+            jobs = [job for job in client.jobs(tuple(queue or Queue)) if not status or job.status in status]
+            show_rows([_row(job, output) for job in jobs], _COLUMNS, output)
+
+        repeat(show, watch)
+
+
+def _row(job: JobView, output: OutputFormat) -> dict[str, Any]:
+    if output is not OutputFormat.TABLE:
+        return job.model_dump(mode="json")
+    message = "" if job.error is None else job.error.message.splitlines()[0]
+    shown = message if len(message) <= _MAX_ERROR_CHARACTERS else message[: _MAX_ERROR_CHARACTERS - 1] + "…"
+    return {
+        **job.model_dump(mode="json"),
+        "attempt": job.attempt,
+        "created_here": local_time(job.created),
+        "took": elapsed(job.started, job.ended),
+        "error": shown,
+    }
+
+
+@app.command()
+def show(
+    job_id: JobId,
+    output: Output = OutputFormat.TABLE,
+    watch: Watch = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Show all that is known of one job: states, attempts, what it wrote, why it failed, its node."""
+    with connected() as (client, _):
+
+        def show_once() -> None:
+            detail = client.detail(job_id)
+            if output is OutputFormat.TABLE:
+                show_detail(detail)
+            else:
+                document = {name: getattr(detail, name) for name in _DETAILS}
+                print_json({**detail.job.model_dump(mode="json"), **document})
+
+        repeat(show_once, watch)
+
+
+@app.command()
+def wait(
+    job_id: JobId,
+    timeout: Annotated[str | None, typer.Option(help="Give up (exit 6) after this long: 30s, 10m.")] = None,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long."""
+    with connected(start_own=False) as (client, _):
+        job = client.wait(job_id, timeout=_seconds(timeout, "--timeout"))
+    if output is not OutputFormat.TABLE:
+        print_json(job.model_dump(mode="json"))
+    _exit_as(job, quiet=quiet)
+
+
+def _exit_as(job: JobView, *, quiet: bool) -> None:
+    if not quiet:
+        error = f": {job.error.message}" if job.error is not None and job.status is not Status.SUCCESS else ""
+        stderr_console().print(f"{job.id}: {job.status}{error}", markup=False)
+    if job.status is not Status.SUCCESS:
+        raise typer.Exit(Exit.FAILED)
+
+
+@app.command()
+def kill(job_id: JobId, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Ask to stop a job, wherever it stands; `job wait` tells when it has stopped."""
+    with connected(start_own=False) as (client, _):
+        client.kill(job_id)
+    if not quiet:
+        stderr_console().print(f"asked to stop {job_id}", markup=False)
+
+
+@app.command()
+def logs(
+    job_id: JobId,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Which attempt; default: the last.")] = None,
+    stream: Annotated[list[LogStream] | None, typer.Option(help="Only these; default: all.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt."""
+    with connected() as (client, settings):
+        print_logs(
+            client, build_runners(settings), job_id, attempt, tuple(stream or LogStream), follow=follow
+        )

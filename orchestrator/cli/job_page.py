@@ -1,0 +1,55 @@
+"""One job on one screen."""
+
+from orchestrator.cli.live import describe_progress, states
+from orchestrator.cli.output import duration, elapsed, local_time, stdout_console, table
+from orchestrator.client import JobDetail
+
+
+def show_detail(detail: JobDetail) -> None:
+    """Write all that a person wants to know of a job to stdout."""
+    console, job = stdout_console(), detail.job
+    facts = {
+        "job": f"{job.id} ({job.name})",
+        "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
+        "created": local_time(job.created),
+        "attempts": str(job.attempt),
+        "ran": elapsed(job.started, job.ended),
+        "now": describe_progress(detail.progress),
+        "held by": (detail.held_by or {}).get("worker", ""),
+        "node": detail.record_path,
+    }
+    for name, value in facts.items():
+        if value:
+            console.print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
+    if job.error is not None:
+        console.print(
+            f"\nerror ({job.error.error_class}):\n{job.error.message}", markup=False, soft_wrap=True
+        )
+        if job.error.traceback:
+            console.print(f"\n{job.error.traceback.rstrip()}", markup=False, soft_wrap=True)
+    console.print()
+    rows = [
+        [str(queue), local_time(job.times[queue.value]), "" if left is None else duration(left - came)]
+        for queue, came, left in states(job)
+    ]
+    console.print(table(["state", "since", "for"], rows))
+    attempts = [
+        [
+            str(item.get("attempt", "")),
+            item.get("state", ""),
+            local_time(item.get("started")),
+            elapsed(item.get("started"), item.get("ended")),
+            "" if item.get("exit_code") is None else str(item["exit_code"]),
+            item.get("application_id", ""),
+            item.get("place", {}).get("host", ""),
+        ]
+        for item in detail.attempts
+    ]
+    if attempts:
+        console.print(table(["attempt", "state", "started", "took", "exit", "application", "host"], attempts))
+    wrote = [
+        [item["target"], item["connector"], item["rows"], duration(item["seconds"]), item["location"]]
+        for item in (detail.attempts[-1].get("tables", []) if detail.attempts else [])
+    ]
+    if wrote:
+        console.print(table(["wrote", "as", "rows", "took", "to"], wrote))

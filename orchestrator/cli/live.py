@@ -1,0 +1,137 @@
+"""The life of one job as it happens: a live line per state on a terminal, plain lines on a pipe."""
+
+import time
+from datetime import datetime
+from typing import Any, Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from orchestrator.cli.output import duration, stderr_console
+from orchestrator.models.job import JobView
+from orchestrator.states import Queue, Status
+
+_ORDER = (Queue.ACCEPT, Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL, Queue.FINISH, Queue.DEAD)
+_REFRESH_PER_SECOND = 8
+
+
+class Display(Protocol):
+    """Shows a job while it goes on."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def say(self, words: str) -> None:
+        """A step before or beside the job."""
+
+    def show(self, job: JobView, progress: dict[str, Any] | None) -> None:
+        """The job as it is now."""
+
+
+def display() -> Display:
+    """The display that fits stderr."""
+    console = stderr_console()
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+
+
+def states(job: JobView) -> list[tuple[Queue, float, float | None]]:
+    """The states of the job so far: queue, when it came there, when it left (epoch seconds)."""
+    came = sorted(
+        ((Queue(queue), datetime.fromisoformat(at).timestamp()) for queue, at in job.times.items()),
+        key=lambda item: (item[1], _ORDER.index(item[0])),
+    )
+    leaving = [at for _, at in came[1:]]
+    return [(queue, at, leaving[i] if i < len(leaving) else None) for i, (queue, at) in enumerate(came)]
+
+
+def describe_progress(progress: dict[str, Any] | None) -> str:
+    """What the driver does now, in one line."""
+    if progress is None:
+        return ""
+    parts = [str(progress.get("phase") or "")]
+    parts += [f"stage {s['stage']}: {s['done']}/{s['tasks']} tasks" for s in progress.get("stages", [])]
+    return " · ".join(part for part in parts if part)
+
+
+class PlainDisplay:
+    """A line for each change; for pipes and files."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._start = time.monotonic()
+        self._shown: set[tuple[Queue, float]] = set()
+        self._phase = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def say(self, words: str) -> None:
+        """A step before or beside the job."""
+        self._console.print(f"{time.monotonic() - self._start:6.1f} s  {words}", markup=False)
+
+    def show(self, job: JobView, progress: dict[str, Any] | None) -> None:
+        """Lines for the states that are new, and for a new phase of the driver."""
+        for queue, came, _ in states(job):
+            if (queue, came) not in self._shown:
+                self._shown.add((queue, came))
+                self.say(f"{queue:<8} {job.status}" if queue is job.queue else f"{queue:<8}")
+        phase = str((progress or {}).get("phase") or "")
+        if phase and phase != self._phase and job.queue is Queue.RUNNING:
+            self._phase = phase
+            self.say(f"{'':<8} {phase}")
+
+
+class LiveDisplay:
+    """One line per state, drawn again in place, with the elapsed time and Spark's stages."""
+
+    def __init__(self, console: Console) -> None:
+        self._words: list[str] = []
+        self._job: JobView | None = None
+        self._progress: dict[str, Any] | None = None
+        self._spinner = Spinner("dots")
+        self._live = Live(
+            console=console, get_renderable=self._render, refresh_per_second=_REFRESH_PER_SECOND
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def say(self, words: str) -> None:
+        """A step before or beside the job."""
+        self._words.append(words)
+
+    def show(self, job: JobView, progress: dict[str, Any] | None) -> None:
+        """Draw the job as it is now."""
+        self._job, self._progress = job, progress
+
+    def _render(self) -> RenderableType:
+        lines: list[RenderableType] = [Text(words, style="dim") for words in self._words]
+        job = self._job
+        if job is not None:
+            for queue, came, left in states(job):
+                spent = duration(max(0.0, (left or time.time()) - came))
+                if left is None and not job.is_final:
+                    doing = describe_progress(self._progress)
+                    self._spinner.update(text=Text(f"{queue:<8} {spent:>12}  {doing}", style="bold"))
+                    lines.append(self._spinner)
+                else:
+                    lines.append(_past_line(queue, "" if left is None else spent, job))
+        return Group(*lines)
+
+
+def _past_line(queue: Queue, spent: str, job: JobView) -> Text:
+    bad = queue in {Queue.FAIL, Queue.KILL, Queue.DEAD}
+    style, mark = ("red", "✗") if bad else ("green", "✓")
+    if queue in {Queue.FINISH, Queue.DEAD} and job.status is not Status.SUCCESS:
+        style, mark = "red", "✗"
+    return Text(f"{mark} {queue:<8} {spent or str(job.status):>12}", style=style)

@@ -1,0 +1,60 @@
+"""Options that many commands share, each with one meaning."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.errors import DefinitionError
+from orchestrator.logs.console import log_to_stderr
+
+
+class OutputFormat(StrEnum):
+    """How data is written to stdout."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+class Verbosity:
+    """What -v and -q said; set while the command line is read."""
+
+    verbose = False
+
+
+def _verbose(count: int) -> int:
+    if count:
+        Verbosity.verbose = True
+        log_to_stderr("DEBUG" if count > 1 else "INFO", verbose=True)
+    return count
+
+
+def _quiet(value: bool) -> bool:  # typer gives the value of a flag so
+    if value:
+        log_to_stderr("ERROR")
+    return value
+
+
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, callback=_verbose, help="More words, and tracebacks.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Only errors.")]
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the data on stdout.")]
+Variables = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable, ${NAME} in the script.")
+]
+Watch = Annotated[
+    float | None, typer.Option("--watch", "-w", metavar="SECONDS", min=0.2, help="Show again and again.")
+]
+
+
+def parse_variables(assignments: list[str] | None) -> dict[str, Any]:
+    """The variables of `--set`; raises DefinitionError for one without `=`."""
+    variables = {}
+    for assignment in assignments or []:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name:
+            raise DefinitionError(f"--set {assignment!r}: write NAME=VALUE")
+        variables[name] = value
+    return variables

@@ -1,0 +1,97 @@
+"""Data on stdout: a table for people, JSON for programs."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator.cli.options import OutputFormat
+
+_MAX_PLAIN_WIDTH = 400  # a pipe has no width of its own; wide enough that no cell is folded
+
+
+def stdout_console() -> Console:
+    """A console on stdout; colours and folding only on a terminal."""
+    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else _MAX_PLAIN_WIDTH, highlight=False)
+
+
+def stderr_console() -> Console:
+    """A console on stderr."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> Table:
+    """A table; numbers to the right."""
+    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, expand=False)
+    for index, column in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*[_cell(value) for value in row])
+    return made
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: OutputFormat) -> None:
+    """Write documents: as an array, a line each, or the named columns (key -> heading) as a table."""
+    match output:
+        case OutputFormat.JSON:
+            print_json(list(rows))
+        case OutputFormat.JSONL:
+            for row in rows:
+                sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+        case OutputFormat.TABLE:
+            cells = [[row[key] for key in columns] for row in rows]
+            stdout_console().print(table(list(columns.values()), cells))
+
+
+def print_json(document: object) -> None:
+    """One JSON document, indented, on stdout."""
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+
+
+def repeat(show: Callable[[], None], seconds: float | None) -> None:
+    """Show once, or every so many seconds until interrupted."""
+    while True:
+        if seconds is not None and sys.stdout.isatty():
+            stdout_console().clear()
+        show()
+        if seconds is None:
+            return
+        sys.stdout.flush()
+        time.sleep(seconds)
+
+
+def local_time(timestamp: str | None) -> str:
+    """A stored time (ISO 8601, UTC) as a person at this machine reads it."""
+    if timestamp is None:
+        return ""
+    return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def elapsed(start: str | None, end: str | None) -> str:
+    """The time between two stored times, as `12.3 s` or `4 min 05 s`."""
+    if start is None or end is None:
+        return ""
+    return duration((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+
+
+def duration(seconds: float) -> str:
+    """So many seconds, as `12.3 s`, `4 min 05 s` or `2 h 10 min`."""
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

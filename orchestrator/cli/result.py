@@ -1,0 +1,83 @@
+"""What a job wrote: a table of its INSERTs, the first rows of each, and how to look closer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.cli.options import OutputFormat
+from orchestrator.cli.output import duration, elapsed, print_json, stderr_console, stdout_console, table
+from orchestrator.client import JobDetail
+from orchestrator.states import Status
+from spark_runner.runners.base import Runner
+
+_MAX_STDOUT_BYTES = 64 * 1024  # of what the program printed; all of it is in `job logs`
+
+
+@dataclass(frozen=True, slots=True)
+class LocalResult:
+    """What stays on the disk of the node that ran the job: the rows and the prints are the user's data."""
+
+    previews: dict[str, list[list[str | None]]] = field(default_factory=dict)
+    stdout: str = ""
+
+
+def local_result(runners: Sequence[Runner], run: str, incarnation: str) -> LocalResult:
+    """The rows and prints of the submission that took the attempt."""
+    for runner in runners:
+        for submission in runner.find(run):
+            if submission.incarnation != incarnation:
+                continue
+            tables = (submission.outcome or {}).get("tables", [])
+            previews = {f"{item['target']}:{item['line']}": item["preview"] for item in tables}
+            return LocalResult(previews, _printed(runner, run, incarnation))
+    return LocalResult()
+
+
+def _printed(runner: Runner, run: str, incarnation: str) -> str:
+    for log in runner.logs(run):
+        if log.incarnation == incarnation and log.stream == "stdout" and log.path.exists():
+            text = log.path.read_bytes()
+            return text[-_MAX_STDOUT_BYTES:].decode(errors="replace")
+    return ""
+
+
+def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat, *, quiet: bool) -> None:
+    """Write the result to stdout, and to stderr what went wrong and where more is to be seen."""
+    job = detail.job
+    tables: list[dict[str, Any]] = detail.attempts[-1].get("tables", []) if detail.attempts else []
+    if output is not OutputFormat.TABLE:
+        print_json({"job": job.model_dump(mode="json"), "tables": tables})
+    elif job.status is Status.SUCCESS:
+        _show_tables(tables, local)
+    words = stderr_console()
+    if job.error is not None and job.status is not Status.SUCCESS:
+        words.print(f"error: {job.error.message}", markup=False, style="red")
+    if quiet:
+        return
+    words.print(
+        f"\n{job.id}: {job.status}" + (f" in {elapsed(job.created, job.ended)}" if job.ended else ""),
+        markup=False,
+    )
+    for purpose, command in (
+        ("all that is known of it", f"orchestrator job show {job.id}"),
+        ("what it and Spark said", f"orchestrator job logs {job.id}"),
+        ("the queues in ZooKeeper", "orchestrator zkcli ls /orchestrator/queues"),
+    ):
+        words.print(f"  {purpose + ':':<26}{command}", markup=False)
+
+
+def _show_tables(tables: list[dict[str, Any]], local: LocalResult) -> None:
+    console = stdout_console()
+    if local.stdout:
+        console.print(local.stdout.rstrip("\n"), markup=False, soft_wrap=True)
+    if not tables:
+        return
+    rows = [
+        [item["target"], item["connector"], item["rows"], duration(item["seconds"]), item["location"]]
+        for item in tables
+    ]
+    console.print(table(["wrote", "as", "rows", "took", "to"], rows))
+    for item in tables:
+        preview = local.previews.get(f"{item['target']}:{item['line']}")
+        if preview:
+            console.print(table(item["columns"], preview, title=f"first rows of {item['target']}"))

@@ -1,0 +1,91 @@
+"""`orchestrator run`: one push job on this machine, from the script to its result."""
+
+import threading
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.connect import zookeeper_for_run
+from orchestrator.cli.exits import Exit
+from orchestrator.cli.interrupt import Interrupt
+from orchestrator.cli.live import Display, display
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
+from orchestrator.cli.result import local_result, show_result
+from orchestrator.cli.submission import load_definition
+from orchestrator.client import Client
+from orchestrator.models.job import JobView
+from orchestrator.plan import compile_program
+from orchestrator.settings import load_settings
+from orchestrator.states import Status
+from orchestrator.wiring import build_client, build_runners, build_worker, open_session
+from queues.java import find_java
+from queues.names import check_id
+from spark_runner.attempt import run_name
+
+_LOOK_SECONDS = 0.25  # how often the progress is read; state changes are watched
+
+
+def run(
+    script: Annotated[Path, typer.Argument(help="A .sql script, a .py file, or a job definition (.yaml).")],
+    variables: Variables = None,
+    job_id: Annotated[
+        str | None, typer.Option("--id", help="The job's id; default: its name and a number.")
+    ] = None,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Run one push job here, watch it, and show what it wrote.
+
+    ZooKeeper is the one that ZOOKEEPER_HOSTS names, else a server of our own that ends with the command.
+
+    Example: orchestrator run examples/flights.sql --set worst=20
+    """
+    interrupt = Interrupt.install()
+    # Nobody waits for a second attempt at a terminal: a bare script is run once.
+    definition = load_definition(str(script), parse_variables(variables), attempts=1)
+    compile_program(definition)
+    job_id = check_id(job_id or f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}")
+    settings = load_settings()
+    find_java()
+    with ExitStack() as stack:
+        screen = stack.enter_context(display())
+        screen.say(f"job {job_id}: starting ZooKeeper" if not settings.zookeeper_hosts else f"job {job_id}")
+        hosts = stack.enter_context(zookeeper_for_run(settings))
+        session = stack.enter_context(open_session(settings, hosts))
+        client = build_client(session, settings)
+        worker = build_worker(session, settings, hosts=hosts, owned=True, accepts=lambda item: item == job_id)
+        if interrupt.is_set():
+            raise typer.Exit(interrupt.exit_code)
+        client.submit(definition, job_id=job_id)
+        worker.start()
+        stack.callback(worker.drain)
+        job = _follow(client, job_id, screen, interrupt)
+        detail = client.detail(job_id)
+        incarnation = detail.attempts[-1].get("incarnation", "") if detail.attempts else ""
+        runners = list(build_runners(settings).values())
+        local = local_result(runners, run_name(detail.run_key, job.attempt), incarnation)
+        screen.show(job, None)
+    show_result(detail, local, output, quiet=bool(quiet))
+    if interrupt.is_set() and job.status is not Status.SUCCESS:
+        raise typer.Exit(interrupt.exit_code)
+    if job.status is not Status.SUCCESS:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _follow(client: Client, job_id: str, screen: Display, interrupt: Interrupt) -> JobView:
+    wake, asked = threading.Event(), False
+    while True:
+        job = client.watch(job_id, wake)
+        screen.show(job, client.progress(job))
+        if job.is_final:
+            return job
+        if interrupt.is_set() and not asked:
+            screen.say("stopping the job")
+            client.kill(job_id)
+            asked = True
+        wake.wait(_LOOK_SECONDS)
+        wake.clear()

@@ -1,0 +1,133 @@
+"""What runs until told to stop: `up`, `worker`, `zookeeper`; and the real zkCli."""
+
+import os
+import subprocess
+import time
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.connect import (
+    connected_hosts,
+    prepare_state_dir,
+    zookeeper_for_others,
+)
+from orchestrator.cli.interrupt import Interrupt
+from orchestrator.cli.options import Quiet, Verbose, Verbosity
+from orchestrator.cli.output import stderr_console
+from orchestrator.client import Client
+from orchestrator.errors import AlreadyEnded
+from orchestrator.logs.console import log_to_stderr
+from orchestrator.settings import Settings, load_settings
+from orchestrator.states import Queue
+from orchestrator.wiring import build_client, build_worker, find_hosts, open_session
+from queues.errors import ItemNotFound, QueueError
+from queues.java import find_java
+from queues.zkcli import zkcli_command
+
+_SERVER_CHECK_SECONDS = 1.0
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of ZooKeeper; default: a free one.")]
+Slots = Annotated[int | None, typer.Option(min=1, max=1000, help="Jobs that run at once.")]
+
+
+def up(port: Port = None, slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Run ZooKeeper and a worker in the foreground, for development; other terminals find them.
+
+    Ctrl-C ends both: jobs that run are killed and say so, jobs that wait stay for the next `up`.
+    """
+    interrupt = Interrupt.install()
+    settings = load_settings(slots=slots)
+    find_java()
+    _log(verbose, quiet)
+    with ExitStack() as stack:
+        hosts = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
+        session = stack.enter_context(open_session(settings, hosts))
+        worker = build_worker(session, settings, hosts=hosts, owned=True)
+        worker.start()
+        stack.callback(worker.drain)
+        _say(quiet, f"ZooKeeper and a worker run at {hosts}; Ctrl-C ends them. In another terminal:")
+        _say(quiet, "  orchestrator job submit examples/flights.sql --wait")
+        while not interrupt.wait(_SERVER_CHECK_SECONDS):
+            pass
+        worker.stop_taking()
+        _stop_running_jobs(build_client(session, settings), quiet, limit=settings.kill_grace * 2 + 20)
+    raise typer.Exit(interrupt.exit_code)
+
+
+def _stop_running_jobs(client: Client, quiet: bool, limit: float) -> None:  # typer's flag
+    """Kill what runs and wait until each has ended: its ZooKeeper is about to go."""
+    deadline = time.monotonic() + limit
+    passing = (Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL)
+    running = list(client.jobs(passing))
+    for job in running:
+        _say(quiet, f"stopping {job.id}")
+        try:
+            client.kill(job.id)
+        except (AlreadyEnded, ItemNotFound):
+            continue
+    for job in running:
+        try:
+            client.wait(job.id, timeout=max(0.1, deadline - time.monotonic()))
+        except QueueError as error:
+            _say(quiet, f"{job.id}: {error}")
+
+
+def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Work on the jobs of the configured ZooKeeper until told to stop.
+
+    TERM or Ctrl-C drains: nothing new is started, running drivers go on, and the next worker of this host
+    adopts them.
+    """
+    interrupt = Interrupt.install()
+    settings = load_settings(slots=slots)
+    find_java()
+    prepare_state_dir(settings)
+    _log(verbose, quiet)
+    hosts = find_hosts(settings)
+    with open_session(settings, hosts) as session:
+        served = build_worker(session, settings, hosts=hosts)
+        served.start()
+        while not interrupt.wait(_SERVER_CHECK_SECONDS):
+            pass
+        served.drain()
+    if not interrupt.is_terminate:
+        raise typer.Exit(interrupt.exit_code)
+
+
+def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Run a ZooKeeper server in the foreground, from the jars that PySpark ships."""
+    interrupt = Interrupt.install()
+    settings = load_settings()
+    _log(verbose, quiet)
+    with zookeeper_for_others(settings, owner="zookeeper", port=port) as hosts:
+        _say(quiet, f"ZooKeeper runs at {hosts}; Ctrl-C ends it. For other programs:")
+        _say(quiet, f"  export ZOOKEEPER_HOSTS={hosts}")
+        while not interrupt.wait(_SERVER_CHECK_SECONDS):
+            pass
+    if not interrupt.is_terminate:
+        raise typer.Exit(interrupt.exit_code)
+
+
+def zkcli(context: typer.Context) -> None:
+    """The real zkCli, connected to what is configured.
+
+    Example: orchestrator zkcli ls /orchestrator/queues
+    """
+    settings: Settings = load_settings()
+    with connected_hosts(settings) as (hosts, borrowed):
+        command = zkcli_command(hosts, context.args)
+        if borrowed:
+            os.execv(command[0], command)  # noqa: S606 - the terminal belongs to zkCli from here on
+        code = subprocess.run(command, check=False).returncode
+    raise typer.Exit(code)
+
+
+def _log(verbose: int, quiet: bool) -> None:  # typer's flag
+    if not verbose and not quiet and not Verbosity.verbose:
+        log_to_stderr("INFO")
+
+
+def _say(quiet: bool, words: str) -> None:  # typer's flag
+    if not quiet:
+        stderr_console().print(words, markup=False)

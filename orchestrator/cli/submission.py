@@ -1,0 +1,31 @@
+"""From what the user names to a definition."""
+
+import sys
+from pathlib import Path
+
+from orchestrator.errors import DefinitionError
+from orchestrator.models.definition import Definition, definition_of_program, parse_definition, read_program
+
+_PROGRAMS = {".sql", ".py"}
+_DEFINITIONS = {".yaml", ".yml", ".json"}
+
+
+def load_definition(file: str, variables: dict[str, str], *, attempts: int | None = None) -> Definition:
+    """The definition in a file, of a script by itself, or on stdin for `-`.
+
+    `variables` go above those of the definition; `attempts` is for a script by itself. Raises
+    DefinitionError.
+    """
+    path = Path(file)
+    if file == "-":
+        definition = parse_definition(sys.stdin.read(), "standard input", Path.cwd())
+    elif path.suffix in _PROGRAMS:
+        retry = {} if attempts is None else {"retry": {"attempts": attempts}}
+        return definition_of_program(path, variables=variables, **retry)
+    elif path.suffix in _DEFINITIONS:
+        definition = parse_definition(read_program(path), file, path.parent)
+    else:
+        raise DefinitionError(
+            f"{file}: what is it? A script ends in .sql or .py, a job definition in .yaml or .json"
+        )
+    return definition.model_copy(update={"variables": {**definition.variables, **variables}})

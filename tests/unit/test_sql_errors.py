@@ -1,0 +1,59 @@
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_runner.errors import SparkRunnerError
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.source import Anchor, Passage, Source
+
+
+def test_an_error_shows_the_line_with_a_caret_below_the_place() -> None:
+    error = SqlError(
+        "unknown option 'pth'", file="flights.sql", line=12, column=12, source_line="  OPTIONS (pth 'data/x')"
+    )
+    assert str(error) == (
+        "flights.sql:12:12: unknown option 'pth'\n"
+        "  12 |   OPTIONS (pth 'data/x')\n"
+        "     |            ^"
+    )  # fmt: skip
+
+
+def test_tabs_stay_tabs_before_the_caret() -> None:
+    error = Source("s.sql", "\ta b").error("no", 3)
+    assert str(error).splitlines()[2] == "    | \t  ^"
+
+
+def test_the_carriage_return_of_a_windows_file_is_not_shown() -> None:
+    error = Source("s.sql", "a\r\nb\r\n").error("no", 3)
+    assert (error.line, error.column, error.source_line) == (2, 1, "b")
+
+
+def test_an_error_survives_pickling() -> None:
+    error = Source("s.sql", "a b").error("no", 2)
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - made one line above
+    assert isinstance(again, SparkRunnerError)
+    assert str(again) == str(error)
+
+
+@given(
+    st.lists(st.tuples(st.text("ab\n", min_size=1, max_size=5), st.booleans()), min_size=1, max_size=6),
+    st.data(),
+)
+def test_a_part_of_a_passage_leads_to_the_same_places(
+    pieces: list[tuple[str, bool]], data: st.DataObject
+) -> None:
+    # The file holds each piece, pasted ones as `$`, with a gap of one character in between.
+    file, text, anchors = "", "", []
+    for piece, verbatim in pieces:
+        anchors.append(Anchor(len(text), len(file), verbatim))
+        text += piece
+        file += (piece if verbatim else "$") + " "
+    passage = Passage(Source("s.sql", file), text, tuple(anchors))
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    part = Passage.from_json(passage.source, passage.part(start, end).to_json())
+    assert part.text == text[start:end]
+    for offset in range(end - start):
+        assert part.origin(offset) == passage.origin(start + offset)
+        assert file[part.origin(offset)] in {part.text[offset], "$"}

@@ -1,0 +1,165 @@
+import pytest
+
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.grammar import CreateTable, CreateView, Insert, Set, parse
+from spark_runner.sql.references import references
+from spark_runner.sql.source import Anchor, Passage, Source
+
+
+def passage(text: str) -> Passage:
+    return Passage(Source("s.sql", text), text, (Anchor(0, 0, verbatim=True),))
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("SET spark.sql.shuffle.partitions = 8", "spark.sql.shuffle.partitions", "8"),
+        ("set spark.a-b=x y  z", "spark.a-b", "x y  z"),
+        ("SET 'spark.a' = 'b c'", "spark.a", "b c"),
+        ("SET spark.zone = America/New_York", "spark.zone", "America/New_York"),
+        ("SET spark.a = 'b' || 'c'", "spark.a", "'b' || 'c'"),
+        ("SET spark.a /* x */ = -1 -- y", "spark.a", "-1"),
+        ("SET spark.a = ''", "spark.a", ""),
+    ],
+)
+def test_set(text: str, key: str, value: str) -> None:
+    statement = parse(passage(text))
+    assert isinstance(statement, Set)
+    assert (statement.key, statement.value) == (key, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t (a INT, `b c` MAP<STRING, INT> COMMENT 'x, y') USING csv OPTIONS (path 'x', header true)",
+        "create or replace temporary table t(a int,`b c` string)using csv options('path'='x','header'='true')",
+        "CREATE TEMP TABLE t (a INT, `b c` DECIMAL(6, 2)) USING csv OPTIONS (path = 'x', 'header' true)",
+    ],
+)
+def test_create_table_in_the_accent_of_spark(text: str) -> None:
+    statement = parse(passage(text))
+    assert isinstance(statement, CreateTable)
+    assert (statement.name, statement.connector, statement.column_names) == ("t", "csv", ("a", "b c"))
+    assert {option.key: option.value for option in statement.options} == {"path": "x", "header": "true"}
+
+
+def test_create_table_in_the_accent_of_flink() -> None:
+    statement = parse(
+        passage("CREATE TABLE `t``1` WITH ('connector' = 'filesystem', 'format'='csv', 'path'='x')")
+    )
+    assert isinstance(statement, CreateTable)
+    assert (statement.name, statement.connector, statement.columns) == ("t`1", "", None)
+    assert [option.key for option in statement.options] == ["connector", "format", "path"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "query"),
+    [
+        ("CREATE VIEW v AS SELECT 1", "v", "SELECT 1"),
+        ("CREATE OR REPLACE TEMP VIEW `v w` AS\n (SELECT 1)", "v w", "(SELECT 1)"),
+        (
+            "create temporary view v as with a as (select 1) select * from a",
+            "v",
+            "with a as (select 1) select * from a",
+        ),
+        ("CREATE VIEW v AS VALUES (1), (2)", "v", "VALUES (1), (2)"),
+    ],
+)
+def test_create_view(text: str, name: str, query: str) -> None:
+    statement = parse(passage(text))
+    assert isinstance(statement, CreateView)
+    assert (statement.name, statement.query.text) == (name, query)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "overwrite", "by_name", "query"),
+    [
+        ("INSERT INTO t SELECT 1", "t", False, False, "SELECT 1"),
+        ("insert into table t select 1", "t", False, False, "select 1"),
+        ("INSERT INTO table SELECT 1", "table", False, False, "SELECT 1"),
+        ("INSERT OVERWRITE t BY NAME SELECT 1 AS a", "t", True, True, "SELECT 1 AS a"),
+        ("INSERT OVERWRITE TABLE `t u` VALUES (1)", "t u", True, False, "VALUES (1)"),
+        ("INSERT INTO t TABLE u", "t", False, False, "TABLE u"),
+        ("INSERT INTO t ((SELECT 1))", "t", False, False, "((SELECT 1))"),
+        ("INSERT INTO t FROM u SELECT a", "t", False, False, "FROM u SELECT a"),
+        ("INSERT INTO t -- why\n SELECT 1 -- end", "t", False, False, "SELECT 1 -- end"),
+    ],
+)
+def test_insert(text: str, target: str, overwrite: bool, by_name: bool, query: str) -> None:
+    statement = parse(passage(text))
+    assert isinstance(statement, Insert)
+    assert (statement.target, statement.overwrite, statement.by_name) == (target, overwrite, by_name)
+    assert statement.query.text == query
+
+
+SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("SELECT 1", 1, f"'SELECT' is not supported here; {SUPPORTED}"),
+        ("DROP TABLE t", 1, f"'DROP' is not supported here; {SUPPORTED}"),
+        ("CREATE INDEX i", 8, f"'INDEX' is not supported here; {SUPPORTED}"),
+        ("CREATE", 1, f"'CREATE' is not supported here; {SUPPORTED}"),
+        ("EXPLAIN SELECT 1", 1, "'EXPLAIN' is not supported here"),
+        ("SET", 1, "write SET key = value"),
+        ("SET spark.a", 12, "expected '=' and a value, found the end of the statement"),
+        ("SET spark.a =", 14, "expected a value"),
+        ("SET TIME ZONE = 'UTC'", 1, "write SET key = value"),
+        ("CREATE TABLE t", 15, "expected USING connector OPTIONS"),
+        ("CREATE TABLE USING csv", 20, "expected USING connector OPTIONS"),
+        ("CREATE TABLE a.b USING csv", 15, "has one part, without dots"),
+        ("CREATE TABLE 't' USING csv", 14, "expected the name of a table, found ''t''"),
+        ("CREATE TABLE t () USING csv", 17, "expected the name of a column"),
+        ("CREATE TABLE t (a) USING csv", 18, "expected the type of column 'a'"),
+        ("CREATE TABLE t (a INT,) USING csv", 23, "expected the name of a column"),
+        ("CREATE TABLE t (a INT, A INT) USING csv", 24, "column 'A' is declared twice"),
+        ("CREATE TABLE t (a INT USING csv", 16, "this parenthesis of the columns is never closed"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (a)) USING csv", 24, "PRIMARY is not supported"),
+        ("CREATE TABLE t (a INT, WATERMARK FOR a AS a) USING csv", 24, "WATERMARK is not supported"),
+        ("CREATE TABLE t USING csv OPTIONS path 'x'", 34, "expected '(', found 'path'"),
+        ("CREATE TABLE t USING csv OPTIONS (path)", 39, "expected the value of option 'path'"),
+        ("CREATE TABLE t USING csv OPTIONS (path x)", 40, "expected the value of option 'path'"),
+        ("CREATE TABLE t USING csv OPTIONS (path 'x' 'y')", 44, "expected ',' or ')', found ''y''"),
+        ("CREATE TABLE t USING csv OPTIONS (path 'x',)", 44, "expected the name of an option"),
+        ("CREATE TABLE t USING csv OPTIONS (path 'x', PATH 'y')", 45, "option 'PATH' is given twice"),
+        ("CREATE TABLE t USING csv OPTIONS (path 'x'", 43, "expected ',' or ')'"),
+        ("CREATE TABLE t USING csv OPTIONS (path 'x') AS SELECT 1", 45, "unexpected 'AS'"),
+        ("CREATE VIEW v (a) AS SELECT 1", 15, "expected AS and a query, found '('"),
+        ("CREATE VIEW v AS DROP TABLE t", 18, "expected a query"),
+        ("CREATE VIEW v AS", 17, "expected a query (SELECT, WITH, VALUES, FROM or TABLE), found the end"),
+        ("INSERT t SELECT 1", 8, "expected INTO or OVERWRITE"),
+        ("INSERT INTO t", 14, "expected a query"),
+        ("INSERT INTO t (a, b) SELECT 1, 2", 15, "a list of columns cannot stand here, use BY NAME"),
+        ("INSERT INTO t PARTITION (a=1) SELECT 1", 15, "expected a query"),
+        ("INSERT INTO t WITH (`k`='v') SELECT 1", 15, "options belong to CREATE TABLE"),
+        ("INSERT INTO t FROM u INSERT INTO v SELECT 1", 22, "a query cannot hold an INSERT"),
+        ("INSERT INTO t SELECT 1\nINSERT INTO u SELECT 2", 1, "a query cannot hold an INSERT"),
+    ],
+)
+def test_what_cannot_be_read_is_shown_with_what_can(text: str, column: int, message: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse(passage(text))
+    assert message in caught.value.message
+    assert caught.value.column == column
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT a FROM t", {"t"}),
+        ("SELECT a, b FROM T x, `U` y WHERE a IN (SELECT v, w FROM z)", {"t", "u", "z"}),
+        ("SELECT * FROM a JOIN b ON a.x = b.x LEFT JOIN c USING (x), d", {"a", "b", "c", "d"}),
+        ("SELECT (SELECT max(i) FROM x, t) FROM (SELECT 1, b)", {"x", "t"}),
+        ("WITH c AS (SELECT * FROM t), d AS (SELECT * FROM c) SELECT * FROM c, d", {"t"}),
+        ("SELECT a IS DISTINCT FROM b, c FROM t", {"t"}),
+        ("TABLE t", {"t"}),
+        ("SELECT * FROM db.t, parquet.`/x`, range(5)", {"range"}),
+        ("SELECT t.a FROM u AS t GROUP BY t, a ORDER BY t, b", {"u"}),
+        ("SELECT '-- FROM x' /* FROM y */ FROM t -- FROM z", {"t"}),
+        ("VALUES (1, a)", set()),
+    ],
+)
+def test_references_are_the_names_where_tables_stand(query: str, expected: set[str]) -> None:
+    assert set(references(passage(query))) == expected

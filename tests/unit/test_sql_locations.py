@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from spark_runner.sql.locations import contains, overlap, resolve
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("data/x", "/base/data/x"),
+        ("./data/../x/", "/base/x"),
+        ("../x", "/x"),
+        ("/abs/x", "/abs/x"),
+        ("s3a://bucket/x/../y", "s3a://bucket/x/../y"),
+        ("file:/tmp/x", "file:/tmp/x"),
+        ("a b/ü*.csv", "/base/a b/ü*.csv"),
+    ],
+)
+def test_paths_are_relative_to_the_script(path: str, expected: str) -> None:
+    assert resolve(path, "/base") == expected
+
+
+def test_the_home_directory_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert resolve("~/x", "/base") == "/home/ada/x"
+
+
+def test_a_relative_base_is_relative_to_where_the_job_is_submitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert resolve("x", "examples") == f"{tmp_path}/examples/x"
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        ("/a", "/a", True),
+        ("/a", "/a/b", True),
+        ("/a/b", "/a", False),
+        ("/a", "/ab", False),
+        ("/", "/a", True),
+        ("/a", "file:///a/b", True),
+        ("file:/a", "/a", True),
+        ("s3a://x/a", "s3a://x/a/b/", True),
+        ("s3a://x/a/b/..", "s3a://x/a", True),
+        ("s3a://x/a", "s3a://x/ab", False),
+        ("s3a://x/a", "s3a://y/a", False),
+        ("/a", "s3a://x/a", False),
+    ],
+)
+def test_contains(outer: str, inner: str, expected: bool) -> None:
+    assert contains(outer, inner) is expected
+    assert overlap(inner, outer) is (expected or contains(inner, outer))
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert contains(str(tmp_path / "link"), str(tmp_path / "real" / "x"))
