@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from orchestrator.handlers.job import HeldJob
 from orchestrator.models.definition import Definition
+from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.sql.compile import compile_script
@@ -31,18 +31,20 @@ def compile_program(definition: Definition) -> dict[str, Any]:
     }
 
 
-def submit_request(job: HeldJob, attempt: Attempt, *, incarnation: str) -> SubmitRequest:
-    """The request for one submission of an attempt; raises SqlError."""
-    definition, context = job.definition, job.context
-    settings = context.session.settings
+def submit_request(
+    definition: Definition, attempt: Attempt, *, incarnation: str, stop_path: str, zookeeper: SessionSettings
+) -> SubmitRequest:
+    """The request for one submission of an attempt; raises SqlError.
+
+    `zookeeper` is how the driver reaches it.
+    """
     plan = {
-        "id": job.id,
         "run_key": attempt.run_key,
         "attempt_path": attempt.path,
-        "stop_path": job.stop_path,
+        "stop_path": stop_path,
         "incarnation": incarnation,
         "lease_seconds": definition.timeout.lease,
-        "zookeeper": {"hosts": context.zookeeper_hosts, "session_timeout": settings.session_timeout},
+        "zookeeper": {"hosts": zookeeper.hosts, "session_timeout": zookeeper.session_timeout},
         **compile_program(definition),
     }
     return SubmitRequest(

@@ -66,7 +66,6 @@ def build_worker(
     session: Session,
     settings: Settings,
     *,
-    hosts: str,
     owned: bool = False,
     accepts: Callable[[str], bool] = lambda _id: True,
 ) -> Worker:
@@ -78,7 +77,6 @@ def build_worker(
         session=session,
         layout=queue_set.layout,
         runners=build_runners(settings, owned=owned),
-        zookeeper_hosts=hosts,
         kill_grace=settings.kill_grace,
     )
     loop = JobLoop(context, queue_set.clock, retention=settings.retention)

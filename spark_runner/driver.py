@@ -9,9 +9,9 @@ import sys
 if __name__ == "__main__":
     # Spark put this file's folder first on the path; its siblings would hide a user's modules of that name.
     sys.path.pop(0)
-    from spark_runner.driver import main
+    from spark_runner import driver
 
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(driver.main(sys.argv[1:]))
 
 import contextlib
 import ctypes
@@ -28,8 +28,9 @@ from pyspark.sql import SparkSession
 from queues.documents import encode
 from queues.errors import QueueError
 from queues.session import Session, SessionSettings
+from spark_runner import exit_codes
 from spark_runner.errors import SparkRunnerError
-from spark_runner.holder import EXIT_NO_CONTACT, EXIT_SUPERSEDED, AttemptHolder, Superseded
+from spark_runner.holder import AttemptHolder, Superseded
 from spark_runner.program import run_program
 
 _PR_SET_PDEATHSIG = 1
@@ -40,6 +41,7 @@ _MAX_TRACEBACK_CHARACTERS = 8_000
 def main(arguments: Sequence[str]) -> int:
     """Run the plan in the file named by the only argument; returns the exit code of the driver."""
     end_with_parent()
+    keep_streams_apart()
     plan = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     zookeeper = plan["zookeeper"]
     settings = SessionSettings(hosts=zookeeper["hosts"], session_timeout=zookeeper["session_timeout"])
@@ -50,17 +52,17 @@ def main(arguments: Sequence[str]) -> int:
         holder.take()
     except Superseded as error:
         print(f"this driver ends without running anything: {error}", file=sys.stderr)  # noqa: T201 - its log
-        return EXIT_SUPERSEDED
+        return exit_codes.SUPERSEDED
     except QueueError as error:
         print(f"the attempt could not be taken, nothing was run: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_NO_CONTACT
+        return exit_codes.NO_CONTACT
     outcome, exit_code = _run(plan, holder)
     _keep_beside_logs(outcome)
     try:
         holder.end(outcome)
     except Superseded as error:
         print(f"the outcome was not recorded: {error}", file=sys.stderr)  # noqa: T201 - its log
-        return EXIT_SUPERSEDED
+        return exit_codes.SUPERSEDED
     with contextlib.suppress(Exception):  # the job is over and its outcome stands; Spark may stop as it likes
         active = SparkSession.getActiveSession()
         if active is not None:
@@ -73,6 +75,18 @@ def end_with_parent() -> None:
     """Make the kernel end this process with the JVM that started it; measured: else it stays for ever."""
     with contextlib.suppress(OSError, AttributeError):  # not Linux: the run directory's owner cleans up
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def keep_streams_apart() -> None:
+    """Write to the run directory's own logs: Spark merges a Python driver's stderr into its stdout."""
+    directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
+    if not directory:
+        return
+    for stream, name in ((sys.stdout, "stdout.log"), (sys.stderr, "stderr.log")):
+        stream.flush()
+        log = os.open(Path(directory, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.dup2(log, stream.fileno())
+        os.close(log)
 
 
 def _run(plan: dict[str, Any], holder: AttemptHolder) -> tuple[dict[str, Any], int]:

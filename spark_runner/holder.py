@@ -15,13 +15,10 @@ from queues.errors import Conflict, OutcomeUnknown, QueueError
 from queues.operations import Check, Create, Operation, Set
 from queues.session import Session
 from queues.transaction import commit
+from spark_runner import exit_codes
 from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recordable
 from spark_runner.errors import SparkRunnerError
 from spark_runner.progress import stage_progress
-
-EXIT_NO_CONTACT = 69  # EX_UNAVAILABLE: ZooKeeper did not answer, or not for as long as the lease
-EXIT_SUPERSEDED = 75  # EX_TEMPFAIL: the attempt belongs to another driver, or was closed; never a verdict
-EXIT_KILLED = 143  # as after SIGTERM
 
 _BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
 _PROGRESS_SECONDS = 2.0  # ZooKeeper writes are for people to look at; more would be load without a reader
@@ -47,6 +44,7 @@ class AttemptHolder:
         self._shown: dict[str, Any] = {}
         self._shown_at = 0.0
         self._wake = threading.Event()
+        self._ended = threading.Event()  # the outcome is recorded, or as good as: no order counts any more
         self._ending = threading.Lock()  # taken by whoever ends the attempt first: the program or an order
         self._thread = threading.Thread(target=self._guard, name="attempt-guard", daemon=True)
 
@@ -73,6 +71,7 @@ class AttemptHolder:
         When ZooKeeper stays away the outcome beside the logs and the exit code stand for it.
         """
         with self._ending:
+            self._ended.set()
             state = AttemptState(outcome["state"])
             facts = recordable(outcome)
             deadline = time.monotonic() + self._lease_seconds
@@ -125,8 +124,8 @@ class AttemptHolder:
 
     # ------------------------------------------------------------------ obey
     def _guard(self) -> None:
-        """Look for orders until the process ends; never ends silently."""
-        while True:
+        """Look for orders until the attempt has ended; no error ends it before."""
+        while not self._ended.is_set():
             self._wake.wait(_BEAT_SECONDS)
             self._wake.clear()
             try:
@@ -134,7 +133,7 @@ class AttemptHolder:
             except (Conflict, OutcomeUnknown):
                 continue  # alive was being made or moved: looked at again in a beat
             except Superseded as error:
-                self._leave(EXIT_SUPERSEDED, str(error))
+                self._leave(exit_codes.SUPERSEDED, str(error))
             except QueueError as error:
                 self._say(f"ZooKeeper does not answer: {error}")
             except Exception as error:  # noqa: BLE001 - progress of Spark may fail in any way; orders must not
@@ -144,13 +143,13 @@ class AttemptHolder:
     def _look(self) -> None:
         away = self._session.seconds_without_contact()
         if away > self._lease_seconds:
-            self._leave(EXIT_NO_CONTACT, f"no contact with ZooKeeper for {away:.0f} s, longer than the lease")
+            self._leave(
+                exit_codes.NO_CONTACT, f"no contact with ZooKeeper for {away:.0f} s, longer than the lease"
+            )
         if away:
             return
         attempt = self._read()
         if attempt.state is not AttemptState.STARTED or attempt.incarnation != self._incarnation:
-            if self._ending.locked():
-                return  # our own end
             raise self._superseded(attempt)
         if self._is_stopped():
             self._obey_stop(attempt)
@@ -166,13 +165,15 @@ class AttemptHolder:
 
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:
-            commit(self._session, [attempt.advance(AttemptState.KILLED, ended=_now())])
-            self._session.close()
-            self._exit(EXIT_KILLED, "asked to stop")
+            if not self._ended.is_set():
+                commit(self._session, [attempt.advance(AttemptState.KILLED, ended=_now())])
+                self._session.close()
+                self._exit(exit_codes.KILLED, "asked to stop")
 
     def _leave(self, code: int, reason: str) -> None:
         with self._ending:
-            self._exit(code, reason)
+            if not self._ended.is_set():
+                self._exit(code, reason)
 
     def _exit(self, code: int, reason: str) -> None:
         self._say(f"this driver ends: {reason}")

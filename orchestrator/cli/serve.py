@@ -43,7 +43,7 @@ def up(port: Port = None, slots: Slots = None, verbose: Verbose = 0, quiet: Quie
     with ExitStack() as stack:
         hosts = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
         session = stack.enter_context(open_session(settings, hosts))
-        worker = build_worker(session, settings, hosts=hosts, owned=True)
+        worker = build_worker(session, settings, owned=True)
         worker.start()
         stack.callback(worker.drain)
         _say(quiet, f"ZooKeeper and a worker run at {hosts}; Ctrl-C ends them. In another terminal:")
@@ -86,7 +86,7 @@ def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> N
     _log(verbose, quiet)
     hosts = find_hosts(settings)
     with open_session(settings, hosts) as session:
-        served = build_worker(session, settings, hosts=hosts)
+        served = build_worker(session, settings)
         served.start()
         while not interrupt.wait(_SERVER_CHECK_SECONDS):
             pass

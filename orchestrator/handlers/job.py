@@ -23,7 +23,6 @@ class Context:
     session: Session
     layout: Layout
     runners: Mapping[str, Runner]  # by backend
-    zookeeper_hosts: str  # as drivers reach it
     kill_grace: float  # seconds between TERM and KILL
     draining: threading.Event = field(default_factory=threading.Event)
 

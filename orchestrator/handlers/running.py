@@ -63,7 +63,14 @@ def _submit_or_wait(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | 
         # Whoever was here before may have submitted and died without a trace of it: the second driver then
         # finds the attempt taken and ends with 75.
         try:
-            runner.submit(submit_request(job, attempt, incarnation=uuid.uuid4().hex))
+            request = submit_request(
+                job.definition,
+                attempt,
+                incarnation=uuid.uuid4().hex,
+                stop_path=job.stop_path,
+                zookeeper=job.context.session.settings,
+            )
+            runner.submit(request)
         except SqlError as error:
             return _close(attempt, JobError(error_class="definition", message=str(error), type="SqlError"))
         except SubmissionError as error:

@@ -12,8 +12,8 @@ from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.operations import Set
 from queues.record import timestamp
+from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, recordable
-from spark_runner.holder import EXIT_NO_CONTACT, EXIT_SUPERSEDED
 from spark_runner.runners.base import RunState, Submission
 
 _SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
@@ -65,9 +65,9 @@ def _error_of_exit(submission: Submission) -> JobError:
     code = submission.exit_code
     if code is None:
         return JobError(error_class="lost", message="its driver is gone and left no exit code")
-    if code == EXIT_NO_CONTACT:
+    if code == exit_codes.NO_CONTACT:
         return JobError(error_class="lost", message="its driver had no contact with ZooKeeper for its lease")
-    if code == EXIT_SUPERSEDED:
+    if code == exit_codes.SUPERSEDED:
         return JobError(error_class="lost", message="its driver ended because the attempt was not its own")
     if code > _SIGNALLED:
         name = _signal_name(code - _SIGNALLED)

@@ -384,8 +384,8 @@ def test_zkcli_prints_the_answer_and_nothing_else(zookeeper_hosts: str, zookeepe
 
 
 def test_zkcli_finds_the_member_that_answers(zookeeper_hosts: str) -> None:
-    (down,) = free_ports("127.0.0.1", 1)
-    command = zkcli_command(f"127.0.0.1:{down},{zookeeper_hosts}", ["ls", "/zookeeper"])
+    down = ",".join(f"127.0.0.1:{port}" for port in free_ports("127.0.0.1", 5))
+    command = zkcli_command(f"{down},{zookeeper_hosts}", ["ls", "/zookeeper"])
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, "[config, quota]\n")
 

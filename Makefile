@@ -1,0 +1,47 @@
+# The two commands of the README, and the parts they are made of.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: run test lint types contracts unit tests format clean
+
+run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
+	$(BIN)/orchestrator run examples/flights.sql
+
+test: lint types contracts tests  ## everything that CI checks
+
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-test
+	$(BIN)/mypy
+
+contracts: $(VENV)/installed-test
+	$(BIN)/lint-imports
+
+tests: $(VENV)/installed-test
+	$(BIN)/pytest
+
+unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
+	$(BIN)/pytest tests/unit
+
+format: $(VENV)/installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; $(PYTHON) is `$(PYTHON) --version`. Set PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis examples/output

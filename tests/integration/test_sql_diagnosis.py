@@ -1,0 +1,243 @@
+"""Every error of Spark is shown at its place in the user's file, and nothing is destroyed."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_runner.sql.compile import compile_script
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.execution import execute
+
+pytestmark = pytest.mark.spark
+
+HEAD = """\
+-- words before
+CREATE TABLE p USING print;
+CREATE TABLE src (id INT, name STRING) USING inline OPTIONS (rows '[[0, "a"], [1, "b"]]');
+"""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+Fail = Callable[..., SqlError]
+
+
+@pytest.fixture
+def fail(spark: SparkSession, tmp_path: Path) -> Fail:
+    """Run a script that must fail, and give its error."""
+
+    def failing(text: str, **variables: str) -> SqlError:
+        plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables=variables)
+        with pytest.raises(SqlError) as caught:
+            execute(spark, json.loads(json.dumps(plan)), lambda _: None)
+        error = caught.value
+        assert error.source_line == text.split("\n")[error.line - 1]
+        for noise in ("\tat ", "'Project", "+- ", "== SQL", "JVM stacktrace", "py4j"):
+            assert noise not in error.message
+        return error
+
+    return failing
+
+
+@pytest.mark.parametrize(
+    ("statement", "marked", "message"),
+    [
+        ("INSERT INTO p\n  SELECT id,\n    nme FROM src", "nme", "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
+        ("INSERT INTO p SELECT *\nFROM srcc", "srcc", "[TABLE_OR_VIEW_NOT_FOUND]"),
+        ("INSERT INTO p SELECT id\nFROM src\n  WHERE id = AND", "AND", "[PARSE_SYNTAX_ERROR]"),
+        ("INSERT INTO p SELECT id FROM src WHERE", ";", "[PARSE_SYNTAX_ERROR]"),
+        ("INSERT INTO p SELECT id\n + date'2020-01-01' * id FROM src", "date'", "[DATATYPE_MISMATCH"),
+        ("INSERT INTO p SELECT\n\tnofunc(id) FROM src", "nofunc", "[UNRESOLVED_ROUTINE]"),
+        ("INSERT INTO p SELECT id, count(*) AS n FROM src", "SELECT id, c", "[MISSING_GROUP_BY]"),
+        ("INSERT INTO p SELECT id FROM src GROUP BY name", "SELECT id F", "[MISSING_AGGREGATION]"),
+        ("INSERT INTO p SELECT '😀', -- 😀\n '😀' || nope FROM src", "nope", "[UNRESOLVED_COLUMN"),
+        ("INSERT INTO p SELECT '😀' frm x y", "x y", "[PARSE_SYNTAX_ERROR]"),
+        ("INSERT INTO p SELECT 1 /\n  id FROM src", "1 /", "[DIVIDE_BY_ZERO]"),
+        ("INSERT INTO p SELECT 'x', CAST(name AS\n INT) FROM src", "CAST", "[CAST_INVALID_INPUT]"),
+        ("INSERT INTO p SELECT raise_error('out of luck')", "INSERT INTO p SELECT r", "out of luck"),
+        ("CREATE VIEW v AS SELECT id, nope FROM src;\nINSERT INTO p TABLE v", "nope", "[UNRESOLVED_COLUMN"),
+        (
+            "CREATE VIEW v AS\n SELECT id FROM src WHERE AND 1;\nINSERT INTO p TABLE v",
+            "AND 1",
+            "[PARSE_SYNTAX",
+        ),
+        (
+            "CREATE VIEW v AS -- c\n SELECT 1 / id AS q FROM src;\nINSERT INTO p SELECT q FROM v",
+            "1 / id",
+            "[DIVIDE",
+        ),
+        (
+            "CREATE VIEW v AS SELECT 1 / id AS q FROM src;\nCREATE VIEW w AS SELECT q FROM v;\n"
+            "INSERT INTO p SELECT q FROM w",
+            "1 / id",
+            "[DIVIDE_BY_ZERO]",
+        ),
+        ("SET spark.sql.shuffle.partitions = many;\nINSERT INTO p SELECT 1", "SET", "[INVALID_CONF_VALUE"),
+        ("SET spark.executor.memory = 1g;\nINSERT INTO p SELECT 1", "SET", "[CANNOT_MODIFY_CONFIG]"),
+        (
+            "CREATE TABLE t (a INT,\n  b NUMBER) USING csv OPTIONS (path 'x');\nINSERT INTO p TABLE t",
+            "NUMBER",
+            "[UNSUPPORTED_DATATYPE]",
+        ),
+        (
+            "CREATE TABLE t (a INT b) USING csv OPTIONS (path 'x');\nINSERT INTO t SELECT 1",
+            "b) USING",
+            "[PARSE_SYNTAX_ERROR]",
+        ),
+        (
+            "  CREATE TABLE t (a INT) USING inline OPTIONS (rows '[[\"x\"]]');\nINSERT INTO p TABLE t",
+            "CREATE TABLE t",
+            "Cannot parse the field name `a` and the value `x`",
+        ),
+    ],
+)
+def test_an_error_of_spark_points_at_its_place(fail: Fail, statement: str, marked: str, message: str) -> None:
+    text = HEAD + statement + ";\n"
+    error = fail(text)
+    offset = text.index(marked, len(HEAD))
+    line = text.count("\n", 0, offset) + 1
+    column = offset - text.rfind("\n", 0, offset)
+    assert (error.line, error.column) == (line, column), str(error)
+    assert message in error.message
+
+
+def test_an_error_behind_values_points_at_the_users_line(fail: Fail) -> None:
+    text = HEAD + "INSERT INTO p SELECT '${x}' || '${x}', ${y}\n  , nope FROM src WHERE ${y} = id"
+    error = fail(text, x="many\nlines\nit's", y="id")
+    assert (error.line, error.column) == (5, 5)
+    assert fail(text, x="", y="nope").column == text.split("\n")[3].index("${y}") + 1
+
+
+def test_a_missing_source_points_at_its_create_table(fail: Fail, tmp_path: Path) -> None:
+    error = fail(
+        f"{HEAD}\n CREATE TABLE t USING parquet OPTIONS (path 'no/such');\nINSERT INTO p SELECT * FROM t"
+    )
+    assert (error.line, error.column) == (5, 2)
+    assert "table 't': [PATH_NOT_FOUND]" in error.message
+    assert f"{tmp_path}/no/such" in error.message
+
+
+def test_reading_a_target_before_it_was_written_points_at_the_read(fail: Fail) -> None:
+    error = fail(
+        f"{HEAD}CREATE TABLE t USING parquet OPTIONS (path 'x');\nINSERT INTO p SELECT * FROM t;\nINSERT INTO t SELECT 1"
+    )
+    assert (error.line, error.column) == (5, 29)
+    assert "[TABLE_OR_VIEW_NOT_FOUND]" in error.message
+
+
+def test_a_file_that_is_no_parquet_is_named(fail: Fail, tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_text("not parquet")
+    error = fail(
+        f"{HEAD}CREATE TABLE t USING parquet OPTIONS (path 'x.parquet');\nINSERT INTO p SELECT * FROM t"
+    )
+    assert error.line == 4
+    assert f"{tmp_path}/x.parquet" in error.message
+
+
+@pytest.mark.parametrize("path", ["/proc/no/such", "nofs://host/x"])
+def test_a_target_that_cannot_be_written_is_named_at_the_insert(fail: Fail, path: str) -> None:
+    error = fail(f"{HEAD}CREATE TABLE t USING csv OPTIONS (path '{path}');\n  INSERT INTO t SELECT 1 AS a")
+    assert (error.line, error.column) == (5, 3)
+    assert error.message.startswith(f"writing table 't' to '{path}' failed: ")
+
+
+def test_columns_of_one_name_are_refused_at_the_insert(fail: Fail) -> None:
+    error = fail(f"{HEAD}CREATE TABLE t USING csv OPTIONS (path 'x');\nINSERT INTO t SELECT 1 AS a, 2 AS a")
+    assert (error.line, error.column) == (5, 1)
+    assert "[COLUMN_ALREADY_EXISTS]" in error.message
+
+
+def test_the_cause_is_kept(fail: Fail) -> None:
+    assert fail("CREATE TABLE p USING print; INSERT INTO p SELECT nope").__cause__ is not None
+
+
+# Nothing is destroyed
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+@pytest.fixture
+def precious(spark: SparkSession, tmp_path: Path) -> Path:
+    """Parquet files with data, below a directory of the same owner."""
+    directory = tmp_path / "precious"
+    spark.range(10).write.parquet(str(directory / "data"))
+    return directory
+
+
+@pytest.mark.parametrize(
+    "insert",
+    [
+        "INSERT INTO t SELECT * FROM parquet.`{0}/data`",
+        "INSERT OVERWRITE t SELECT max(id) FROM parquet.`file://{0}/data`",
+        "INSERT OVERWRITE t WITH t AS (SELECT * FROM t) SELECT * FROM t",
+        "CREATE TABLE s USING parquet OPTIONS (path '{0}/d*a');\nINSERT INTO t SELECT * FROM s",
+        "CREATE TABLE s USING parquet OPTIONS (path '{0}-link/data');\nINSERT INTO t SELECT * FROM s",
+    ],
+)
+def test_a_query_that_reads_its_target_in_disguise_is_refused(
+    fail: Fail, precious: Path, insert: str
+) -> None:
+    os.symlink(precious, f"{precious}-link")
+    before = contents(precious)
+    head = f"CREATE TABLE t USING parquet OPTIONS (path '{precious}/data');\n"
+    try:
+        error = fail(head + insert.format(precious))
+    except pytest.fail.Exception:
+        raise
+    except SqlError as refused:  # found at compile already
+        error = refused
+    assert "refused: " in error.message
+    assert contents(precious) == before
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda directory: (directory / "notes.txt").write_text("mine"),
+        lambda directory: (directory / "photos").mkdir(),
+        lambda directory: (directory / ".git").mkdir(),
+    ],
+)
+def test_a_directory_with_anything_else_in_it_is_not_overwritten(
+    fail: Fail, precious: Path, prepare: Callable[[Path], object]
+) -> None:
+    target = precious / "data"
+    prepare(target)
+    before = contents(precious)
+    error = fail(f"CREATE TABLE t USING parquet OPTIONS (path '{target}');\n INSERT INTO t SELECT 1 AS a")
+    assert (error.line, error.column) == (2, 2)
+    assert f"refused: overwriting '{target}' would delete what Spark did not write" in error.message
+    assert contents(precious) == before
+
+
+def test_a_file_is_not_overwritten(fail: Fail, tmp_path: Path) -> None:
+    (tmp_path / "letter.csv").write_text("mine")
+    error = fail("CREATE TABLE t USING csv OPTIONS (path 'letter.csv');\nINSERT INTO t SELECT 1 AS a")
+    assert "is a file; a target is a directory" in error.message
+    assert (tmp_path / "letter.csv").read_text() == "mine"
+
+
+def test_a_query_that_cannot_be_analysed_leaves_its_target_as_it_was(fail: Fail, precious: Path) -> None:
+    before = contents(precious)
+    fail(f"CREATE TABLE t USING parquet OPTIONS (path '{precious}/data');\nINSERT INTO t SELECT nope")
+    assert contents(precious) == before

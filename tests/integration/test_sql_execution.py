@@ -1,0 +1,331 @@
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_runner.sql.compile import compile_script
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.execution import execute
+
+pytestmark = pytest.mark.spark
+
+INLINE = """\
+CREATE TABLE src (id INT, name STRING, day DATE) WITH ('connector'='inline',
+  'rows'='[[1, "a", "2026-01-01"], [2, null, "2026-01-02"], [3, "c d", null]]');
+"""
+ROWS = [["1", "a", "2026-01-01"], ["2", None, "2026-01-02"], ["3", "c d", None]]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+Run = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def run(spark: SparkSession, tmp_path: Path) -> Run:
+    def run_script(text: str, *, reports: list[str] | None = None, **variables: str) -> list[dict[str, Any]]:
+        plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables=variables)
+        # As it travels: through JSON.
+        return execute(spark, json.loads(json.dumps(plan)), (reports if reports is not None else []).append)
+
+    return run_script
+
+
+def rows_of(results: list[dict[str, Any]]) -> list[list[str | None]]:
+    """The preview of the last INSERT, in an order of its own."""
+    preview: list[list[str | None]] = results[-1]["preview"]
+    return sorted(preview, key=str)
+
+
+# Connectors
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv", "json"])
+def test_each_file_format_gives_back_what_was_written(run: Run, tmp_path: Path, file_format: str) -> None:
+    results = run(
+        f"""{INLINE}
+        CREATE TABLE spark_accent (id INT, name STRING, day DATE) USING {file_format} OPTIONS (path 'out/a');
+        CREATE TABLE flink_accent WITH ('connector'='filesystem', 'format'='{file_format}', 'path'='out/b');
+        INSERT INTO spark_accent SELECT * FROM src;
+        INSERT INTO flink_accent SELECT * FROM spark_accent;
+        CREATE TABLE again (id INT, name STRING, day DATE) USING {file_format} OPTIONS (path 'out/b');
+        CREATE TABLE shown USING print;
+        INSERT INTO shown SELECT *, typeof(id), typeof(day) FROM again;
+        """
+    )
+    assert [result["rows"] for result in results] == [3, 3, 3]
+    assert sorted(results[0]["preview"], key=str) == ROWS
+    assert rows_of(results) == [[*row, "int", "date"] for row in ROWS]
+    first = results[0]
+    assert first["target"] == "spark_accent"
+    assert first["connector"] == file_format
+    assert first["location"] == str(tmp_path / "out" / "a")
+    assert first["columns"] == ["id", "name", "day"]
+    assert first["line"] == 6
+    assert first["seconds"] > 0
+    assert json.loads(json.dumps(results)) == results
+
+
+@pytest.mark.parametrize(
+    ("file_format", "codec", "suffix"),
+    [
+        *[("parquet", codec, "parquet") for codec in ("none", "snappy", "gzip", "zstd", "lz4")],
+        *[
+            (text, codec, suffix)
+            for text in ("csv", "json")
+            for codec, suffix in (("none", text), ("gzip", "gz"), ("bzip2", "bz2"), ("deflate", "deflate"))
+        ],
+    ],
+)
+def test_every_compression_that_is_offered_works(
+    run: Run, tmp_path: Path, file_format: str, codec: str, suffix: str
+) -> None:
+    results = run(
+        f"CREATE TABLE t USING {file_format} OPTIONS (path 'out', compression '{codec}');"
+        "INSERT INTO t SELECT 'x' AS a"
+    )
+    assert results[0]["preview"] == [["x"]]
+    assert [path.suffix for path in (tmp_path / "out").glob("part-*")] == [f".{suffix}"]
+
+
+def test_csv_writes_a_header_and_needs_the_one_that_is_declared(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t USING csv OPTIONS (path 'out'); INSERT INTO t SELECT 1 AS a, 'x,y' AS b")
+    (file,) = (tmp_path / "out").glob("part-*.csv")
+    assert file.read_text() == 'a,b\n1,"x,y"\n'
+    with pytest.raises(SqlError, match="CSV header does not conform to the schema") as caught:
+        run("""
+        CREATE TABLE t (b STRING, a INT) USING csv OPTIONS (path 'out');
+        CREATE TABLE p USING print;
+        INSERT INTO p SELECT * FROM t""")
+    assert caught.value.line == 4
+
+
+def test_csv_options_reach_the_file(run: Run, tmp_path: Path) -> None:
+    results = run(
+        """
+        CREATE TABLE t (a INT, b STRING, c STRING)
+        USING csv OPTIONS (path 'out', header false, delimiter '\\t', nullValue '-');
+        INSERT INTO t VALUES (1, NULL, 'x y');
+        CREATE TABLE p USING print;
+        INSERT INTO p SELECT a + 1, b IS NULL, c FROM t
+        """
+    )
+    (file,) = (tmp_path / "out").glob("part-*.csv")
+    assert file.read_text() == "1\t-\tx y\n"
+    assert results[1]["preview"] == [["2", "true", "x y"]]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "content"), [("csv", "a,b\n1,x\nzwei,y\n"), ("json", '{"a": 1}\n{"a": "zwei"}\n')]
+)
+def test_a_record_that_does_not_fit_fails_instead_of_becoming_null(
+    run: Run, tmp_path: Path, file_format: str, content: str
+) -> None:
+    (tmp_path / "in").write_text(content)
+    columns = "a INT, b STRING" if file_format == "csv" else "a INT"
+    with pytest.raises(SqlError, match="Malformed records"):
+        run(
+            f"CREATE TABLE t ({columns}) USING {file_format} OPTIONS (path 'in');"
+            "CREATE TABLE p USING print; INSERT INTO p SELECT * FROM t"
+        )
+
+
+def test_json_keeps_columns_that_are_null(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t USING json OPTIONS (path 'out'); INSERT INTO t SELECT 1 AS a, CAST(NULL AS INT) AS b")
+    (file,) = (tmp_path / "out").glob("part-*.json")
+    assert json.loads(file.read_text()) == {"a": 1, "b": None}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv", "json"])
+def test_partitions_become_directories(run: Run, tmp_path: Path, file_format: str) -> None:
+    results = run(
+        f"""
+        CREATE TABLE t USING {file_format} OPTIONS (path 'out', partition_by 'month, Day');
+        INSERT INTO t VALUES (1, 2, 'x'), (1, 3, 'y') AS v(month, day, what);
+        """
+    )
+    assert sorted(path.parent.name for path in tmp_path.glob("out/month=1/*/part-*")) == ["Day=2", "Day=3"]
+    assert rows_of(results) == [["1", "2", "x"], ["1", "3", "y"]]
+
+
+def test_print_shows_a_table_on_standard_output(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    results = run(
+        """
+        CREATE TABLE p USING print OPTIONS (limit 2);
+        INSERT INTO p SELECT id AS n, CASE WHEN id = 0 THEN 'two\\nlines' END AS n FROM range(0, 9, 1, 1);
+        """
+    )
+    assert capsys.readouterr().out == (
+        "n | n\n--+-----------\n0 | two\\nlines\n1 | NULL\nonly the first 2 rows are shown\n"
+    )
+    assert (results[0]["rows"], results[0]["location"]) == (2, "")
+
+
+def test_an_empty_result_is_written_too(run: Run) -> None:
+    results = run(
+        "CREATE TABLE t USING parquet OPTIONS (path 'out'); INSERT INTO t SELECT 1 AS a WHERE false;"
+        "CREATE TABLE p USING print; INSERT INTO p SELECT count(*) FROM t"
+    )
+    assert (results[0]["rows"], results[0]["preview"], results[1]["preview"]) == (0, [], [["0"]])
+
+
+def test_long_cells_of_a_preview_are_cut(run: Run) -> None:
+    results = run(
+        "CREATE TABLE t USING parquet OPTIONS (path 'out'); INSERT INTO t SELECT repeat('x', 61) AS a"
+    )
+    assert results[0]["preview"] == [["x" * 59 + "…"]]
+
+
+# Modes
+
+
+def test_a_second_run_replaces_and_two_inserts_of_one_run_both_land(run: Run) -> None:
+    script = """
+    CREATE TABLE t USING parquet OPTIONS (path 'out');
+    CREATE TABLE same USING parquet OPTIONS (path 'out');
+    CREATE TABLE p USING print;
+    INSERT INTO t SELECT 1 AS a;
+    INSERT INTO t SELECT 2 AS a;
+    INSERT INTO same SELECT 3 AS a;
+    INSERT INTO p SELECT * FROM t;
+    """
+    for _ in range(2):
+        assert rows_of(run(script)) == [["1"], ["2"], ["3"]]
+
+
+def test_insert_overwrite_replaces_whatever_the_mode(run: Run) -> None:
+    results = run(
+        """
+        CREATE TABLE t USING parquet OPTIONS (path 'out', mode 'error');
+        CREATE TABLE p USING print;
+        INSERT INTO t SELECT 1 AS a;
+        INSERT OVERWRITE t SELECT 2 AS a;
+        INSERT INTO p SELECT * FROM t;
+        """
+    )
+    assert rows_of(results) == [["2"]]
+
+
+def test_mode_append_keeps_what_was_there_and_mode_error_refuses_it(run: Run, tmp_path: Path) -> None:
+    head = "CREATE TABLE t USING parquet OPTIONS (path 'out', mode '{}');\n"
+    insert = "INSERT INTO t SELECT 1 AS a;"
+    look = "CREATE TABLE p USING print; INSERT INTO p SELECT count(*) FROM t"
+    run(head.format("append") + insert)
+    assert rows_of(run(head.format("append") + insert + look)) == [["2"]]
+    with pytest.raises(SqlError, match="writing table 't' to .*PATH_ALREADY_EXISTS") as caught:
+        run(head.format("error") + insert)
+    assert (caught.value.line, caught.value.column) == (2, 1)
+    assert str(tmp_path / "out") in caught.value.message
+
+
+# Declared columns of a target
+
+
+def test_columns_are_cast_by_position_or_by_name(run: Run) -> None:
+    results = run(
+        """
+        CREATE TABLE t (a BIGINT, b DECIMAL(4, 1)) USING parquet OPTIONS (path 'out');
+        INSERT INTO t SELECT '7' AS x, 1.25 AS x;
+        INSERT INTO t BY NAME SELECT 2 AS B, 8 AS a;
+        CREATE TABLE p USING print;
+        INSERT INTO p SELECT *, typeof(a), typeof(b) FROM t ORDER BY a;
+        """
+    )
+    assert results[0]["columns"] == ["a", "b"]
+    assert results[2]["preview"] == [
+        ["7", "1.3", "bigint", "decimal(4,1)"],
+        ["8", "2.0", "bigint", "decimal(4,1)"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("insert", "message"),
+    [
+        ("INSERT INTO t SELECT 1 AS x", r"the query has 1 columns \(x\), the table declares 2 \(id, name\)"),
+        ("INSERT INTO t BY NAME SELECT 1 AS id, 'x' AS nam", "has no column 'name'; did you mean 'nam'"),
+        ("INSERT INTO t BY NAME SELECT 1 AS id, 'x' AS name, 2 AS z", "declares no column 'z'"),
+        ("INSERT INTO t BY NAME SELECT 1 AS id, 'x' AS name, 2 AS ID", "column 'id' more than once"),
+        ("INSERT INTO t SELECT array(1), 'x'", "DATATYPE_MISMATCH"),
+        ("INSERT INTO t SELECT 'one', 'x'", "CAST_INVALID_INPUT"),
+        ("INSERT INTO t SELECT NULL, 'x'", "column 'id' is NOT NULL"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused_at_the_insert(
+    run: Run, tmp_path: Path, insert: str, message: str
+) -> None:
+    head = "CREATE TABLE t (id INT NOT NULL, name STRING)\n USING parquet OPTIONS (path 'out', mode 'append');\n "
+    with pytest.raises(SqlError, match=message) as caught:
+        run(head + insert)
+    assert (caught.value.line, caught.value.column) == (3, 2)
+    assert "table 't'" in caught.value.message
+    assert not list(tmp_path.glob("out/part-*"))
+
+
+# Settings, names, variables
+
+
+def test_settings_and_names_end_with_the_script(run: Run, spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    results = run(
+        """
+        SET spark.sql.session.timeZone = Asia/Tokyo;
+        CREATE VIEW v AS SELECT current_timezone() AS zone;
+        CREATE TABLE p USING print;
+        INSERT INTO p SELECT * FROM v;
+        """
+    )
+    assert results[0]["preview"] == [["Asia/Tokyo"]]
+    assert spark.conf.get("spark.sql.session.timeZone") == before
+    assert "v" not in [table.name for table in spark.catalog.listTables()]
+
+
+def test_names_of_any_kind_and_replaced_ones_work(run: Run) -> None:
+    results = run(
+        """
+        CREATE TABLE `a ``b` (x INT) USING inline OPTIONS (rows '[[1]]');
+        CREATE OR REPLACE TABLE `A ``B` (x INT) USING inline OPTIONS (rows '[[2]]');
+        CREATE VIEW `v w` AS SELECT * FROM `a ``b`;
+        CREATE OR REPLACE TEMPORARY VIEW `v w` AS SELECT x * 10 AS x FROM `a ``b`;
+        CREATE TABLE p USING print;
+        INSERT INTO p SELECT * FROM `v w`;
+        """
+    )
+    assert results[0]["preview"] == [["20"]]
+
+
+def test_the_environment_of_the_driver_stays_out_of_reach(run: Run) -> None:
+    results = run("CREATE TABLE p USING print; INSERT INTO p SELECT '${x}', '\\${env:HOME}'", x="${env:HOME}")
+    assert results[0]["preview"] == [["${env:HOME}", "${env:HOME}"]]
+
+
+@pytest.mark.parametrize(
+    "value", ["it's", 'say "hi"', "\\", "a\nb", "${x}", "100\\%", "'); DROP TABLE t; --"]
+)
+def test_a_value_arrives_in_spark_as_it_was_given(run: Run, value: str) -> None:
+    results = run("CREATE TABLE t USING json OPTIONS (path 'out'); INSERT INTO t SELECT '${x}' AS a", x=value)
+    assert results[0]["preview"] == [[value]]
+
+
+def test_every_step_that_takes_time_is_reported(run: Run) -> None:
+    reports: list[str] = []
+    run(
+        f"{INLINE} CREATE VIEW v AS SELECT 1; CREATE TABLE p USING print;"
+        "INSERT INTO p SELECT 1; INSERT OVERWRITE p SELECT 2",
+        reports=reports,
+    )
+    assert reports == ["CREATE TABLE src", "INSERT INTO p (1 of 2)", "INSERT OVERWRITE p (2 of 2)"]
