@@ -20,7 +20,7 @@ from queues.session import Session, SessionSettings
 from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
 
-DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver.py"
+DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
 
 
 def find_hosts(settings: Settings) -> str:

@@ -1,23 +1,15 @@
-"""The main file inside Spark: takes the attempt, runs the job, records what became of it.
+"""The program inside Spark: takes the attempt, runs the job, records what became of it.
 
 Everything that this module imports travels to nodes that have only Java and PySpark: standard library,
 kazoo, and our own pure-Python modules.
 """
-
-import sys
-
-if __name__ == "__main__":
-    # Spark put this file's folder first on the path; its siblings would hide a user's modules of that name.
-    sys.path.pop(0)
-    from spark_runner import driver
-
-    sys.exit(driver.main(sys.argv[1:]))
 
 import contextlib
 import ctypes
 import json
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path

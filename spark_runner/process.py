@@ -1,6 +1,7 @@
 """Which process is meant: a process id alone is given to another as soon as it is free."""
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +9,10 @@ from pathlib import Path
 
 RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
 INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
-_ENDED_STATES = frozenset("ZX")  # a zombie runs nothing; it only waits to be reaped
+_ENDED_STATES = (b"Z", b"X")  # a zombie runs nothing; it only waits to be reaped
+_PF_KTHREAD = 0x00200000  # <linux/sched.h>: a thread of the kernel, which never has an environment
+_EXEC_SECONDS = 0.5  # a starved process is through by then; who wiped both on purpose must not hold us up
+_EXEC_LOOK_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +50,50 @@ def is_alive(process: ProcessId) -> bool:
     return process.boot == current_boot_id() and _start_of_live(process.pid) == process.start
 
 
-def run_processes() -> Iterator[RunProcess]:
-    """Every live process of every run: one look at all environments that we may read.
+def run_processes() -> list[RunProcess]:
+    """Every live process of every run, as far as we may read their environments.
 
     What a program did to its own environment after its start is not seen, nor a process that was
-    started with an empty one: those are the shim's part, who is their sub-reaper.
+    started with an empty one: those are the shim's part, who is their sub-reaper. Two passes: in one
+    alone, a process that forks and ends while it is under way could hide its child.
     """
-    for entry in os.listdir("/proc"):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
-        if not entry.isdecimal():
-            continue
-        try:
-            environment = Path(f"/proc/{entry}/environ").read_bytes()
-        except OSError:  # another user's, or ended while we looked
-            continue
-        if run := _value(environment, RUN_VARIABLE):  # a zombie shows an empty environment
-            pid = int(entry)
-            if _start_of_live(pid) is not None:
-                yield RunProcess(pid, run, _value(environment, INCARNATION_VARIABLE))
+    return list({process: None for _ in range(2) for process in _pass_over_processes()})
 
 
 def processes_of(run: str) -> list[int]:
     """The live processes of one run."""
     return [process.pid for process in run_processes() if process.run == run]
+
+
+def _pass_over_processes() -> Iterator[RunProcess]:
+    for entry in os.listdir("/proc"):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
+        if not entry.isdecimal():
+            continue
+        pid = int(entry)
+        try:
+            environment = _environment(pid)
+        except OSError:  # another user's, or ended while we looked
+            continue
+        if (run := _value(environment, RUN_VARIABLE)) and _start_of_live(pid) is not None:
+            yield RunProcess(pid, run, _value(environment, INCARNATION_VARIABLE))
+
+
+def _environment(pid: int) -> bytes:
+    """The environment that a process was started with; raises OSError.
+
+    In the middle of an exec a process has neither environment nor command line for a moment, which grows
+    on a busy machine (seen): it must not pass for gone, so the end of the exec is waited for.
+    """
+    path = Path(f"/proc/{pid}/environ")
+    deadline = time.monotonic() + _EXEC_SECONDS
+    while not (environment := path.read_bytes()):
+        stat = _stat_of_live(pid)
+        if stat is None or int(stat[6]) & _PF_KTHREAD or time.monotonic() > deadline:
+            return b""
+        if Path(f"/proc/{pid}/cmdline").read_bytes():
+            return path.read_bytes()
+        time.sleep(_EXEC_LOOK_SECONDS)
+    return environment
 
 
 def _value(environment: bytes, variable: str) -> str:
@@ -79,9 +105,15 @@ def _value(environment: bytes, variable: str) -> str:
 
 
 def _start_of_live(pid: int) -> int | None:
+    stat = _stat_of_live(pid)
+    return None if stat is None else int(stat[19])
+
+
+def _stat_of_live(pid: int) -> list[bytes] | None:
+    """Fields 3 and on of proc_pid_stat(5); None for a process that ended, be it reaped or not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:  # ESRCH too: it ended between open and read
         return None
     fields = stat.rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
-    return None if fields[0].decode() in _ENDED_STATES else int(fields[19])
+    return None if fields[0] in _ENDED_STATES else fields

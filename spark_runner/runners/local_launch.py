@@ -24,6 +24,7 @@ rootLogger.appenderRef.file.ref = file
 appender.file.type = RollingFile
 appender.file.name = file
 appender.file.fileName = spark.log
+appender.file.immediateFlush = true
 appender.file.filePattern = spark.log.%i
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
@@ -51,11 +52,13 @@ def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[st
     }
     if is_local(request.master):
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+    java_options = [
+        f"-Dlog4j2.configurationFile={(directory.path / 'log4j2.properties').as_uri()}",
+        f"-Djava.io.tmpdir={directory.scratch}",  # as spark.local.dir, for the spark-<uuid> beside it
+    ]
     # The user's own come last: of two equal options the JVM takes the last.
-    java_options = f"-Dlog4j2.configurationFile={(directory.path / 'log4j2.properties').as_uri()}"
-    if own := request.conf.get(_JAVA_OPTIONS):
-        java_options += f" {own}"
-    return defaults | dict(request.conf) | {_JAVA_OPTIONS: java_options}
+    options = " ".join([*map(_quote, java_options), request.conf.get(_JAVA_OPTIONS, "")]).rstrip()
+    return defaults | dict(request.conf) | {_JAVA_OPTIONS: options}
 
 
 def driver_environment(request: SubmitRequest, directory: RunDirectory, conf_dir: Path) -> dict[str, str]:
@@ -113,3 +116,9 @@ def installed_spark_home() -> Path | None:
     """The Spark that the pyspark package of this Python brings."""
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _quote(option: str) -> str:
+    """One option as Spark's CommandBuilderUtils.parseOptionString takes it apart again."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -256,7 +256,7 @@ def test_many_runs_are_polled_without_a_look_at_all_processes(
 ) -> None:
     looks: list[str] = []
 
-    def look() -> Iterator[RunProcess]:
+    def look() -> list[RunProcess]:
         looks.append("look")
         return run_processes()
 
