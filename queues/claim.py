@@ -8,7 +8,7 @@ from queues.errors import ClaimLost, Conflict, CorruptRecord
 from queues.names import Layout, Token
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.record import Record
-from queues.session import Session
+from queues.session import Session, SessionState
 from queues.transaction import commit
 
 
@@ -46,6 +46,11 @@ class Claim:
     def queue(self) -> str:
         """The queue in which the item stands."""
         return self.record.queue
+
+    def check(self) -> None:
+        """Raise ClaimLost when the session has ended, or may have by our own clock: then stop acting."""
+        if self._generation != self._session.generation or self._session.state is SessionState.LOST:
+            raise self._lost("the session in which it was claimed has ended")
 
     def commit(
         self,

@@ -30,7 +30,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, ZnodeStat
 from kazoo.retry import KazooRetry
 
-from queues.errors import Unreachable
+from queues.errors import SessionLost, Unreachable
 from queues.operations import Check, Create, Delete, Operation, Set
 
 log = logging.getLogger(__name__)
@@ -95,6 +95,7 @@ class Session:
     def __init__(self, settings: SessionSettings) -> None:
         self.settings = settings
         self.generation = 0  # grows with each lost session: what was held in an earlier one is not held
+        self._closed = False
         self._suspended_at: float | None = None
         self._connected = threading.Event()
         self._listeners: list[Wake] = []
@@ -118,7 +119,8 @@ class Session:
         return self
 
     def close(self) -> None:
-        """End the session, and with it every ephemeral of ours."""
+        """End the session, and with it every ephemeral of ours; calls from then on raise SessionLost."""
+        self._closed = True
         self._client.remove_listener(self._on_state)
         self._client.stop()
         self._client.close()
@@ -173,7 +175,9 @@ class Session:
             wake()
 
     def wait_connected(self, seconds: float) -> bool:
-        """Wait until the connection is there; False when it is not after `seconds`."""
+        """Wait until the connection is there; False when it is not after `seconds`. Raises SessionLost."""
+        if self._closed:
+            raise SessionLost("the session was closed")
         return self._connected.wait(max(0.0, seconds))
 
     # ------------------------------------------------------------------ reads

@@ -26,7 +26,8 @@ def run_program(
     script.write_text(python["text"], encoding="utf-8")
     sys.argv = [str(script), *python["arguments"]]
     sys.path.insert(0, str(script.parent))
-    if Path(python["directory"]).is_dir():  # not so on another node
-        os.chdir(python["directory"])  # relative paths mean the same as in a SQL script
+    directory = python["directory"]
+    if directory and Path(directory).is_dir():  # it may not be there on another node
+        os.chdir(directory)  # relative paths mean the same as in a SQL script
     runpy.run_path(str(script), run_name="__main__")
     return []

@@ -60,7 +60,6 @@ class Shim:
         for number in (*STOP_SIGNALS, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         self._poller.register(self._signals, select.POLLIN)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a starter's blocked signals would reach us never
 
     def run(self) -> None:
         """Carry the driver from its start to its exit file."""
@@ -80,7 +79,7 @@ class Shim:
         if not self._driver:
             os.close(start)
             become_driver(self._argv, self._run_dir, shim, may_start)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # also what the starter had blocked
         os.close(may_start)
         try:
             # The driver waits for its byte, so no user code ever runs under a shim that left no record.
@@ -209,7 +208,7 @@ def become_driver(argv: list[str], run_dir: Path, shim: int, may_start: int) -> 
             os._exit(128 + signal.SIGTERM)
         for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)  # the last two are ignored by Python, and exec keeps that
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvp(argv[0], argv)  # noqa: S606  # the caller built the list; a shell would only be one more process
     except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
         complain(f"{argv[0]}: {error}")

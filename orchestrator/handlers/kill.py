@@ -18,6 +18,7 @@ def handle(job: HeldJob) -> Action:
     """Close the attempt, after its driver is gone when it had started."""
     absent_since: float | None = None
     while True:
+        job.claim.check()
         attempt = job.attempt()
         if attempt is None:
             return Finish(Status.CANCEL)

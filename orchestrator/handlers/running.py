@@ -29,6 +29,7 @@ def handle(job: HeldJob) -> Action:
     """Follow the attempt until there is a verdict, the worker drains, or somebody asks to stop."""
     absence = _Absence(job)
     while True:
+        job.claim.check()
         if job.is_stopped():
             return Move(Status.KILL)
         attempt = job.attempt()

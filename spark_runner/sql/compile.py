@@ -177,11 +177,10 @@ class _Planner:
         if target.spec.appends and not statement.overwrite:
             return
         for known in self.names.values():
-            if not isinstance(known, _Table) or known is target:
+            if not isinstance(known, _Table) or not (location and known.spec.location):
                 continue
-            if known.step["written"] and known.spec.location == location:
-                continue  # the driver appends to what this script wrote
-            if location and known.spec.location and contains(location, known.spec.location):
+            # The same path twice is meant: a later statement reads or appends to what this one writes.
+            if contains(location, known.spec.location) and not contains(known.spec.location, location):
                 raise _destroys(
                     statement, f"would delete table '{known.name}' in", known.spec.location, location
                 )

@@ -1,7 +1,6 @@
 """Leads Spark's errors back to the line of the script that caused them."""
 
 import re
-from collections.abc import Mapping
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.errors import PySparkException, QueryContext, QueryContextType
@@ -17,7 +16,50 @@ _LINE_AND_COLUMN = (
     re.compile(r"; line (\d+) pos (\d+)"),  # AnalysisException without a query context
 )
 # Wrappers whose message repeats what their cause says better.
-_WRAPPERS = ("Job aborted", "Task failed", "[TASK_WRITE_FAILED]", "[FAILED_EXECUTE_UDF]")
+_WRAPPERS = ("Job aborted", "Task failed", "[TASK_WRITE_FAILED]")
+
+
+class SentTexts:
+    """All texts that Spark got from one script.
+
+    An error of Spark may come from any of them: a view fails when it is read. So each text is sent with so
+    many spaces before it that no two texts share an offset, and the offset alone tells which one it was.
+    """
+
+    def __init__(self) -> None:
+        self._sent: list[tuple[int, Passage]] = []
+        self._end = 0
+
+    def send(self, passage: Passage) -> str:
+        """What to hand to Spark instead of the text of `passage`."""
+        for start, known in self._sent:
+            if known == passage:
+                return " " * start + passage.text
+        start = self._end
+        self._sent.append((start, passage))
+        self._end += len(passage.text) + 1  # Spark may point behind the last character
+        return " " * start + passage.text
+
+    def place(self, error: Exception, passage: Passage) -> tuple[Passage, int] | None:
+        """The text and the offset in it that Spark names, if any; `passage` is what it was busy with."""
+        for context in _contexts(error):
+            for start, known in self._sent:
+                if start <= context.startIndex() <= start + len(known.text):
+                    return known, context.startIndex() - start
+        text = str(error) if isinstance(error, PySparkException) else ""
+        for pattern in _LINE_AND_COLUMN:
+            match = pattern.search(text)
+            if match:
+                lines = self.send(passage).split("\n")
+                before = sum(len(line) + 1 for line in lines[: int(match[1]) - 1])
+                start = next(start for start, known in self._sent if known == passage)
+                return passage, max(0, before + int(match[2]) - start)
+        return None
+
+    def located(self, error: Exception, passage: Passage) -> SqlError:
+        """The error at the place that Spark names, or at the start of `passage`."""
+        found, offset = self.place(error, passage) or (passage, 0)
+        return found.error(reason(error), offset)
 
 
 def reason(error: Exception) -> str:
@@ -34,45 +76,16 @@ def condition(error: Exception) -> str:
     return (error.getCondition() or "") if isinstance(error, PySparkException) else ""
 
 
-def located(error: Exception, query: Passage, views: Mapping[str, Passage], *, skip: int = 0) -> SqlError:
-    """The error at its place in `query`, or in the view of the script that it happened in.
-
-    `skip` is the length of what was put before the query's text when Spark got it. Where Spark names no
-    place, the error points at the start of the query.
-    """
-    passage, offset = place(error, query, views, skip=skip) or (query, 0)
-    return passage.error(reason(error), offset)
-
-
-def place(
-    error: Exception, query: Passage, views: Mapping[str, Passage], *, skip: int = 0
-) -> tuple[Passage, int] | None:
-    """The text and the offset in it that Spark names, if it names one."""
-    for context in _contexts(error):
-        if context.objectType() == "VIEW":
-            view = views.get(context.objectName().lower())
-            if view:
-                return view, context.startIndex()
-        elif context.startIndex() >= skip:
-            return query, context.startIndex() - skip
-    text = str(error) if isinstance(error, PySparkException) else ""
-    for pattern in _LINE_AND_COLUMN:
-        match = pattern.search(text)
-        if match:
-            before = query.text.split("\n")[: int(match[1]) - 1]
-            in_line = int(match[2]) - (0 if before else skip)
-            return query, max(0, sum(len(line) + 1 for line in before) + in_line)
-    return None
-
-
 def _contexts(error: Exception) -> list[QueryContext]:
     if not isinstance(error, PySparkException):
         return []
-    try:
-        contexts = list(error.getQueryContext())
-    except AttributeError:  # errors raised in Python carry none
-        return []
-    return [context for context in contexts if context.contextType() == QueryContextType.SQL]
+    contexts = error.getQueryContext() or []
+    # A view of a catalog has a text of its own, which is not in the script.
+    return [
+        context
+        for context in contexts
+        if context.contextType() == QueryContextType.SQL and not context.objectType()
+    ]
 
 
 def _java_reason(error: Py4JJavaError) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SINKS, SOURCES
-from spark_runner.sql.diagnosis import SPARK_ERRORS, condition, located, place, reason
+from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import quote_name
 from spark_runner.sql.projection import fit
@@ -45,7 +45,8 @@ class _Run:
         self.report = report
         self.inserts = sum(step["kind"] == "insert" for step in plan["steps"])
         self.tables: dict[str, Mapping[str, Any]] = {}
-        self.views: dict[str, Passage] = {}
+        self.declared: list[Mapping[str, Any]] = []  # tables and views that can be read, in order
+        self.sent = SentTexts()
         self.written: set[str] = set()  # locations that this run has written to
         self.results: list[dict[str, Any]] = []
 
@@ -79,47 +80,54 @@ class _Run:
             raise self._error(reason(error), step) from error
 
     def _table(self, step: Mapping[str, Any]) -> None:
-        name = step["name"].lower()
-        self.tables[name] = step
-        self.views.pop(name, None)
-        self.session.catalog.dropTempView(step["name"])  # OR REPLACE of a view or an earlier table
+        self.tables[step["name"].lower()] = step
+        if step["connector"] not in SOURCES:
+            return
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
-            self._register(step)
-        elif step["read"]:
-            self._register(step, may_be_missing=True)
+        if step["read"] or not step["written"]:
+            self._declare(step)
+            self.declared.append(step)
 
-    def _register(self, step: Mapping[str, Any], *, may_be_missing: bool = False) -> None:
-        """Make a table readable under its name."""
+    def _view(self, step: Mapping[str, Any]) -> None:
+        self._declare(step)
+        self.declared.append(step)
+
+    def _declare(self, step: Mapping[str, Any]) -> None:
+        """Make a table or view readable under its name."""
+        frame = self._view_frame(step) if step["kind"] == "view" else self._table_frame(step)
+        if frame is not None:
+            frame.createOrReplaceTempView(quote_name(step["name"]))
+
+    def _view_frame(self, step: Mapping[str, Any]) -> DataFrame:
+        query = Passage.from_json(self.source, step["query"])
+        try:
+            # Not CREATE VIEW: where such a view fails, Spark 4 points at who reads it.
+            return self.session.sql(self.sent.send(query))
+        except SPARK_ERRORS as error:
+            raise self.sent.located(error, query) from error
+
+    def _table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
         schema = self._schema(step)
         try:
-            frame = SOURCES[step["connector"]].read(self.session, step["options"], schema)
-            frame.createOrReplaceTempView(quote_name(step["name"]))
+            return SOURCES[step["connector"]].read(self.session, step["options"], schema)
         except ConnectorError as error:
-            raise self._error(str(error), step) from error
+            raise self._error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
-            if may_be_missing and condition(error) in _NOTHING_THERE:
-                return
+            if step["written"] and condition(error) in _NOTHING_THERE:
+                return None
             raise self._error(f"table '{step['name']}': {reason(error)}", step) from error
 
     def _schema(self, step: Mapping[str, Any]) -> StructType | None:
         if step["columns"] is None:
             return None
         columns = Passage.from_json(self.source, step["columns"])
+        sent = SentTexts()
         try:
-            schema = StructType.fromDDL(columns.text)
+            schema = StructType.fromDDL(sent.send(columns))
         except SPARK_ERRORS as error:
-            raise located(error, columns, {}) from error
+            raise sent.located(error, columns) from error
         return schema if isinstance(schema, StructType) else None
-
-    def _view(self, step: Mapping[str, Any]) -> None:
-        query = Passage.from_json(self.source, step["query"])
-        head = f"CREATE OR REPLACE TEMPORARY VIEW {quote_name(step['name'])} AS "
-        try:
-            self.session.sql(head + query.text)
-        except SPARK_ERRORS as error:
-            raise located(error, query, self.views, skip=len(head)) from error
-        self.views[step["name"].lower()] = query
 
     def _insert(self, step: Mapping[str, Any]) -> None:
         table = self.tables[step["target"].lower()]
@@ -128,9 +136,9 @@ class _Run:
         query = Passage.from_json(self.source, step["query"])
         started = time.monotonic()
         try:
-            frame = self.session.sql(query.text)
+            frame = self.session.sql(self.sent.send(query))
         except SPARK_ERRORS as error:
-            raise located(error, query, self.views) from error
+            raise self.sent.located(error, query) from error
         frame = self._fitted(frame, table, step)
         location = table["location"]
         try:
@@ -152,7 +160,8 @@ class _Run:
                 "preview": written.preview,
             }
         )
-        self._refresh(location)
+        if location:
+            self._refresh(location)
 
     def _fitted(self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any]) -> DataFrame:
         schema = self._schema(table)
@@ -175,7 +184,7 @@ class _Run:
     def _write_error(
         self, error: Exception, query: Passage, table: Mapping[str, Any], step: Mapping[str, Any]
     ) -> SqlError:
-        found = place(error, query, self.views)
+        found = self.sent.place(error, query)
         if found:
             passage, offset = found
             return passage.error(reason(error), offset)
@@ -183,9 +192,7 @@ class _Run:
         return self._error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
 
     def _refresh(self, location: str) -> None:
-        """Read again what now has other files; Spark keeps the list of files it saw first."""
-        if not location:
-            return
-        for table in self.tables.values():
-            if table["location"] == location and (table["read"] or not table["written"]):
-                self._register(table)
+        """Declare all names again if one of them has other files now; Spark keeps the list it saw first."""
+        if any(step["kind"] == "table" and step["location"] == location for step in self.declared):
+            for step in self.declared:
+                self._declare(step)

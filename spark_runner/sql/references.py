@@ -5,18 +5,9 @@ from spark_runner.sql.literals import name_value
 from spark_runner.sql.source import Passage
 from spark_runner.sql.tokens import Kind, Token
 
-# Behind these words a comma no longer separates tables.
-_AFTER_TABLES = (
-    "SELECT",
-    "WHERE",
-    "GROUP",
-    "HAVING",
-    "ORDER",
-    "SORT",
-    "CLUSTER",
-    "DISTRIBUTE",
-    "LIMIT",
-    "WINDOW",
+# Behind these words neither a comma nor a parenthesis stands before a table.
+_AFTER_TABLES = tuple(
+    ["WITH", "SELECT", "VALUES", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "WINDOW"]
 )
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")
 
@@ -30,6 +21,7 @@ def references(query: Passage) -> dict[str, int]:
     tokens = Cursor(query).tokens
     found: dict[str, int] = {}
     defined: set[str] = set()
+    defining: list[tuple[int, str]] = []  # (depth, name): in its own body a name is not yet known
     in_tables = [False]  # per open parenthesis: whether a comma here separates tables
     for index, token in enumerate(tokens):
         before = tokens[index - 1] if index else None
@@ -37,16 +29,21 @@ def references(query: Passage) -> dict[str, int]:
             in_tables.append(in_tables[-1] and _opens_tables(before))
         elif token.is_symbol(")") and len(in_tables) > 1:
             in_tables.pop()
+            if defining and defining[-1][0] == len(in_tables):
+                defined.add(defining.pop()[1])
         elif token.is_word(*_TABLE_WORDS):
             in_tables[-1] = not (before and before.is_word("DISTINCT"))  # a IS DISTINCT FROM b
         elif token.is_word(*_AFTER_TABLES):
             in_tables[-1] = False
         elif token.kind in {Kind.WORD, Kind.QUOTED}:
+            name = name_value(token.text).lower()
             if _defines(tokens, index):
-                defined.add(name_value(token.text).lower())
-            elif in_tables[-1] and before and _opens_tables(before) and not _qualified(tokens, index):
-                found.setdefault(name_value(token.text).lower(), token.start)
-    return {name: offset for name, offset in found.items() if name not in defined}
+                defining.append((len(in_tables), name))
+            elif name in defined or _qualified(tokens, index):
+                continue
+            elif in_tables[-1] and _opens_tables(before):
+                found.setdefault(name, token.start)
+    return found
 
 
 def _opens_tables(token: Token | None) -> bool:

@@ -287,6 +287,7 @@ def test_a_submission_that_is_just_starting_runs_and_an_old_one_without_shim_is_
     submitted = request(run)
     runner.submit(submitted)
     wait_for(runner, run, RunState.EXITED)
+    wait_until(lambda: not processes_of(run), 10, "the end of the shim")
     path = directory(runner, submitted)
     (path / "exit.json").unlink()
     (path / "shim.json").unlink()

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ INLINE = """\
 CREATE TABLE src (id INT, name STRING, day DATE) WITH ('connector'='inline',
   'rows'='[[1, "a", "2026-01-01"], [2, null, "2026-01-02"], [3, "c d", null]]');
 """
-ROWS = [["1", "a", "2026-01-01"], ["2", None, "2026-01-02"], ["3", "c d", None]]
+ROWS: list[list[str | None]] = [["1", "a", "2026-01-01"], ["2", None, "2026-01-02"], ["3", "c d", None]]
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +209,28 @@ def test_a_second_run_replaces_and_two_inserts_of_one_run_both_land(run: Run) ->
         assert rows_of(run(script)) == [["1"], ["2"], ["3"]]
 
 
+def test_views_see_what_was_written_after_they_were_made(run: Run) -> None:
+    first = "CREATE TABLE t USING parquet OPTIONS (path 'out'); INSERT INTO t SELECT 'old' AS a, 'gone' AS b;"
+    run(first)
+    results = run(
+        """
+        CREATE TABLE t USING parquet OPTIONS (path 'out');
+        CREATE VIEW v AS SELECT a FROM t;
+        CREATE OR REPLACE VIEW v AS SELECT concat(a, '!') AS a FROM v;
+        CREATE TABLE p USING print;
+        INSERT INTO p SELECT * FROM v;
+        INSERT INTO t SELECT 'new' AS a;
+        INSERT INTO p SELECT * FROM v;
+        INSERT INTO p SELECT * FROM t;
+        """
+    )
+    assert [result["preview"] for result in results if result["target"] == "p"] == [
+        [["old!"]],
+        [["new!"]],
+        [["new"]],
+    ]
+
+
 def test_insert_overwrite_replaces_whatever_the_mode(run: Run) -> None:
     results = run(
         """
@@ -227,7 +250,7 @@ def test_mode_append_keeps_what_was_there_and_mode_error_refuses_it(run: Run, tm
     look = "CREATE TABLE p USING print; INSERT INTO p SELECT count(*) FROM t"
     run(head.format("append") + insert)
     assert rows_of(run(head.format("append") + insert + look)) == [["2"]]
-    with pytest.raises(SqlError, match="writing table 't' to .*PATH_ALREADY_EXISTS") as caught:
+    with pytest.raises(SqlError, match=r"writing table 't' to .*PATH_ALREADY_EXISTS") as caught:
         run(head.format("error") + insert)
     assert (caught.value.line, caught.value.column) == (2, 1)
     assert str(tmp_path / "out") in caught.value.message
@@ -268,7 +291,7 @@ def test_columns_are_cast_by_position_or_by_name(run: Run) -> None:
 def test_columns_that_do_not_fit_are_refused_at_the_insert(
     run: Run, tmp_path: Path, insert: str, message: str
 ) -> None:
-    head = "CREATE TABLE t (id INT NOT NULL, name STRING)\n USING parquet OPTIONS (path 'out', mode 'append');\n "
+    head = "CREATE TABLE t (id INT NOT NULL, name STRING)\n USING parquet OPTIONS (path 'out');\n "
     with pytest.raises(SqlError, match=message) as caught:
         run(head + insert)
     assert (caught.value.line, caught.value.column) == (3, 2)

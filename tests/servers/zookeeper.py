@@ -46,10 +46,17 @@ def zookeeper_root(zookeeper_hosts: str) -> Iterator[str]:
     """Path for one test, such as `/test-<uuid>`: not created, removed with all below it afterwards."""
     root = f"/test-{uuid.uuid4()}"
     yield root
-    client = KazooClient(zookeeper_hosts, timeout=10)
+    with zookeeper_client(zookeeper_hosts) as client:
+        client.delete(root, recursive=True)  # no error when it does not exist
+
+
+@contextmanager
+def zookeeper_client(hosts: str, timeout: float = 10) -> Iterator[KazooClient]:
+    """Give a connected plain client with a session of `timeout` seconds."""
+    client = KazooClient(hosts, timeout=timeout)
     try:
         client.start(timeout=30)
-        client.delete(root, recursive=True)  # no error when it does not exist
+        yield client
     finally:
         client.stop()
         client.close()

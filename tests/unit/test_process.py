@@ -5,6 +5,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +94,16 @@ def test_a_child_inherits_the_run(run: str) -> None:
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
     wait_until(lambda: not processes_of(run), 10, "the end of both")
+
+
+def test_a_process_in_the_middle_of_an_exec_is_not_overlooked(run: str, tmp_path: Path) -> None:
+    script = tmp_path / "again.sh"
+    script.write_text('exec sh "$0"\n', "utf-8")  # does nothing but exec
+    environment = os.environ | {"ORCHESTRATOR_RUN": run}
+    with subprocess.Popen(["sh", str(script)], env=environment) as process:
+        try:
+            assert [
+                found for found in (processes_of(run) for _ in range(300)) if found != [process.pid]
+            ] == []
+        finally:
+            process.kill()

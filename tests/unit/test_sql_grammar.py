@@ -31,9 +31,9 @@ def test_set(text: str, key: str, value: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "CREATE TABLE t (a INT, `b c` MAP<STRING, INT> COMMENT 'x, y') USING csv OPTIONS (path 'x', header true)",
-        "create or replace temporary table t(a int,`b c` string)using csv options('path'='x','header'='true')",
-        "CREATE TEMP TABLE t (a INT, `b c` DECIMAL(6, 2)) USING csv OPTIONS (path = 'x', 'header' true)",
+        "CREATE TABLE t (a INT, `b c` MAP<INT, INT> COMMENT ',') USING csv OPTIONS (path 'x', header true)",
+        "create or replace temp table t(a int,`b c` string)using csv options('path'='x','header'='true')",
+        "CREATE TEMPORARY TABLE t (a INT, `b c` DECIMAL(6, 2)) USING csv OPTIONS (path = 'x', 'header' true)",
     ],
 )
 def test_create_table_in_the_accent_of_spark(text: str) -> None:
@@ -153,6 +153,8 @@ def test_what_cannot_be_read_is_shown_with_what_can(text: str, column: int, mess
         ("SELECT * FROM a JOIN b ON a.x = b.x LEFT JOIN c USING (x), d", {"a", "b", "c", "d"}),
         ("SELECT (SELECT max(i) FROM x, t) FROM (SELECT 1, b)", {"x", "t"}),
         ("WITH c AS (SELECT * FROM t), d AS (SELECT * FROM c) SELECT * FROM c, d", {"t"}),
+        ("WITH t AS (SELECT * FROM t), u AS (SELECT 1) SELECT * FROM u", {"t"}),
+        ("SELECT * FROM (WITH c AS (SELECT f(1) FROM t) SELECT * FROM c)", {"t"}),
         ("SELECT a IS DISTINCT FROM b, c FROM t", {"t"}),
         ("TABLE t", {"t"}),
         ("SELECT * FROM db.t, parquet.`/x`, range(5)", {"range"}),

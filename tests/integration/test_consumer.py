@@ -1,0 +1,188 @@
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from queues.claim import Claim
+from queues.consumer import Consumer
+from queues.errors import ClaimLost
+from queues.operations import Create, Set
+from queues.queue import QueueSet
+from queues.transaction import commit
+from tests.queues_support import Open, expire, places_of
+from tests.waiting import wait_until
+
+NEVER = 3600.0  # a rescan that does not come: what is found is found by a watch
+SOON = 0.3
+
+
+class Desk:
+    """Collects what a consumer hands out."""
+
+    def __init__(self, queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> None:
+        self.claims: list[Claim] = []
+        self.room = room
+        self.consumer = Consumer(
+            queue_set,
+            ["accept", "running"],
+            hand_out=self.claims.append,
+            room=lambda _queue: self.room - len(self.claims),
+            rescan_seconds=rescan_seconds,
+        )
+
+    def ids(self) -> list[str]:
+        return [claim.id for claim in self.claims]
+
+    def wait_for(self, *ids: str, timeout: float = 10) -> None:
+        wait_until(lambda: sorted(self.ids()) == sorted(ids), timeout, f"{ids} are handed out")
+
+
+MakeDesk = Callable[..., Desk]
+
+
+@pytest.fixture
+def make_desk() -> Iterator[MakeDesk]:
+    desks: list[Desk] = []
+
+    def make(queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> Desk:
+        desk = Desk(queue_set, room=room, rescan_seconds=rescan_seconds)
+        desks.append(desk)
+        desk.consumer.start()
+        return desk
+
+    yield make
+    for desk in desks:
+        desk.consumer.stop()
+
+
+def test_items_are_handed_out_in_the_order_in_which_they_are_due(
+    open_queues: Open, make_desk: MakeDesk
+) -> None:
+    producer = open_queues()
+    producer.put("accept", "second", {}, delay_ms=10)
+    producer.put("accept", "first", {}, delay_ms=-1000)
+    producer.put("accept", "third", {}, delay_ms=20)
+    desk = make_desk(open_queues())
+    desk.wait_for("first", "second", "third")
+    assert desk.ids() == ["first", "second", "third"]
+
+
+def test_a_watch_finds_a_new_item_without_a_rescan(open_queues: Open, make_desk: MakeDesk) -> None:
+    desk = make_desk(open_queues())
+    producer = open_queues()
+    for item in ("a", "b", "c"):
+        producer.put("accept", item, {})
+        wait_until(lambda item=item: item in desk.ids(), 10, f"{item} is handed out")  # type: ignore[misc] # mypy cannot type the default of a lambda
+
+
+def test_nothing_is_handed_out_before_it_is_due(open_queues: Open, make_desk: MakeDesk) -> None:
+    queues = open_queues()
+    queues.put("accept", "later", {}, delay_ms=700)
+    due = queues.read("later")[0].token.due
+    desk = make_desk(queues)
+    desk.wait_for("later")
+    assert queues.clock.now_ms() >= due
+
+
+def test_no_more_is_taken_than_there_is_room_for(open_queues: Open, make_desk: MakeDesk) -> None:
+    queues = open_queues()
+    for number in range(5):
+        queues.put("accept", f"i{number}", {})
+    desk = make_desk(queues, room=2)
+    desk.wait_for("i0", "i1")
+    desk.room = 3
+    desk.consumer.look_again()
+    desk.wait_for("i0", "i1", "i2")
+
+
+def test_an_item_that_shall_stop_is_taken_before_it_is_due_and_without_room(
+    open_queues: Open, make_desk: MakeDesk
+) -> None:
+    queues = open_queues()
+    queues.put("accept", "stopped", {}, delay_ms=3_600_000)
+    desk = make_desk(queues, room=0)
+    commit(queues.session, [Create(queues.layout.stop("default", "stopped"), b"{}")])
+    desk.wait_for("stopped")
+
+
+def test_an_item_whose_holder_is_gone_is_found_by_the_watch_on_the_locks(
+    open_queues: Open, make_desk: MakeDesk
+) -> None:
+    first = open_queues()
+    first.put("accept", "orphan", {})
+    held = first.claim("accept", "default", first.tokens("accept")[0])
+    assert held is not None
+    desk = make_desk(open_queues())
+    first.session.close()
+    desk.wait_for("orphan")
+
+
+def test_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open, make_desk: MakeDesk) -> None:
+    queues = open_queues()
+    queues.put("accept", "stray", {})
+    desk = make_desk(queues, rescan_seconds=SOON)
+    desk.wait_for("stray")
+    desk.claims.pop().abandon()
+    desk.wait_for("stray")
+
+
+def test_a_lost_session_is_survived(open_queues: Open, make_desk: MakeDesk) -> None:
+    queues = open_queues()
+    queues.put("accept", "before", {})
+    desk = make_desk(queues)
+    desk.wait_for("before")
+    expire(queues.session)
+    # What was held is not held any more, and is found again, by whoever comes first.
+    with pytest.raises(ClaimLost):
+        desk.claims[0].check()
+    desk.claims.pop()
+    desk.consumer.look_again()
+    desk.wait_for("before")
+    open_queues().put("accept", "after", {})
+    desk.wait_for("before", "after")
+
+
+def test_a_foreign_node_is_left_alone_and_reported_once(
+    open_queues: Open, make_desk: MakeDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    queues = open_queues()
+    foreign = f"{queues.layout.queue('accept', 'default')}/somebody-elses"
+    commit(queues.session, [Create(foreign, b"x")])
+    with caplog.at_level(logging.WARNING, logger="queues.consumer"):
+        desk = make_desk(queues)
+        for item in ("a", "b"):
+            queues.put("accept", item, {})
+        desk.wait_for("a", "b")
+    assert sum("somebody-elses" in record.getMessage() for record in caplog.records) == 1
+    assert queues.session.exists(foreign) is not None
+
+
+def test_a_corrupt_record_is_buried_and_the_others_go_on(open_queues: Open, make_desk: MakeDesk) -> None:
+    queues = open_queues()
+    queues.put("accept", "corrupt", {})
+    commit(queues.session, [Set(queues.layout.record("corrupt"), b"garbage", -1)])
+    queues.put("accept", "fine", {})
+    desk = make_desk(queues)
+    desk.wait_for("fine")
+    assert places_of(queues, "corrupt") == ["dead"]
+
+
+def test_a_scan_that_fails_is_tried_again(
+    open_queues: Open, make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = open_queues()
+    queues.put("accept", "a", {})
+    failed = threading.Event()
+    claim = QueueSet.claim
+
+    def fail_once(self: QueueSet, *arguments: object) -> Claim | None:
+        if not failed.is_set():
+            failed.set()
+            raise RuntimeError("a bug")
+        return claim(self, *arguments)  # type: ignore[arg-type] # passed on as they came
+
+    monkeypatch.setattr(QueueSet, "claim", fail_once)
+    desk = make_desk(queues)
+    desk.wait_for("a")
+    assert failed.is_set()

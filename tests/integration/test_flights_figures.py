@@ -1,0 +1,170 @@
+"""The figures of examples/flights.sql, against DuckDB computing them from the same data in other words."""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_runner.sql.compile import compile_script
+from spark_runner.sql.execution import execute
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the examples, so that results land outside of the project."""
+    target = tmp_path_factory.mktemp("copy") / "examples"
+    shutil.copytree(EXAMPLES, target, ignore=shutil.ignore_patterns("output"))
+    return target
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.sql.session.timeZone", "Asia/Kathmandu")  # the zone of a machine must not matter
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, examples: Path) -> list[dict[str, Any]]:
+    script = examples / "flights.sql"
+    plan = compile_script(script.read_text(), file=script.name, base_dir=str(script.parent), variables={})
+    execute(spark, json.loads(json.dumps(plan)), lambda _: None)
+    return execute(spark, plan, lambda _: None)  # the second run is as good as the first
+
+
+@pytest.fixture(scope="module")
+def database(examples: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        for name in ("flights", "airlines", "airports", "planes", "weather"):
+            path = examples / "data" / f"{name}.parquet"
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{path}')")
+        yield connection
+
+
+def test_the_data_are_all_flights_of_2013(database: duckdb.DuckDBPyConnection) -> None:
+    # As the documentation of the data set has them.
+    query = """
+        SELECT count(*), count(dep_delay), count(arr_delay), round(avg(dep_delay), 4), round(avg(arr_delay), 4),
+               count(DISTINCT carrier), count(DISTINCT dest), sum(distance)::BIGINT
+        FROM flights
+    """
+    assert database.execute(query).fetchone() == (
+        336_776,
+        328_521,
+        327_346,
+        12.6391,
+        6.8954,
+        16,
+        105,
+        350_217_607,
+    )
+    for table, rows in {"airlines": 16, "airports": 1_458, "planes": 3_322, "weather": 26_115}.items():
+        assert database.table(table).shape[0] == rows
+
+
+def test_instants_fit_the_local_hours(database: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        SELECT count(*) FROM flights
+        WHERE timezone('America/New_York', time_hour) <> make_timestamp(year, month, day, hour, 0, 0)
+    """
+    assert database.execute(query).fetchone() == (0,)
+
+
+def test_both_targets_are_reported(results: list[dict[str, Any]], examples: Path) -> None:
+    assert [(result["target"], result["connector"], result["location"]) for result in results] == [
+        ("delays_by_carrier_hour", "parquet", f"{examples}/output/delays_by_carrier_hour"),
+        ("carriers_in_bad_weather", "csv", f"{examples}/output/carriers_in_bad_weather"),
+    ]
+    assert [result["rows"] for result in results] == [207, 16]
+    assert all(len(result["preview"]) == 5 for result in results)
+
+
+def test_delays_by_carrier_and_hour(
+    results: list[dict[str, Any]], database: duckdb.DuckDBPyConnection
+) -> None:
+    written = database.read_parquet(f"{results[0]['location']}/*.parquet")
+    assert written.columns == results[0]["columns"]
+    # No joins, no aggregates by group: one correlated look at the flights per carrier and hour.
+    expected = database.execute(
+        """
+        SELECT k.carrier, (SELECT name FROM airlines WHERE airlines.carrier = k.carrier), k.hour,
+               len(delays), len(delays) - len(flown), list_avg(flown), list_aggregate(flown, 'quantile_cont', 0.9),
+               len(list_filter(flown, lambda d: d > 15)) / nullif(len(flown), 0)
+        FROM (SELECT carrier, hour, list(dep_delay) AS delays, list(dep_delay) FILTER (dep_delay IS NOT NULL) AS flown_
+              FROM flights GROUP BY ALL) AS k, LATERAL (SELECT coalesce(k.flown_, []) AS flown)
+        ORDER BY k.carrier, k.hour
+        """
+    ).fetchall()
+    found = written.order("carrier, hour").fetchall()
+    assert len(found) == len(expected) == results[0]["rows"]
+    for found_row, expected_row in zip(found, expected, strict=True):
+        assert found_row[:5] == expected_row[:5]
+        assert found_row[5:] == pytest.approx(expected_row[5:], rel=1e-9)
+    assert sum(row[3] for row in found) == 336_776
+    assert sum(row[4] for row in found) == 336_776 - 328_521
+
+
+def test_carriers_in_bad_weather(results: list[dict[str, Any]], database: duckdb.DuckDBPyConnection) -> None:
+    (file,) = Path(results[1]["location"]).glob("part-*.csv")
+    with file.open(newline="") as opened:
+        header, *rows = list(csv.reader(opened))
+    assert header == results[1]["columns"]
+    # A semi-join on the bad hours, on local time; an hour is known by its airport, day and hour.
+    expected = {
+        airline: figures
+        for airline, *figures in database.execute(
+            """
+            WITH known AS (
+              SELECT *, timezone('America/New_York', time_hour) AS at FROM weather
+            ), flown AS (
+              SELECT (SELECT name FROM airlines a WHERE a.carrier = f.carrier) AS airline, dep_delay, origin,
+                     make_timestamp(year, month, day, hour, 0, 0) AS at
+              FROM flights f WHERE dep_delay IS NOT NULL
+            ), good AS (
+              SELECT airline, count(*) AS n, sum(dep_delay) AS minutes FROM flown WHERE (origin, at) IN (
+                SELECT (origin, at) FROM known
+                WHERE precip = 0 AND visib >= 3 AND (wind_gust IS NULL OR wind_gust < 30)) GROUP BY airline
+            ), bad AS (
+              SELECT airline, count(*) AS n, sum(dep_delay) AS minutes FROM flown WHERE (origin, at) IN (
+                SELECT (origin, at) FROM known WHERE precip > 0 OR visib < 3 OR wind_gust >= 30) GROUP BY airline
+            )
+            SELECT airline, good.n + coalesce(bad.n, 0), good.minutes / good.n, bad.minutes / bad.n,
+                   bad.minutes / bad.n - good.minutes / good.n
+            FROM good LEFT JOIN bad USING (airline)
+            """
+        ).fetchall()
+    }
+    assert [int(row[0]) for row in rows] == list(range(1, 17))
+    assert {row[1] for row in rows} == set(expected)
+    for _, airline, flights, *means in rows:
+        assert int(flights) == expected[airline][0]
+        # Two decimals were written.
+        assert [float(mean) if mean else None for mean in means] == pytest.approx(
+            expected[airline][1:], abs=0.00501
+        )
+    by_extra = sorted(expected, key=lambda airline: -(expected[airline][3] or float("-inf")))
+    assert [row[1] for row in rows] == by_extra
+
+
+def test_a_variable_changes_the_outcome(spark: SparkSession, examples: Path) -> None:
+    script = (examples / "flights.sql").read_text()
+    plan = compile_script(script, file="f.sql", base_dir=str(examples), variables={"bad_visibility": "11"})
+    ranked = execute(spark, plan, lambda _: None)[1]
+    assert ranked["preview"][0][3] is None  # no weather is good where 10 miles, the most there is, are bad

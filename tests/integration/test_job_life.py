@@ -1,0 +1,340 @@
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import AlreadyEnded
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import DRIVER_MAIN
+from queues.errors import IdTaken, ItemNotFound
+from queues.operations import Create, Set
+from queues.transaction import commit
+from spark_runner.attempt import attempt_path, run_name
+from spark_runner.runners.local import LocalRunner
+from tests.jobs_support import Office, python_job
+from tests.waiting import wait_until
+
+
+def test_a_job_passes_the_queues_and_ends_in_finish_as_success(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')")
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.SUCCESS
+    assert list(detail.job.times) == ["accept", "running", "success", "finish"]
+    assert [attempt["state"] for attempt in detail.attempts] == ["succeeded"]
+    assert (tmp_path / "ran").read_text() == "x"
+    assert detail.held_by is None
+    assert {queue: office.client.count(queue) for queue in Queue if office.client.count(queue)} == {
+        Queue.FINISH: 1
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "error_class", "message"),
+    [
+        ("raise ValueError('no such thing')", "user", "no such thing"),
+        ("import sys; sys.exit(3)", "user", "exited with code 3"),
+        ("raise MemoryError", "memory", "MemoryError"),
+        ("import os; os._exit(4)", "user", "exit code 4"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "infrastructure", "SIGKILL"),
+        ("this is no python", "user", "invalid syntax"),
+    ],
+)
+def test_a_failure_ends_as_error_fail_with_its_reason(
+    office: Office, program: str, error_class: str, message: str
+) -> None:
+    office.worker()
+    detail = office.wait(office.submit(program))
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.error is not None
+    assert detail.job.error.error_class == error_class
+    assert message in detail.job.error.message
+    assert [attempt["state"] for attempt in detail.attempts] == ["failed"]
+
+
+def test_exit_with_zero_is_a_success(office: Office) -> None:
+    office.worker()
+    assert office.wait(office.submit("import sys; sys.exit()")).job.status is Status.SUCCESS
+    assert office.wait(office.submit("import os; os._exit(0)")).job.status is Status.SUCCESS
+
+
+def test_a_driver_that_ends_before_it_begins_closes_the_attempt(office: Office, tmp_path: Path) -> None:
+    broken = LocalRunner(tmp_path / "broken", driver_main=DRIVER_MAIN, spark_submit=("/bin/false",))
+    office.worker(runner=broken)
+    detail = office.wait(office.submit("pass"))
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.error is not None
+    assert detail.job.error.error_class == "submission"
+    assert [attempt["state"] for attempt in detail.attempts] == ["closed"]
+
+
+def test_a_failed_job_is_run_again_after_its_delay_with_a_new_attempt(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    program = f"""
+import pathlib
+seen = pathlib.Path({str(tmp_path / "seen")!r})
+seen.write_text(seen.read_text() + 'x' if seen.exists() else 'x')
+assert len(seen.read_text()) == 3, 'not yet'
+"""
+    retry = {"attempts": 5, "delay": "200ms", "factor": 1}
+    detail = office.wait(office.submit(program, retry=retry))
+    assert detail.job.status is Status.SUCCESS
+    assert [attempt["state"] for attempt in detail.attempts] == ["failed", "failed", "succeeded"]
+    assert (tmp_path / "seen").read_text() == "xxx"
+
+
+def test_only_errors_of_the_chosen_kinds_are_run_again(office: Office) -> None:
+    office.worker()
+    retry = {"attempts": 5, "delay": "100ms", "on": ["lost"]}
+    detail = office.wait(office.submit("raise ValueError('mine')", retry=retry))
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.attempt == 1
+
+
+def test_a_job_that_is_killed_while_it_waits_is_cancelled_and_never_runs(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    job_id = office.client.submit(python_job(f"open({str(tmp_path / 'ran')!r}, 'w')"), delay=3600).id
+    office.client.kill(job_id)
+    detail = office.wait(job_id, timeout=15)
+    assert detail.job.status is Status.CANCEL
+    assert detail.attempts == []
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(AlreadyEnded):
+        office.client.kill(job_id)
+
+
+SLEEPER = """
+import pathlib, time
+pathlib.Path({started!r}).touch()
+for _ in range(600):
+    if pathlib.Path({go!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+
+
+def sleeper(tmp_path: Path, name: str = "job") -> tuple[str, Path, Path]:
+    started, go = tmp_path / f"{name}.started", tmp_path / f"{name}.go"
+    return SLEEPER.format(started=str(started), go=str(go)), started, go
+
+
+def test_a_running_job_that_is_killed_leaves_no_process_and_ends_as_kill(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    program, started, _ = sleeper(tmp_path)
+    job_id = office.submit(program)
+    wait_until(started.exists, 30, "the program runs")
+    office.client.kill(job_id)
+    office.client.kill(job_id)  # asking twice is no error
+    detail = office.wait(job_id, timeout=30)
+    assert detail.job.status is Status.KILL
+    assert [attempt["state"] for attempt in detail.attempts] == ["killed"]
+    run = run_name(detail.run_key, 1)
+    assert all(submission.exit_code is not None for submission in office.runner().find(run))
+    stops = office.client._session.children(office.client._layout.stops("default"))  # noqa: SLF001 - what zkCli shows
+    assert stops == []
+
+
+def test_a_drained_worker_lets_go_and_the_next_adopts_the_driver(office: Office, tmp_path: Path) -> None:
+    first = office.worker()
+    program, started, go = sleeper(tmp_path)
+    job_id = office.submit(program)
+    wait_until(started.exists, 30, "the program runs")
+    first.drain()
+    detail = office.client.detail(job_id)
+    assert (detail.job.queue, detail.held_by) == (Queue.RUNNING, None)
+    office.worker()
+    wait_until(lambda: office.client.detail(job_id).held_by, 10, "the second worker holds the job")
+    go.touch()
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.SUCCESS
+    assert len(detail.attempts) == 1
+    assert len(office.runner().find(run_name(detail.run_key, 1))) == 1
+
+
+def test_an_intent_whose_worker_died_before_submitting_is_submitted_by_the_next(
+    office: Office, tmp_path: Path
+) -> None:
+    class DiesBeforeSubmitting(type(office.runner())):  # type: ignore[misc] # its class, whatever it is
+        def submit(self, _request: object) -> None:
+            session.close()  # as a kill would: the lock goes, the intent stays
+            raise SystemExit
+
+    runner = DiesBeforeSubmitting(
+        office.settings.state_dir, driver_main=Path("unused"), spark_submit=("unused",)
+    )
+    first = office.worker(runner=runner)
+    session = first._set.session  # noqa: SLF001 - the session that dies
+    job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')")
+    wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 20, "the intent is written")
+    office.worker()
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.SUCCESS
+    assert (detail.job.attempt, (tmp_path / "ran").read_text()) == (1, "x")
+
+
+def test_an_attempt_that_is_submitted_twice_runs_its_code_once(office: Office, tmp_path: Path) -> None:
+    class SubmitsTwice(type(office.runner())):  # type: ignore[misc] # its class, whatever it is
+        def submit(self, request: object) -> object:
+            import dataclasses  # noqa: PLC0415 - only here
+
+            again = dataclasses.replace(
+                request,  # type: ignore[type-var] # a SubmitRequest
+                incarnation="f" * 32,
+                plan={**request.plan, "incarnation": "f" * 32},  # type: ignore[attr-defined] # likewise
+            )
+            super().submit(again)
+            return super().submit(request)
+
+    base = office.runner()
+    runner = SubmitsTwice(
+        office.settings.state_dir,
+        driver_main=Path("unused"),
+        spark_submit=base._spark_submit,  # type: ignore[attr-defined] # noqa: SLF001 - the stand-in
+    )
+    office.worker(runner=runner)
+    job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\nimport time; time.sleep(1)")
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.SUCCESS
+    assert (tmp_path / "ran").read_text() == "x"
+    codes = sorted(submission.exit_code or 0 for submission in base.find(run_name(detail.run_key, 1)))
+    assert codes == [0, 75]
+
+
+def test_a_driver_that_was_closed_under_its_hands_ends_by_itself(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    program, started, _ = sleeper(tmp_path)
+    job_id = office.submit(program)
+    wait_until(started.exists, 30, "the program runs")
+    detail = office.client.detail(job_id)
+    attempt = office.client.attempt(detail.job)
+    assert attempt is not None
+    session = office.session()
+    commit(session, [Set(attempt.path, json.dumps({**attempt.document, "state": "lost"}).encode(), 1)])
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.ERROR_FAIL
+    (submission,) = office.runner().find(run_name(detail.run_key, 1))
+    assert submission.exit_code == 75
+
+
+def test_a_driver_killed_with_its_shim_is_lost_not_guessed(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    program, started, _ = sleeper(tmp_path)
+    job_id = office.submit(program)
+    wait_until(started.exists, 30, "the program runs")
+    detail = office.client.detail(job_id)
+    (directory,) = (office.settings.state_dir / "runs" / run_name(detail.run_key, 1)).iterdir()
+    shim = json.loads((directory / "shim.json").read_text())
+    os.kill(shim["pid"], signal.SIGKILL)
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.error is not None
+    assert detail.job.error.error_class == "lost"
+    assert [attempt["state"] for attempt in detail.attempts] == ["lost"]
+
+
+def test_a_handler_that_fails_again_and_again_brings_the_job_to_dead_with_the_reason(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.job_loop._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+
+    class Broken(type(office.runner())):  # type: ignore[misc] # its class, whatever it is
+        def place(self) -> None:
+            raise RuntimeError("a bug in a handler")
+
+    office.worker(
+        runner=Broken(office.settings.state_dir, driver_main=Path("unused"), spark_submit=("unused",))
+    )
+    detail = office.wait(office.submit("pass"))
+    assert (detail.job.queue, detail.job.status) == (Queue.DEAD, Status.DEAD)
+    assert detail.job.error is not None
+    assert "a bug in a handler" in detail.job.error.message
+    (row,) = office.client.standing(Queue.DEAD)
+    assert "a bug in a handler" in row["reason"]
+
+
+def test_a_finished_job_is_removed_when_its_time_is_over_with_its_files(office: Office) -> None:
+    office.worker(retention=0.2)
+    job_id = office.submit("pass")
+    run_key = office.client.detail(job_id).run_key
+
+    def is_gone() -> bool:
+        try:
+            office.client.get(job_id)
+        except ItemNotFound:
+            return True
+        return False
+
+    wait_until(is_gone, 60, "the job is removed")
+    assert not list((office.settings.state_dir / "runs").glob(f"{run_key}-*"))
+
+
+def test_a_request_to_stop_that_came_too_late_is_removed(office: Office) -> None:
+    office.worker()
+    job_id = office.submit("pass")
+    office.wait(job_id)
+    stop = office.client._layout.stop("default", job_id)  # noqa: SLF001 - as a client that was slow
+    session = office.session()
+    commit(session, [Create(stop, b'{"run_key": "of an earlier job"}')])
+    wait_until(lambda: session.exists(stop) is None, 15, "the stop node is removed")
+    assert office.client.get(job_id).status is Status.SUCCESS
+
+
+def test_a_stop_of_an_earlier_job_of_the_same_id_does_not_stop_this_one(office: Office) -> None:
+    job = office.client.submit(python_job("pass"), job_id="reused")
+    session = office.session()
+    stop = office.client._layout.stop("default", "reused")  # noqa: SLF001 - as a client that was slow
+    commit(session, [Create(stop, b'{"run_key": "of an earlier job"}')])
+    office.worker()
+    assert office.wait(job.id).job.status is Status.SUCCESS
+    assert session.exists(stop) is None
+
+
+def test_a_taken_id_is_refused(office: Office) -> None:
+    office.client.submit(python_job("pass"), job_id="one", delay=3600)
+    with pytest.raises(IdTaken):
+        office.client.submit(python_job("pass"), job_id="one")
+
+
+def test_what_the_driver_shows_can_be_read_with_plain_tools(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    program, started, go = sleeper(tmp_path)
+    job_id = office.submit(program)
+    wait_until(started.exists, 30, "the program runs")
+    view = office.client.get(job_id)
+    path = attempt_path(office.client._layout.record(job_id), 1)  # noqa: SLF001 - what zkCli shows
+    session = office.session()
+    found = session.get(path)
+    assert found is not None
+    assert json.loads(found[0])["state"] == "started"
+    wait_until(lambda: (office.client.progress(view) or {}).get("phase"), 15, "the phase is shown")
+    assert office.client.progress(view) == {
+        "phase": "running job.py",
+        "application_id": "local-standin",
+        "stages": [],
+    }
+    go.touch()
+    office.wait(job_id)
+
+
+def test_the_outcome_stands_beside_the_logs_when_zookeeper_never_hears_of_it(
+    office: Office, tmp_path: Path
+) -> None:
+    # The driver cannot record its end; the worker reads it from the run directory and records it.
+    office.worker()
+    program = f"""
+import spark_runner.holder as holder
+from queues.errors import OutcomeUnknown
+def away(*_): raise OutcomeUnknown('cut off by the test')
+holder.commit = away
+open({str(tmp_path / "ran")!r}, 'a').write('x')
+"""
+    detail = office.wait(office.submit(program, timeout={"lease": 5}), timeout=60)
+    assert detail.job.status is Status.SUCCESS
+    assert detail.attempts[0]["recorded_by"] == "worker"
+    assert (tmp_path / "ran").read_text() == "x"

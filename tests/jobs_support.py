@@ -1,0 +1,124 @@
+"""What tests of jobs share: a client, and workers that run drivers by the stand-in or by Spark."""
+
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from orchestrator.client import Client, JobDetail
+from orchestrator.handlers.job import Context
+from orchestrator.job_loop import JobLoop
+from orchestrator.models.definition import Definition, build_definition
+from orchestrator.settings import Settings
+from orchestrator.wiring import DRIVER_MAIN, build_client, build_queue_set
+from orchestrator.worker import Worker
+from queues.session import Session
+from spark_runner.runners.local import LocalRunner
+from tests.queues_support import open_session
+from tests.waiting import wait_until
+
+STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
+ENVIRONMENT_MARK = "ORCHESTRATOR_TEST"  # inherited by every process that a test starts
+
+
+class Office:
+    """One ZooKeeper root and one state directory, with a client and any number of workers."""
+
+    def __init__(self, hosts: str, root: str, state_dir: Path) -> None:
+        self.hosts = hosts
+        self.settings = Settings(
+            zookeeper_hosts=hosts, root=root, state_dir=state_dir, session_timeout=4.0, kill_grace=2.0
+        )
+        self._sessions: list[Session] = []
+        self._workers: list[Worker] = []
+        self.client: Client = build_client(self.session(), self.settings)
+
+    def session(self) -> Session:
+        session = open_session(self.hosts)
+        self._sessions.append(session)
+        return session
+
+    def runner(self, state_dir: Path | None = None) -> LocalRunner:
+        directory = state_dir or self.settings.state_dir
+        return LocalRunner(directory, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+
+    def worker(self, *, slots: int = 2, runner: LocalRunner | None = None, retention: float = 3600) -> Worker:
+        """Start a worker that runs drivers by the stand-in."""
+        session = self.session()
+        name = f"worker-{uuid.uuid4().hex[:6]}"
+        queue_set = build_queue_set(session, self.settings, owner=name)
+        context = Context(
+            session=session,
+            layout=queue_set.layout,
+            runners={"local": runner or self.runner()},
+            kill_grace=self.settings.kill_grace,
+        )
+        loop = JobLoop(context, queue_set.clock, retention=retention)
+        worker = Worker(queue_set, context, loop, name=name, slots=slots)
+        self._workers.append(worker)
+        worker.start()
+        return worker
+
+    def submit(self, program: str, **fields: object) -> str:
+        """Enqueue a Python program; returns the id."""
+        return self.client.submit(python_job(program, **fields)).id
+
+    def wait(self, job_id: str, timeout: float = 60) -> JobDetail:
+        self.client.wait(job_id, timeout=timeout)
+        return self.client.detail(job_id)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.drain()
+        for session in self._sessions:
+            session.close()
+
+
+def python_job(program: str, **fields: object) -> Definition:
+    document = {"name": "test", "python": program, "file": "job.py", "retry": {"attempts": 1}, **fields}
+    return build_definition(document, "test")
+
+
+def marked_processes(mark: str) -> list[psutil.Process]:
+    """The living processes with this mark in their environment, but for this one."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if (
+                process.pid != os.getpid()
+                and process.environ().get(ENVIRONMENT_MARK) == mark
+                and process.status() != psutil.STATUS_ZOMBIE
+            ):
+                found.append(process)
+        except psutil.Error:
+            continue  # gone meanwhile, or not ours to look at
+    return found
+
+
+@pytest.fixture
+def process_mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Marks all processes that the test starts, and sees after it that none of them is left."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(ENVIRONMENT_MARK, mark)
+    yield mark
+    try:
+        wait_until(lambda: not marked_processes(mark), 20, "every process that the test started has ended")
+    finally:
+        for process in marked_processes(mark):
+            process.kill()
+
+
+@pytest.fixture
+def office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str) -> Iterator[Office]:
+    """An office whose workers are drained after the test; nothing may be left running then."""
+    assert process_mark
+    made = Office(zookeeper_hosts, zookeeper_root, tmp_path / "state")
+    yield made
+    made.close()
+
+
+MakeProgram = Callable[..., str]

@@ -1,0 +1,55 @@
+"""What tests of the queues share: sessions and queue sets below the root of one test."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from queues.names import Layout
+from queues.queue import QueueSet
+from queues.session import Session, SessionSettings
+
+QUEUES = ("accept", "running", "finish", "dead")
+
+Open = Callable[..., QueueSet]
+
+
+def open_session(hosts: str, *, session_timeout: float = 4.0) -> Session:
+    return Session(SessionSettings(hosts, session_timeout=session_timeout, call_timeout=20)).start()
+
+
+@pytest.fixture
+def open_queues(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Open]:
+    """Make a queue set on a session of its own; all sessions are closed after the test."""
+    sessions: list[Session] = []
+
+    def make(owner: str = "worker", session_timeout: float = 4.0) -> QueueSet:
+        session = open_session(zookeeper_hosts, session_timeout=session_timeout)
+        sessions.append(session)
+        made = QueueSet(session, Layout(zookeeper_root), QUEUES, dead="dead", owner=owner)
+        made.ensure_pool()
+        return made
+
+    yield make
+    for session in sessions:
+        session.close()
+
+
+def places_of(queue_set: QueueSet, item_id: str) -> list[str]:
+    """Every queue in which a token of the item stands."""
+    return [queue for queue in QUEUES for token in queue_set.tokens(queue) if token.id == item_id]
+
+
+def expire(session: Session) -> None:
+    """End the session at the server, as a partition longer than its timeout would; a new one follows."""
+    from kazoo.client import KazooClient  # noqa: PLC0415 - the one thing our own session must not offer
+
+    client = session._client  # noqa: SLF001 - likewise
+    generation = session.generation
+    thief = KazooClient(session.settings.hosts, client_id=client.client_id, timeout=10)
+    thief.start(timeout=10)
+    thief.stop()  # closing a copy of the session ends the session
+    thief.close()
+    from tests.waiting import wait_until  # noqa: PLC0415 - keeps the import beside its only use
+
+    wait_until(lambda: session.generation > generation, 30, "the session is known to be lost")
+    wait_until(lambda: session.wait_connected(0.1), 30, "a new session is there")
