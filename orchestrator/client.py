@@ -136,7 +136,7 @@ class Client:
 
     def progress(self, view: JobView) -> dict[str, Any] | None:
         """What the driver shows of itself while it runs; None when none does."""
-        if view.attempt == 0:
+        if view.attempt == 0 or view.is_final:
             return None
         alive = f"{attempt_path(self._layout.record(view.id), view.attempt)}/alive"
         return self._document(alive)

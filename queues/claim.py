@@ -117,8 +117,8 @@ class Claim:
         return Delete(lock) if release else Check(lock)
 
     def _commit(self, holding: Sequence[Operation], extra: Sequence[Operation], nonce: str | None) -> None:
-        if not self.held or self._generation != self._session.generation:
-            raise self._lost("the session in which it was claimed has ended")
+        if not self.held:
+            raise ClaimLost(self.id, "it was let go before")
         try:
             commit(self._session, [*holding, *extra])
         except Conflict as conflict:

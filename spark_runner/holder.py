@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from queues.documents import encode
 from queues.errors import Conflict, OutcomeUnknown, QueueError
-from queues.operations import Check, Create, Operation, Set
+from queues.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session
 from queues.transaction import commit
 from spark_runner import exit_codes
@@ -79,7 +79,7 @@ class AttemptHolder:
                 try:
                     attempt = self._read()
                     if attempt.state is AttemptState.STARTED and attempt.incarnation == self._incarnation:
-                        commit(self._session, [attempt.advance(state, ended=_now(), **facts)])
+                        self._close_attempt(attempt.advance(state, ended=_now(), **facts), attempt.alive)
                         return
                 except Conflict:
                     continue  # our own lost reply, or somebody was faster: read again
@@ -89,6 +89,11 @@ class AttemptHolder:
                 if attempt.state is state and attempt.incarnation == self._incarnation:
                     return
                 raise self._superseded(attempt)
+
+    def _close_attempt(self, outcome: Set, alive: str) -> None:
+        # `alive` may be away: its session was lost and the next beat would have made it again.
+        removal = [Delete(alive)] if self._session.exists(alive) is not None else []
+        commit(self._session, [outcome, *removal])
 
     def _read(self) -> Attempt:
         attempt = Attempt.read(self._session, self._path, self._wake.set)
@@ -166,7 +171,7 @@ class AttemptHolder:
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:
             if not self._ended.is_set():
-                commit(self._session, [attempt.advance(AttemptState.KILLED, ended=_now())])
+                self._close_attempt(attempt.advance(AttemptState.KILLED, ended=_now()), attempt.alive)
                 self._session.close()
                 self._exit(exit_codes.KILLED, "asked to stop")
 

@@ -46,7 +46,8 @@ def _seconds(text: str | None, option: str) -> float | None:
 @app.command()
 def submit(
     file: Annotated[
-        str, typer.Argument(help="A .sql script, a .py file, a definition (.yaml, .json), or -.")
+        str,
+        typer.Argument(metavar="FILE", help="A .sql script, a .py file, a definition (.yaml, .json), or -."),
     ],
     job_id: Annotated[str | None, typer.Option("--id", help="The job's id; default: a new UUID.")] = None,
     delay: Annotated[str | None, typer.Option(help="Start no sooner than after this long: 30s, 10m.")] = None,
@@ -61,8 +62,9 @@ def submit(
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     definition = load_definition(file, parse_variables(variables))
+    seconds = _seconds(delay, "--delay") or 0.0
     with connected(start_own=False) as (client, _):
-        job = client.submit(definition, job_id=job_id, delay=_seconds(delay, "--delay") or 0.0)
+        job = client.submit(definition, job_id=job_id, delay=seconds)
         if wait_:
             job = client.wait(job.id)
     if output is OutputFormat.TABLE:
@@ -140,8 +142,9 @@ def wait(
     quiet: Quiet = False,
 ) -> None:
     """Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long."""
+    seconds = _seconds(timeout, "--timeout")
     with connected(start_own=False) as (client, _):
-        job = client.wait(job_id, timeout=_seconds(timeout, "--timeout"))
+        job = client.wait(job_id, timeout=seconds)
     if output is not OutputFormat.TABLE:
         print_json(job.model_dump(mode="json"))
     _exit_as(job, quiet=quiet)

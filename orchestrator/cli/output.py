@@ -28,7 +28,9 @@ def stderr_console() -> Console:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> Table:
     """A table; numbers to the right."""
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, expand=False)
+    made = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=title, title_justify="left", expand=False
+    )
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
         made.add_column(column, justify="right" if numeric else "left", overflow="fold")

@@ -28,7 +28,7 @@ def list_(
 
 @app.command()
 def show(
-    queue: Annotated[Queue, typer.Argument(help="Which queue.")],
+    queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="Which queue.")],
     output: Output = OutputFormat.TABLE,
     watch: Watch = None,
     verbose: Verbose = 0,

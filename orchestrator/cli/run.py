@@ -29,7 +29,9 @@ _LOOK_SECONDS = 0.25  # how often the progress is read; state changes are watche
 
 
 def run(
-    script: Annotated[Path, typer.Argument(help="A .sql script, a .py file, or a job definition (.yaml).")],
+    script: Annotated[
+        Path, typer.Argument(metavar="SCRIPT", help="A .sql script, a .py file, or a job definition (.yaml).")
+    ],
     variables: Variables = None,
     job_id: Annotated[
         str | None, typer.Option("--id", help="The job's id; default: its name and a number.")

@@ -10,11 +10,11 @@ def refuse_foreign_files(session: SparkSession, path: str) -> None:
 
     Overwriting deletes the whole directory first: with a wrong path, somebody's home.
     """
-    jvm, context = session._jvm, session._jsc  # noqa: SLF001 - PySpark has no public way to a file system
+    jvm, java = session._jvm, session._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
     if jvm is None:
         return  # Spark Connect: the file system is out of sight
     target = jvm.org.apache.hadoop.fs.Path(path)
-    files = target.getFileSystem(context.hadoopConfiguration())
+    files = target.getFileSystem(java.sessionState().newHadoopConf())
     if not files.exists(target):
         return
     if files.getFileStatus(target).isFile():

@@ -5,11 +5,12 @@ from spark_runner.sql.literals import name_value
 from spark_runner.sql.source import Passage
 from spark_runner.sql.tokens import Kind, Token
 
-# Behind these words neither a comma nor a parenthesis stands before a table.
-_AFTER_TABLES = tuple(
-    ["WITH", "SELECT", "VALUES", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "WINDOW"]
-)
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")
+# Behind these words neither a comma nor a parenthesis stands before a table.
+_OTHER_CLAUSES = (
+    *("WITH", "SELECT", "VALUES", "WHERE", "GROUP", "HAVING", "ORDER"),
+    *("SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "WINDOW"),
+)
 
 
 def references(query: Passage) -> dict[str, int]:
@@ -18,52 +19,69 @@ def references(query: Passage) -> dict[str, int]:
     Names that the query itself defines (WITH x AS ...) are left out. May name too much (`trim(BOTH FROM x)`),
     so nothing may be concluded from a name that is neither a table nor a view of the script.
     """
-    tokens = Cursor(query).tokens
-    found: dict[str, int] = {}
-    defined: set[str] = set()
-    defining: list[tuple[int, str]] = []  # (depth, name): in its own body a name is not yet known
-    in_tables = [False]  # per open parenthesis: whether a comma here separates tables
-    for index, token in enumerate(tokens):
-        before = tokens[index - 1] if index else None
-        if token.is_symbol("("):
-            in_tables.append(in_tables[-1] and _opens_tables(before))
-        elif token.is_symbol(")") and len(in_tables) > 1:
-            in_tables.pop()
-            if defining and defining[-1][0] == len(in_tables):
-                defined.add(defining.pop()[1])
+    scan = _Scan(Cursor(query).tokens)
+    for index in range(len(scan.tokens)):
+        scan.see(index)
+    return scan.found
+
+
+class _Scan:
+    """Walks over the tokens of a query, knowing at each parenthesis whether tables are listed there."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.found: dict[str, int] = {}
+        self._listing = [False]  # per open parenthesis: whether tables are listed here
+        self._defined: set[str] = set()
+        self._defining: list[tuple[int, str]] = []  # (depth, name): in its own body a name is not yet known
+
+    def see(self, index: int) -> None:
+        """Take in one token."""
+        token = self.tokens[index]
+        if token.kind is Kind.SYMBOL:
+            self._parenthesis(index)
         elif token.is_word(*_TABLE_WORDS):
-            in_tables[-1] = not (before and before.is_word("DISTINCT"))  # a IS DISTINCT FROM b
-        elif token.is_word(*_AFTER_TABLES):
-            in_tables[-1] = False
+            before = self._at(index - 1)
+            self._listing[-1] = not (before and before.is_word("DISTINCT"))  # a IS DISTINCT FROM b
+        elif token.is_word(*_OTHER_CLAUSES):
+            self._listing[-1] = False
         elif token.kind in {Kind.WORD, Kind.QUOTED}:
-            name = name_value(token.text).lower()
-            if _defines(tokens, index):
-                defining.append((len(in_tables), name))
-            elif name in defined or _qualified(tokens, index):
-                continue
-            elif in_tables[-1] and _opens_tables(before):
-                found.setdefault(name, token.start)
-    return found
+            self._name(index)
 
+    def _parenthesis(self, index: int) -> None:
+        token = self.tokens[index]
+        if token.is_symbol("("):
+            self._listing.append(self._table_may_stand(index))
+        elif token.is_symbol(")") and len(self._listing) > 1:
+            self._listing.pop()
+            if self._defining and self._defining[-1][0] == len(self._listing):
+                self._defined.add(self._defining.pop()[1])
 
-def _opens_tables(token: Token | None) -> bool:
-    return token is not None and (
-        token.is_word(*_TABLE_WORDS, "LATERAL", "ONLY") or token.is_symbol(",") or token.is_symbol("(")
-    )
+    def _name(self, index: int) -> None:
+        token, behind = self.tokens[index], self._at(index + 1)
+        name = name_value(token.text).lower()
+        if self._defines(index):
+            self._defining.append((len(self._listing), name))
+        elif behind and behind.is_symbol("."):
+            return
+        elif name not in self._defined and self._table_may_stand(index):
+            self.found.setdefault(name, token.start)
 
+    def _table_may_stand(self, index: int) -> bool:
+        before = self._at(index - 1)
+        opens = before is not None and (
+            before.is_word(*_TABLE_WORDS, "LATERAL") or before.is_symbol(",") or before.is_symbol("(")
+        )
+        return self._listing[-1] and opens
 
-def _defines(tokens: list[Token], index: int) -> bool:
-    """Whether `name AS (` stands here, behind WITH, RECURSIVE or the end of another definition."""
-    before = tokens[index - 1] if index else None
-    behind = tokens[index + 1 : index + 3]
-    return (
-        before is not None
-        and (before.is_word("WITH", "RECURSIVE") or before.is_symbol(","))
-        and len(behind) == 2  # noqa: PLR2004 - AS and the parenthesis
-        and behind[0].is_word("AS")
-        and behind[1].is_symbol("(")
-    )
+    def _defines(self, index: int) -> bool:
+        """Whether `name AS (` stands here, behind WITH, RECURSIVE or another definition."""
+        before, behind, opening = self._at(index - 1), self._at(index + 1), self._at(index + 2)
+        starts = before is not None and (before.is_word("WITH", "RECURSIVE") or before.is_symbol(","))
+        follows = (
+            behind is not None and behind.is_word("AS") and opening is not None and opening.is_symbol("(")
+        )
+        return starts and follows
 
-
-def _qualified(tokens: list[Token], index: int) -> bool:
-    return index + 1 < len(tokens) and tokens[index + 1].is_symbol(".")
+    def _at(self, index: int) -> Token | None:
+        return self.tokens[index] if 0 <= index < len(self.tokens) else None

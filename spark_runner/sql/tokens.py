@@ -47,7 +47,7 @@ class Token:
 # Order matters: a raw string before the word that its `r` would be, `/*+` (a hint, which is SQL) before `/`.
 _TOKEN = re.compile(
     r"""
-      (?P<space>    \s+ )
+      (?P<space>    [\s\ufeff]+ )
     | (?P<comment>  --(?:\\\n|[^\r\n])* )
     | (?P<string>   [rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" )
     | (?P<quoted>   `(?:[^`]|``)*` )

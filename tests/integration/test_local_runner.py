@@ -371,9 +371,19 @@ def test_kill_wakes_a_shim_that_was_stopped(runner: LocalRunner, run: str) -> No
     assert runner.find(run)[0].exit_code == 143
 
 
-@pytest.mark.parametrize("code", [SURVIVES_SHIM, SURVIVES_SHIM + "\n", f"{IGNORES_TERM}"])
-def test_kill_works_without_the_shim(runner: LocalRunner, run: str, code: str) -> None:
-    submitted = request(run, code)
+def test_kill_without_the_shim_asks_first(runner: LocalRunner, run: str) -> None:
+    asked = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('asked')))"
+    submitted = request(run, f"{asked}; {SURVIVES_SHIM}")
+    runner.submit(submitted)
+    path = wait_until_up(runner, submitted)
+    lose_shim(path)
+    runner.kill(run, grace_seconds=30)
+    assert (path / "stdout.log").read_text("utf-8") == "up\nasked\n"
+    assert runner.find(run)[0].state is RunState.GONE
+
+
+def test_kill_without_the_shim_forces_in_the_end(runner: LocalRunner, run: str) -> None:
+    submitted = request(run, f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SURVIVES_SHIM}")
     runner.submit(submitted)
     lose_shim(wait_until_up(runner, submitted))
     runner.kill(run, grace_seconds=0.5)

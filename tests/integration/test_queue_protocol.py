@@ -180,6 +180,15 @@ def test_the_fence_refuses_a_stale_holder_even_when_it_does_not_know_of_its_loss
     claim.commit(queue="running")
 
 
+def test_a_holder_without_its_lock_can_change_nothing_though_nobody_else_claimed(open_queues: Open) -> None:
+    queues = open_queues()
+    claim = put_and_claim(queues)
+    transaction.commit(queues.session, [Delete(queues.layout.lock("default", ITEM))])
+    with pytest.raises(ClaimLost):
+        claim.commit(queue="finish")
+    assert places_of(queues, ITEM) == ["accept"]
+
+
 def test_a_stale_listing_cannot_claim_an_item_that_has_moved_on(open_queues: Open) -> None:
     first, second = open_queues("first"), open_queues("second")
     claim = put_and_claim(first)
@@ -238,7 +247,8 @@ def test_a_put_whose_reply_was_lost_is_found_to_be_its_own(
     lose_replies(1)
     record = queues.put("accept", ITEM, {"n": 1})
     assert queues.read(ITEM)[0] == record
-    with pytest.raises(IdTaken):
+    lose_replies(1)
+    with pytest.raises(IdTaken):  # lost as well, but the id was taken before
         queues.put("accept", ITEM, {})
 
 

@@ -68,6 +68,7 @@ def test_a_position_leads_back_to_its_offset(text: str, offset: int) -> None:
         ("a; b", ["a", "b"]),
         ("a; b;", ["a", "b"]),
         (";;  ;", []),
+        ("\ufeffa;", ["a"]),
         ("", []),
         ("-- only a comment; really\n", []),
         ("a -- x; y\n; b", ["a", "b"]),

@@ -1,0 +1,240 @@
+"""What the acceptance tests share: a desk at which the real command line is typed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.jobs_support import marked_processes
+from tests.waiting import wait_until
+
+COMMAND = (sys.executable, "-m", "orchestrator")
+FINAL_STATUSES = {"SUCCESS", "ERROR_FAIL", "KILL", "CANCEL"}
+QUEUES = ("accept", "running", "success", "fail", "kill", "finish", "dead")
+
+COMMAND_TIMEOUT_S = 120
+"""A `run` takes 10 s alone and half a minute beside other tests on two cores."""
+
+SPARK_TIMEOUT_S = 120
+"""From the submission to the first line of the program, with several drivers on two cores."""
+
+NOTHING_LEFT_S = 3
+"""The shim of a driver ends a moment after the command that has seen its end."""
+
+SPARK = {"master": "local[1]", "driver": {"memory": "512m"}}
+"""As little Spark as there can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a command left: its exit code and its words."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:
+        """The document on stdout, which has nothing else."""
+        assert self.code == 0, self.stderr
+        return json.loads(self.stdout)
+
+
+class Running:
+    """A command in a session of its own, as a terminal starts it; its words go to files."""
+
+    def __init__(self, arguments: Sequence[str], directory: Path, environment: dict[str, str]) -> None:
+        directory.mkdir(parents=True)
+        self._stdout, self._stderr = directory / "stdout", directory / "stderr"
+        with self._stdout.open("wb") as stdout, self._stderr.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [*COMMAND, *arguments],
+                cwd=directory.parent,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def stderr(self) -> str:
+        return self._stderr.read_text("utf-8")
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def press_ctrl_c(self) -> None:
+        """What a terminal does: SIGINT to every process of the foreground group."""
+        if not self.has_ended:
+            os.killpg(self.pid, signal.SIGINT)
+
+    def terminate(self) -> None:
+        """What a service manager does: TERM to the process alone."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """`kill -9`, which lets it say goodbye to nobody."""
+        self._process.kill()
+        self._process.wait()
+
+    def wait(self, timeout: float = COMMAND_TIMEOUT_S) -> Ended:
+        code = self._process.wait(timeout)
+        return Ended(code, self._stdout.read_text("utf-8"), self.stderr)
+
+    def wait_for_words(self, words: str, timeout: float = SPARK_TIMEOUT_S) -> None:
+        """Wait until stderr has these words; fails when the command ends without them."""
+        wait_until(
+            lambda: words in self.stderr or self.has_ended,
+            timeout,
+            f"{words!r} on stderr of process {self.pid}",
+        )
+        assert words in self.stderr, self.stderr
+
+    def close(self) -> None:
+        if not self.has_ended:
+            self._process.terminate()
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+
+class Desk:
+    """A directory to work in, a state directory of its own, and a terminal."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.state_dir = directory / "state"
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "ORCHESTRATOR_TEST" or not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS"))
+        }
+        self.environment = inherited | {
+            "ORCHESTRATOR_STATE_DIR": str(self.state_dir),
+            "ORCHESTRATOR_CONFIG": str(directory / "no-config.toml"),  # whatever this machine has
+            "NO_COLOR": "1",
+        }
+        self._running: list[Running] = []
+
+    def start(self, *arguments: str, **environment: str) -> Running:
+        """Start a command; it is ended with the test at the latest."""
+        place = self.directory / f"command-{len(self._running)}"
+        running = Running(arguments, place, self.environment | environment)
+        self._running.append(running)
+        return running
+
+    def type(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
+        """Run a command to its end."""
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=self.directory,
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """`job list -o json`."""
+        listed: list[dict[str, Any]] = self.type("job", "list", "-o", "json").json()
+        return listed
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """`job show -o json`."""
+        shown: dict[str, Any] = self.type("job", "show", job_id, "-o", "json").json()
+        return shown
+
+    def queues(self) -> dict[str, int]:
+        """`queue list -o json`: how many stand in each queue."""
+        rows = self.type("queue", "list", "-o", "json").json()
+        return {row["queue"]: row["jobs"] for row in rows}
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.directory / name
+        path.write_text(text, "utf-8")
+        return path
+
+    def python_job(self, name: str, program: str) -> Path:
+        """A definition of a Python program: one attempt, the smallest Spark."""
+        self.write(f"{name}.py", program)
+        definition = {
+            "name": name,
+            "python": f"{name}.py",
+            "spark": SPARK,
+            "retry": {"attempts": 1},
+        }
+        return self.write(f"{name}.yaml", yaml.safe_dump(definition))
+
+    def submissions(self) -> list[Path]:
+        """The directory of every driver that was ever submitted here."""
+        return sorted((self.state_dir / "runs").glob("*/*"))
+
+    def close(self) -> None:
+        for running in self._running:
+            running.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, process_mark: str) -> Iterator[Desk]:
+    """A desk with no ZooKeeper configured; after the test no process of it may be left."""
+    assert process_mark
+    made = Desk(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shared_desk(zookeeper_hosts: str, zookeeper_root: str, desk: Desk) -> Desk:
+    """A desk that works on the shared server, below a root of its own."""
+    desk.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
+    return desk
+
+
+def program_that_waits(started: Path, go_on: Path) -> str:
+    """A program that notes its start, waits for a file, and prints its last words."""
+    return (
+        "import pathlib, time\n"
+        f"with open({str(started)!r}, 'a') as file:\n"
+        "    file.write('started\\n')\n"
+        f"while not pathlib.Path({str(go_on)!r}).exists():\n"
+        "    time.sleep(0.1)\n"
+        "print('went on')\n"
+    )
+
+
+def has_started(started: Path) -> bool:
+    """Whether the program of `program_that_waits` runs."""
+    return started.exists() and started.read_text("utf-8").endswith("\n")
+
+
+def assert_nothing_is_left(mark: str) -> None:
+    """No process that the test started is alive."""
+    wait_until(
+        lambda: not marked_processes(mark),
+        NOTHING_LEFT_S,
+        "no process of the command is left: "
+        + str([(process.pid, process.name()) for process in marked_processes(mark)]),
+    )
+
+
+def assert_no_traceback(words: str) -> None:
+    """Errors are for people."""
+    assert "Traceback" not in words, words
+    assert "KeyboardInterrupt" not in words, words

@@ -1,0 +1,86 @@
+"""Two workers, twenty jobs: each is run once, and each ends as its program did."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk, Running, assert_nothing_is_left
+from tests.servers.zookeeper import zookeeper_client
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+JOBS = 20
+FAILING = {f"job-{number:02}" for number in (3, 7, 8, 14, 20)}
+ALL_ENDED_S = 480
+"""A driver takes 8 s of a core; on two cores that other tests use too, twenty take minutes."""
+
+
+def test_twenty_jobs_on_two_workers_end_as_their_programs_did(
+    shared_desk: Desk, process_mark: str, tmp_path: Path
+) -> None:
+    desk, root = shared_desk, shared_desk.environment["ORCHESTRATOR_ROOT"]
+    workers = [desk.start("worker", "--slots", "2") for _ in range(2)]
+    for worker in workers:
+        worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
+    ids = [f"job-{number:02}" for number in range(1, JOBS + 1)]
+    for job_id in ids:
+        desk.python_job(job_id, program(tmp_path / f"{job_id}.starts", fails=job_id in FAILING))
+    with ThreadPoolExecutor(2) as hands:
+        typed = list(
+            hands.map(lambda job_id: desk.type("job", "submit", f"{job_id}.yaml", "--id", job_id), ids)
+        )
+    assert [(one.code, one.stdout.strip()) for one in typed] == [(0, job_id) for job_id in ids], typed
+    with zookeeper_client(desk.environment["ZOOKEEPER_HOSTS"]) as client:
+        wait_until(
+            lambda: len(client.get_children(f"{root}/queues/finish/default")) == JOBS,
+            ALL_ENDED_S,
+            "all jobs stand in finish",
+        )
+        # A job is let go in the step that brings it to finish, so there is nothing to wait for.
+        assert client.get_children(f"{root}/locks/default") == []
+        assert client.get_children(f"{root}/stops/default") == []
+
+    jobs = {job["id"]: job for job in desk.jobs()}
+    assert {job_id: job["status"] for job_id, job in jobs.items()} == {
+        job_id: "ERROR_FAIL" if job_id in FAILING else "SUCCESS" for job_id in ids
+    }
+    assert desk.queues() == {
+        **dict.fromkeys(("accept", "running", "success", "fail", "kill", "dead"), 0),
+        "finish": JOBS,
+    }
+    for job_id in ids:
+        assert (tmp_path / f"{job_id}.starts").read_text() == "started\n", job_id
+        assert jobs[job_id]["attempt"] == 1
+        said = jobs[job_id]["error"]["message"] if job_id in FAILING else None
+        assert said == (f"{job_id} was told to fail" if job_id in FAILING else None)
+    assert len(desk.submissions()) == JOBS
+    assert len({submission.parent for submission in desk.submissions()}) == JOBS
+    took = [jobs_taken_by(worker) for worker in workers]
+    assert all(took), "both workers took part"
+    assert sorted(took[0] + took[1]) == ids, "each job was begun by one worker, once"
+
+    for worker in workers:
+        worker.terminate()
+    assert [worker.wait().code for worker in workers] == [0, 0]
+    assert_nothing_is_left(process_mark)
+
+
+def program(starts: Path, *, fails: bool) -> str:
+    """A small piece of real Spark that leaves a line per start."""
+    lines = [
+        "from pyspark.sql import SparkSession",
+        f"with open({str(starts)!r}, 'a') as file:",
+        "    file.write('started\\n')",
+        "assert SparkSession.builder.getOrCreate().range(1000).count() == 1000",
+    ]
+    if fails:
+        lines.append(f"raise ValueError('{starts.stem} was told to fail')")
+    return "\n".join(lines) + "\n"
+
+
+def jobs_taken_by(worker: Running) -> list[str]:
+    """The jobs that this worker brought from accept to running, by its own log."""
+    return re.findall(r"(job-\d\d) accept -> running", worker.stderr)

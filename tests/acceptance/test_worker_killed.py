@@ -1,0 +1,123 @@
+"""A worker ends, in whatever way: its drivers go on, and the next worker follows them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.support import (
+    SPARK_TIMEOUT_S,
+    Desk,
+    Running,
+    assert_no_traceback,
+    assert_nothing_is_left,
+    has_started,
+    program_that_waits,
+)
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+ADOPTED_S = 60
+"""A lock lives as long as the session of the worker that was killed, 10 s, and is then found by a rescan."""
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Path:
+    return tmp_path / "starts"
+
+
+@pytest.fixture
+def go_on(tmp_path: Path) -> Path:
+    return tmp_path / "go-on"
+
+
+@pytest.fixture
+def first(shared_desk: Desk, started: Path, go_on: Path) -> Running:
+    """A worker whose driver waits for the file `go_on`."""
+    worker = shared_desk.start("worker", "--slots", "1")
+    shared_desk.python_job("waits", program_that_waits(started, go_on))
+    assert shared_desk.type("job", "submit", "waits.yaml", "--id", "waits").code == 0
+    wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
+    return worker
+
+
+@pytest.mark.parametrize("second_is_there_before", [False, True], ids=["second-after", "second-before"])
+def test_a_job_outlives_its_worker_killed_by_9(
+    first: Running,
+    shared_desk: Desk,
+    started: Path,
+    go_on: Path,
+    process_mark: str,
+    *,
+    second_is_there_before: bool,
+) -> None:
+    desk = shared_desk
+    if second_is_there_before:
+        second = desk.start("worker", "--slots", "1")
+        second.wait_for_words("1 slots")
+        first.kill()
+    else:
+        first.kill()
+        assert driver_is_alive(desk)
+        second = desk.start("worker", "--slots", "1")
+    # Adopted while it runs, so that its end is not what brings the second worker to it.
+    owner = f"-{second.pid}-"
+    wait_until(lambda: owner in str(desk.job("waits")["held_by"]), ADOPTED_S, "the second worker holds the job")
+    assert driver_is_alive(desk)
+    go_on.touch()
+    waited = desk.type("job", "wait", "waits", "--timeout", "60s")
+    assert waited.code == 0, waited.stderr
+    assert_one_start_in_all(desk, started)
+    assert "went on" in desk.type("job", "logs", "waits", "--stream", "stdout").stdout
+    second.terminate()
+    assert second.wait().code == 0
+    assert_nothing_is_left(process_mark)
+
+
+def test_a_job_that_ends_while_no_worker_is_there_is_judged_by_the_next(
+    first: Running, shared_desk: Desk, started: Path, go_on: Path, process_mark: str
+) -> None:
+    first.kill()
+    go_on.touch()
+    wait_until(lambda: not driver_is_alive(shared_desk), 60, "the driver has ended")
+    assert shared_desk.job("waits")["status"] == "RUNNING"
+    second = shared_desk.start("worker")
+    assert shared_desk.type("job", "wait", "waits", "--timeout", "60s").code == 0
+    assert_one_start_in_all(shared_desk, started)
+    second.terminate()
+    assert second.wait().code == 0
+    assert_nothing_is_left(process_mark)
+
+
+def test_term_lets_the_driver_go_on_for_the_next_worker(
+    first: Running, shared_desk: Desk, started: Path, go_on: Path, process_mark: str
+) -> None:
+    first.terminate()
+    drained = first.wait(30)
+    assert drained.code == 0, drained.stderr
+    assert_no_traceback(drained.stderr)
+    job = shared_desk.job("waits")
+    assert (job["status"], job["queue"], job["held_by"]) == ("RUNNING", "running", None)
+    assert job["progress"] is not None, "the driver holds its attempt"
+    assert driver_is_alive(shared_desk)
+    second = shared_desk.start("worker")
+    go_on.touch()
+    assert shared_desk.type("job", "wait", "waits", "--timeout", "60s").code == 0
+    assert_one_start_in_all(shared_desk, started)
+    second.terminate()
+    assert second.wait().code == 0
+    assert_nothing_is_left(process_mark)
+
+
+def driver_is_alive(desk: Desk) -> bool:
+    """Whether the shim has not yet written that its driver has ended."""
+    (submission,) = desk.submissions()
+    return not (submission / "exit.json").exists()
+
+
+def assert_one_start_in_all(desk: Desk, started: Path) -> None:
+    job = desk.job("waits")
+    assert (job["status"], job["queue"], job["attempt"]) == ("SUCCESS", "finish", 1)
+    assert [attempt["state"] for attempt in job["attempts"]] == ["succeeded"]
+    assert started.read_text("utf-8") == "started\n"
+    assert len(desk.submissions()) == 1

@@ -1,0 +1,117 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from queues.operations import Operation
+from queues.session import ReplyLost, Session
+from queues.transaction import commit
+from spark_runner.attempt import Attempt, AttemptState, intent, recordable
+from spark_runner.holder import AttemptHolder, Superseded
+from tests.queues_support import Open
+from tests.waiting import wait_until
+
+PLACE = {"backend": "local", "host": "h", "boot": "b"}
+
+
+@pytest.fixture
+def path(open_queues: Open, zookeeper_root: str) -> str:
+    path = f"{zookeeper_root}/attempt-1"
+    commit(open_queues().session, [intent(path, run_key="key", number=1, place=PLACE, at="now")])
+    return path
+
+
+def holder(session: Session, path: str, incarnation: str) -> AttemptHolder:
+    plan = {
+        "attempt_path": path,
+        "stop_path": f"{path}-stop",
+        "run_key": "key",
+        "incarnation": incarnation,
+        "lease_seconds": 20,
+    }
+    return AttemptHolder(session, plan)
+
+
+def state_of(session: Session, path: str) -> tuple[AttemptState, str]:
+    attempt = Attempt.read(session, path)
+    assert attempt is not None
+    return attempt.state, attempt.incarnation
+
+
+def test_one_driver_takes_the_attempt_and_the_second_is_superseded(open_queues: Open, path: str) -> None:
+    session = open_queues().session
+    first, second = holder(session, path, "first"), holder(open_queues().session, path, "second")
+    first.take()
+    with pytest.raises(Superseded, match="started by first"):
+        second.take()
+    assert session.exists(f"{path}/alive") is not None
+    first.end({"state": "succeeded"})
+    assert state_of(session, path) == (AttemptState.SUCCEEDED, "first")
+    assert session.exists(f"{path}/alive") is None
+    with pytest.raises(Superseded, match="succeeded"):
+        second.take()
+
+
+def test_an_attempt_that_is_closed_between_look_and_take_is_not_taken(
+    open_queues: Open, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_queues().session
+    read = Attempt.read
+    stale = read(session, path)
+    assert stale is not None
+    commit(session, [stale.advance(AttemptState.CLOSED)])
+    answers = [stale]
+    monkeypatch.setattr(Attempt, "read", lambda *args: answers.pop() if answers else read(*args))
+    with pytest.raises(Superseded, match="closed"):
+        holder(session, path, "late").take()
+    assert state_of(session, path)[0] is AttemptState.CLOSED
+
+
+def test_an_outcome_is_refused_once_the_attempt_was_given_up(open_queues: Open, path: str) -> None:
+    session = open_queues().session
+    driver = holder(open_queues().session, path, "driver")
+    driver._thread = type("Unstarted", (), {"start": lambda _self: None})()  # noqa: SLF001 - its guard would end this process, as it should
+    driver.take()
+    attempt = Attempt.read(session, path)
+    assert attempt is not None
+    commit(session, [attempt.advance(AttemptState.LOST)])
+    with pytest.raises(Superseded, match="lost"):
+        driver.end({"state": "succeeded"})
+    assert state_of(session, path)[0] is AttemptState.LOST
+
+
+def test_lost_replies_are_recognised_as_the_drivers_own_doing(
+    open_queues: Open, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_queues().session
+    send, seen = Session.send, []
+
+    def lossy(self: Session, operations: Sequence[Operation], timeout: float) -> list[Any]:
+        results = send(self, operations, timeout)
+        if tuple(operations) not in seen:  # the first send of each multi is applied and its reply lost
+            seen.append(tuple(operations))
+            raise ReplyLost("lost by the test")
+        return results
+
+    monkeypatch.setattr(Session, "send", lossy)
+    driver = holder(session, path, "driver")
+    driver.take()
+    driver.end({"state": "failed", "exit_code": 3})
+    assert state_of(session, path) == (AttemptState.FAILED, "driver")
+
+
+def test_alive_is_made_again_after_a_lost_session(open_queues: Open, path: str) -> None:
+    from tests.queues_support import expire  # noqa: PLC0415 - keeps the import beside its only use
+
+    watcher, session = open_queues().session, open_queues().session
+    driver = holder(session, path, "driver")
+    driver.take()
+    expire(session)
+    wait_until(lambda: watcher.exists(f"{path}/alive") is not None, 15, "alive is there again")
+    driver.end({"state": "succeeded"})
+
+
+def test_previews_stay_out_of_zookeeper() -> None:
+    table = {"target": "t", "rows": 1, "preview": [["secret"]]}
+    facts = recordable({"state": "succeeded", "tables": [table]})
+    assert facts == {"tables": [{"target": "t", "rows": 1}]}
