@@ -29,5 +29,9 @@ class WaitTimeout(OrchestratorError):
     """The job had not ended when the time to wait was over."""
 
 
+class NoSuchAttempt(OrchestratorError):
+    """The job has no attempt of this number, so there are no logs of it."""
+
+
 class LogsElsewhere(OrchestratorError):
     """The logs of the job are on another host."""

@@ -73,6 +73,11 @@ class Worker:
         """Start no new job from now on; those at hand, and those on their way to an end, go on."""
         self._taking = False
 
+    def is_busy(self) -> bool:
+        """Whether any job is at hand."""
+        with self._guard:
+            return bool(self._jobs)
+
     def drain(self) -> None:
         """Start nothing new, let go of what runs and finish the step at hand; drivers go on."""
         self._taking = False

@@ -8,6 +8,7 @@ from loguru import logger
 from orchestrator.errors import (
     AlreadyEnded,
     DefinitionError,
+    NoSuchAttempt,
     NotRunning,
     OrchestratorError,
     SettingsError,
@@ -45,7 +46,7 @@ class Exit(IntEnum):
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound,), Exit.NOT_FOUND),
+    ((ItemNotFound, NoSuchAttempt), Exit.NOT_FOUND),
     ((IdTaken, AlreadyEnded, Conflict, DataDirectoryInUse), Exit.CONFLICT),
     ((WaitTimeout,), Exit.TIMEOUT),
     ((DefinitionError, SettingsError, SqlError, InvalidName, TooLarge), Exit.USAGE),

@@ -9,8 +9,7 @@ from threading import Event
 from typing import IO
 
 from orchestrator.client import Client
-from orchestrator.errors import LogsElsewhere
-from queues.errors import ItemNotFound
+from orchestrator.errors import LogsElsewhere, NoSuchAttempt
 from spark_runner.attempt import run_name
 from spark_runner.runners.base import LogFile, Place, Runner
 
@@ -35,12 +34,14 @@ def print_logs(
     *,
     follow: bool,
 ) -> None:
-    """Write the logs to stdout; raises LogsElsewhere, ItemNotFound."""
+    """Write the logs to stdout; raises LogsElsewhere, NoSuchAttempt."""
     detail = client.detail(job_id)
     number = number or detail.job.attempt
     document = next((item for item in detail.attempts if item.get("attempt") == number), None)
     if document is None:
-        raise ItemNotFound(f"{job_id} attempt {number}" if number else f"{job_id} attempt 1")
+        last = detail.job.attempt
+        have = f"its last attempt is {last}" if last else "it has not been started"
+        raise NoSuchAttempt(f"job {job_id!r} has no logs{f' of attempt {number}' if number else ''}: {have}")
     place = Place(**document["place"])
     runner = runners.get(place.backend)
     run = run_name(detail.run_key, number)

@@ -1,7 +1,9 @@
 """What runs until told to stop: `up`, `worker`, `zookeeper`; and the real zkCli."""
 
+import contextlib
 import os
 import subprocess
+import threading
 import time
 from contextlib import ExitStack
 from typing import Annotated
@@ -22,11 +24,15 @@ from orchestrator.logs.console import log_to_stderr
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_client, build_worker, find_hosts, open_session
-from queues.errors import ItemNotFound, QueueError
+from orchestrator.worker import Worker
+from queues.errors import ItemNotFound
 from queues.java import find_java
 from queues.zkcli import zkcli_command
 
-_SERVER_CHECK_SECONDS = 1.0
+_CHECK_SECONDS = 1.0
+_LOOK_SECONDS = 0.2
+_SETTLE_SECONDS = 20.0  # beyond the kill ladder: verdicts, moves, Spark's own shutdown
+_ON_THEIR_WAY = (Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL)
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of ZooKeeper; default: a free one.")]
 Slots = Annotated[int | None, typer.Option(min=1, max=1000, help="Jobs that run at once.")]
 
@@ -43,34 +49,36 @@ def up(port: Port = None, slots: Slots = None, verbose: Verbose = 0, quiet: Quie
     with ExitStack() as stack:
         hosts = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
         session = stack.enter_context(open_session(settings, hosts))
-        worker = build_worker(session, settings, owned=True)
-        worker.start()
-        stack.callback(worker.drain)
+        served = build_worker(session, settings, owned=True)
+        served.start()
+        stack.callback(served.drain)
         _say(quiet, f"ZooKeeper and a worker run at {hosts}; Ctrl-C ends them. In another terminal:")
         _say(quiet, "  orchestrator job submit examples/flights.sql --wait")
-        while not interrupt.wait(_SERVER_CHECK_SECONDS):
+        while not interrupt.wait(_CHECK_SECONDS):
             pass
-        worker.stop_taking()
-        _stop_running_jobs(build_client(session, settings), quiet, limit=settings.kill_grace * 2 + 20)
+        served.stop_taking()
+        _stop_running_jobs(
+            build_client(session, settings), served, quiet, limit=settings.kill_grace * 2 + _SETTLE_SECONDS
+        )
     raise typer.Exit(interrupt.exit_code)
 
 
-def _stop_running_jobs(client: Client, quiet: bool, limit: float) -> None:  # typer's flag
+def _stop_running_jobs(client: Client, served: Worker, quiet: bool, limit: float) -> None:  # typer's flag
     """Kill what runs and wait until each has ended: its ZooKeeper is about to go."""
-    deadline = time.monotonic() + limit
-    passing = (Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL)
-    running = list(client.jobs(passing))
-    for job in running:
-        _say(quiet, f"stopping {job.id}")
-        try:
-            client.kill(job.id)
-        except (AlreadyEnded, ItemNotFound):
-            continue
-    for job in running:
-        try:
-            client.wait(job.id, timeout=max(0.1, deadline - time.monotonic()))
-        except QueueError as error:
-            _say(quiet, f"{job.id}: {error}")
+    deadline, asked = time.monotonic() + limit, set()
+    while time.monotonic() < deadline:
+        running = list(client.jobs(_ON_THEIR_WAY))
+        if not running and not served.is_busy():
+            return
+        for job in running:
+            if job.id in asked:
+                continue
+            asked.add(job.id)
+            _say(quiet, f"stopping {job.id}")
+            with contextlib.suppress(AlreadyEnded, ItemNotFound):
+                client.kill(job.id)
+        threading.Event().wait(_LOOK_SECONDS)
+    _say(quiet, f"not all jobs have ended within {limit:.0f} s; their drivers end with this process")
 
 
 def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
@@ -88,7 +96,7 @@ def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> N
     with open_session(settings, hosts) as session:
         served = build_worker(session, settings)
         served.start()
-        while not interrupt.wait(_SERVER_CHECK_SECONDS):
+        while not interrupt.wait(_CHECK_SECONDS):
             pass
         served.drain()
     if not interrupt.is_terminate:
@@ -103,7 +111,7 @@ def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> 
     with zookeeper_for_others(settings, owner="zookeeper", port=port) as hosts:
         _say(quiet, f"ZooKeeper runs at {hosts}; Ctrl-C ends it. For other programs:")
         _say(quiet, f"  export ZOOKEEPER_HOSTS={hosts}")
-        while not interrupt.wait(_SERVER_CHECK_SECONDS):
+        while not interrupt.wait(_CHECK_SECONDS):
             pass
     if not interrupt.is_terminate:
         raise typer.Exit(interrupt.exit_code)
@@ -116,6 +124,8 @@ def zkcli(context: typer.Context) -> None:
     """
     settings: Settings = load_settings()
     with connected_hosts(settings) as (hosts, borrowed):
+        with open_session(settings, hosts):
+            pass  # zkCli itself would try for ever
         command = zkcli_command(hosts, context.args)
         if borrowed:
             os.execv(command[0], command)  # noqa: S606 - the terminal belongs to zkCli from here on

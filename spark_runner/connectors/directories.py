@@ -4,6 +4,9 @@ from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
 
+SHOWN = 3  # names in the message: enough to recognise a directory
+_MARKERS = {"_SUCCESS", "_temporary", "_metadata", "_common_metadata"}
+
 
 def refuse_foreign_files(session: SparkSession, path: str) -> None:
     """Raises ConnectorError if `path` holds anything that Spark would not have written there.
@@ -19,19 +22,19 @@ def refuse_foreign_files(session: SparkSession, path: str) -> None:
         return
     if files.getFileStatus(target).isFile():
         raise ConnectorError(f"refused: '{path}' is a file; a target is a directory")
-    foreign = [
-        name
-        for name in (status.getPath().getName() for status in files.listStatus(target))
-        if not _written_by_spark(name)
-    ]
+    found = [(status.getPath().getName(), status.isDirectory()) for status in files.listStatus(target)]
+    foreign = [name for name, directory in found if not _written_by_spark(name, directory=directory)]
     if foreign:
-        names = ", ".join(sorted(foreign)[:3]) + (", ..." if len(foreign) > 3 else "")  # noqa: PLR2004 - enough to tell what it is
+        names = ", ".join(sorted(foreign)[:SHOWN]) + (", ..." if len(foreign) > SHOWN else "")
         raise ConnectorError(
             f"refused: overwriting '{path}' would delete what Spark did not write ({names});"
             " choose another path, or mode 'append'"
         )
 
 
-def _written_by_spark(name: str) -> bool:
-    # Files, markers (_SUCCESS, _temporary), checksums (.part-*.crc), directories of partitions (k=v).
-    return name.startswith(("part-", "_", ".part-", "._")) or "=" in name
+def _written_by_spark(name: str, *, directory: bool) -> bool:
+    if name.startswith((".spark-staging-", "part-", ".part-")):  # .part-*.crc are checksums
+        return True
+    if directory and "=" in name:  # a partition
+        return True
+    return name.removeprefix(".").removesuffix(".crc") in _MARKERS

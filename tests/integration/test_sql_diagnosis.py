@@ -227,6 +227,8 @@ def test_a_query_that_reads_its_target_in_disguise_is_refused(
         lambda directory: (directory / "notes.txt").write_text("mine"),
         lambda directory: (directory / "photos").mkdir(),
         lambda directory: (directory / ".git").mkdir(),
+        lambda directory: (directory / "_delta_log").mkdir(),
+        lambda directory: (directory / "a=b").write_text("mine"),
     ],
 )
 def test_a_directory_with_anything_else_in_it_is_not_overwritten(
