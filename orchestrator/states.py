@@ -72,30 +72,38 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.RUNNING_WARN: frozenset(
         {
             Status.RUNNING,  # its backend answers again
-            Status.SUCCESS,
-            Status.ERROR_FAIL,
-            Status.KILL,
-            Status.ACCEPT,
-            Status.DEAD,
+            Status.SUCCESS,  # as from RUNNING
+            Status.ERROR_FAIL,  # as from RUNNING
+            Status.KILL,  # as from RUNNING
+            Status.ACCEPT,  # as from RUNNING
+            Status.DEAD,  # as from RUNNING
         }
     ),
-    Status.SUCCESS: frozenset({Status.DEAD}),  # its handler failed too often
+    Status.SUCCESS: frozenset(
+        {
+            Status.DEAD,  # its handler failed too often
+        }
+    ),
     Status.ERROR_FAIL: frozenset(
         {
             Status.ACCEPT,  # attempts are left: once more, after a delay
             Status.CANCEL,  # stopped while it waited for that
-            Status.DEAD,
+            Status.DEAD,  # its handler failed too often
         }
     ),
     Status.KILL: frozenset(
         {
             Status.SUCCESS,  # the driver's own outcome was faster than the kill
-            Status.ERROR_FAIL,  # likewise
+            Status.ERROR_FAIL,  # the driver's own outcome was faster than the kill
             Status.CANCEL,  # no driver had started: nothing was run
-            Status.DEAD,
+            Status.DEAD,  # its handler failed too often
         }
     ),
-    Status.CANCEL: frozenset({Status.DEAD}),
+    Status.CANCEL: frozenset(
+        {
+            Status.DEAD,  # its handler failed too often
+        }
+    ),
     Status.DEAD: frozenset(),
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from orchestrator.cli.options import OutputFormat
 
@@ -18,12 +19,13 @@ _MAX_PLAIN_WIDTH = 400  # a pipe has no width of its own; wide enough that no ce
 
 def stdout_console() -> Console:
     """A console on stdout; colours and folding only on a terminal."""
-    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else _MAX_PLAIN_WIDTH, highlight=False)
+    width = None if sys.stdout.isatty() else _MAX_PLAIN_WIDTH
+    return Console(width=width, highlight=False, emoji=False)
 
 
 def stderr_console() -> Console:
     """A console on stderr."""
-    return Console(stderr=True, soft_wrap=True, highlight=False)
+    return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> Table:
@@ -33,9 +35,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
     )
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
-        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        made.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        made.add_row(*[_cell(value) for value in row])
+        made.add_row(*[Text(_cell(value)) for value in row])  # data is never read as markup
     return made
 
 

@@ -62,7 +62,9 @@ def test_a_job_outlives_its_worker_killed_by_9(
         second = desk.start("worker", "--slots", "1")
     # Adopted while it runs, so that its end is not what brings the second worker to it.
     owner = f"-{second.pid}-"
-    wait_until(lambda: owner in str(desk.job("waits")["held_by"]), ADOPTED_S, "the second worker holds the job")
+    wait_until(
+        lambda: owner in str(desk.job("waits")["held_by"]), ADOPTED_S, "the second worker holds the job"
+    )
     assert driver_is_alive(desk)
     go_on.touch()
     waited = desk.type("job", "wait", "waits", "--timeout", "60s")

@@ -1,0 +1,201 @@
+"""Ctrl-C at any moment: exit code 130, nothing left running, and every job in a state that is true."""
+
+import random
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from queues.embedded import running_server
+from queues.java import find_java
+from tests.acceptance.support import (
+    COMMAND,
+    FINAL_STATUSES,
+    SPARK_TIMEOUT_S,
+    Desk,
+    Ended,
+    assert_no_traceback,
+    assert_nothing_is_left,
+    has_started,
+    program_that_waits,
+)
+from tests.acceptance.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+CTRL_C = b"\x03"
+
+ENDS_WITHIN_S = 60
+"""Grace of the driver, end of Spark, end of ZooKeeper: 5 s, more beside other tests."""
+
+RUN_SPAN_S = (0.3, 25.0)
+"""From the interpreter's start to a program that has run for a while, also on a busy machine."""
+
+UP_SPAN_S = (0.3, 20.0)
+
+# Seeded, so that a moment that failed can be tried again; drawn one from each tenth, so that none is missed:
+# the loading of the program, ZooKeeper's start, the intent, Spark's start, the running program.
+_random = random.Random(2013)  # noqa: S311 - moments, not secrets
+
+
+def moments(count: int, span: tuple[float, float]) -> list[float]:
+    """Random moments, denser at the start where most happens."""
+    shares = [((tenth + _random.random()) / count) ** 2 for tenth in range(count)]
+    return [round(span[0] + share * (span[1] - span[0]), 2) for share in shares]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Path:
+    return tmp_path / "starts"
+
+
+@pytest.fixture
+def endless(desk: Desk, tmp_path: Path, started: Path) -> Path:
+    """A job that does not end by itself."""
+    return desk.python_job("endless", program_that_waits(started, tmp_path / "never"))
+
+
+# ---------------------------------------------------------------------- run
+@pytest.mark.parametrize("moment", moments(10, RUN_SPAN_S))
+def test_run_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
+    run = desk.start("run", str(endless), "--id", "endless")
+    # The one bare sleep of these tests: the moment itself is what is chosen.
+    time.sleep(moment)
+    run.press_ctrl_c()
+    assert_interrupted(run.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
+    assert_all_final(desk)
+
+
+def test_run_is_stopped_while_its_program_runs(
+    desk: Desk, endless: Path, started: Path, process_mark: str
+) -> None:
+    run = desk.start("run", str(endless), "--id", "endless")
+    wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
+    run.press_ctrl_c()
+    assert_interrupted(run.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
+    job = desk.job("endless")
+    assert (job["status"], job["queue"]) == ("KILL", "finish")
+    assert [attempt["state"] for attempt in job["attempts"]] == ["killed"]
+    assert started.read_text("utf-8") == "started\n"
+
+
+def test_run_forgives_an_impatient_user(desk: Desk, endless: Path, started: Path, process_mark: str) -> None:
+    run = desk.start("run", str(endless), "--id", "endless")
+    wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
+
+    def press_and_look() -> bool:
+        run.press_ctrl_c()
+        return run.has_ended
+
+    wait_until(press_and_look, ENDS_WITHIN_S, "the command ends under a hail of Ctrl-C")
+    assert_interrupted(run.wait())
+    assert_nothing_is_left(process_mark)
+    assert_all_final(desk)
+
+
+@pytest.mark.parametrize("command", ["run", "up"])
+@pytest.mark.parametrize("asked", ["-version", "QuorumPeerMain"], ids=["java-version", "zookeeper-start"])
+def test_while_java_starts(desk: Desk, endless: Path, process_mark: str, command: str, asked: str) -> None:
+    """The moments that last a tenth of a second, made as long as it takes to hit them."""
+    home, seen = slow_java(desk, asked)
+    arguments = ["run", str(endless)] if command == "run" else ["up"]
+    pressed = desk.start(*arguments, JAVA_HOME=str(home))
+    wait_until(seen.exists, 30, f"java {asked} has begun")
+    pressed.press_ctrl_c()
+    (desk.directory / "fast").touch()
+    assert_interrupted(pressed.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
+    assert_all_final(desk)
+
+
+def slow_java(desk: Desk, asked: str) -> tuple[Path, Path]:
+    """A JAVA_HOME whose `java` waits for a file when it is asked this; and the file that tells it waits."""
+    home, seen, fast = desk.directory / "java", desk.directory / "seen", desk.directory / "fast"
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "java"
+    waits = f"touch '{seen}'; while [ ! -e '{fast}' ]; do sleep 0.1; done"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *{asked}*) {waits};; esac\nexec {find_java().path} "$@"\n')
+    program.chmod(0o755)
+    return home, seen
+
+
+# ---------------------------------------------------------------------- up
+@pytest.mark.parametrize("moment", moments(4, UP_SPAN_S))
+def test_up_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
+    began = time.monotonic()
+    up = desk.start("up", "--slots", "1")
+    submitted = moment > UP_SPAN_S[1] / 4
+    if submitted:
+        up.wait_for_words("Ctrl-C ends them")
+        for job_id in ("first", "second"):
+            assert desk.type("job", "submit", str(endless), "--id", job_id).code == 0
+    # As above: the moment is what is chosen.
+    time.sleep(max(0.0, began + moment - time.monotonic()))
+    up.press_ctrl_c()
+    assert_interrupted(up.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
+    assert running_server(desk.state_dir / "zookeeper") is None
+    if submitted:
+        statuses = {job["id"]: job["status"] for job in desk.jobs()}
+        assert statuses.keys() == {"first", "second"}
+        assert set(statuses.values()) <= FINAL_STATUSES | {"ACCEPT"}, statuses
+
+
+def test_up_kills_what_runs_and_keeps_what_waits(
+    desk: Desk, endless: Path, started: Path, process_mark: str
+) -> None:
+    up = desk.start("up", "--slots", "1")
+    up.wait_for_words("Ctrl-C ends them")
+    desk.python_job("short", "print('my turn')\n")
+    assert desk.type("job", "submit", str(endless), "--id", "runs").code == 0
+    assert desk.type("job", "submit", "short.yaml", "--id", "waits").code == 0
+    wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the first job runs")
+    up.press_ctrl_c()
+    assert_interrupted(up.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
+    assert {job["id"]: job["status"] for job in desk.jobs()} == {"runs": "KILL", "waits": "ACCEPT"}
+
+    again = desk.start("up", "--slots", "1")
+    again.wait_for_words("Ctrl-C ends them")
+    assert desk.type("job", "wait", "waits", "--timeout", "100s").code == 0
+    assert "my turn" in desk.type("job", "logs", "waits").stdout
+    again.press_ctrl_c()
+    assert_interrupted(again.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
+    assert started.read_text("utf-8") == "started\n"
+
+
+# ---------------------------------------------------------------------- a real terminal
+def test_ctrl_c_typed_at_a_terminal(desk: Desk, endless: Path, process_mark: str) -> None:
+    command = [*COMMAND, "run", str(endless), "--id", "endless"]
+    with Terminal(command, desk.directory, desk.environment) as terminal:
+        wait_until(lambda: "running endless.py" in terminal.text(), SPARK_TIMEOUT_S, "its state is drawn")
+        terminal.type(CTRL_C)
+        wait_until(lambda: terminal.is_closed, ENDS_WITHIN_S, "the terminal is given back")
+        assert terminal.exit_code() == 130, terminal.text()
+        assert_no_traceback(terminal.text())
+        for queue in ("accept", "running", "kill", "finish"):
+            assert re.search(rf"[✓✗] {queue} ", terminal.text()), terminal.text()
+        drawn = terminal.raw()
+        assert drawn.rfind(SHOW_CURSOR) > drawn.rfind(HIDE_CURSOR), "the cursor is shown again"
+    assert_nothing_is_left(process_mark)
+    assert desk.job("endless")["status"] == "KILL"
+
+
+# ---------------------------------------------------------------------- what is expected
+def assert_interrupted(ended: Ended) -> None:
+    assert ended.code == 130, ended
+    assert_no_traceback(ended.stderr)
+
+
+def assert_all_final(desk: Desk) -> None:
+    """Every job that came to be has ended; exit 3 = interrupted before ZooKeeper ever ran."""
+    listed = desk.type("job", "list", "-o", "json")
+    if listed.code == 3:
+        return
+    assert [job for job in listed.json() if job["status"] not in FINAL_STATUSES] == []
+    assert {name: jobs for name, jobs in desk.queues().items() if name != "finish" and jobs} == {}

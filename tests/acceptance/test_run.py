@@ -1,0 +1,124 @@
+"""`orchestrator run`: one job from its script to its result, by itself and beside `up`."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queues.embedded import running_server
+from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, assert_no_traceback, assert_nothing_is_left
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+SCRIPT = """\
+-- the least push job: rows in, a file out
+CREATE TABLE pets (name STRING, legs INT) WITH ('connector' = 'inline',
+  'rows' = '[["cat", 4], ["hen", 2], ["snake", 0], ["dog", 4]]');
+CREATE TABLE walkers WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = 'out/walkers');
+INSERT INTO walkers SELECT name, legs FROM pets WHERE legs >= ${least:-1} ORDER BY name;
+"""
+WALKERS = [{"name": "cat", "legs": 4}, {"name": "dog", "legs": 4}, {"name": "hen", "legs": 2}]
+NO_TERMINAL_CODES = re.compile(r"[^\x1b]*")
+
+
+@pytest.fixture
+def script(desk: Desk) -> Path:
+    return desk.write("pets.sql", SCRIPT)
+
+
+def written(desk: Desk) -> list[dict[str, Any]]:
+    lines = [line for file in desk.directory.glob("out/walkers/part-*") for line in file.open()]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
+    desk: Desk, script: Path, process_mark: str
+) -> None:
+    assert script.exists()
+    first = desk.type("run", "pets.sql")
+    assert first.code == 0, first.stderr
+    assert_nothing_is_left(process_mark)
+    assert written(desk) == WALKERS
+    assert re.search(r"walkers +json +3 +[\d.]+ s +\S+/out/walkers", first.stdout), first.stdout
+    assert re.search(r"first rows of walkers.*cat +4.*dog +4.*hen +2", first.stdout, re.DOTALL)
+    assert_plain_states(first.stderr)
+
+    second = desk.type("run", "pets.sql", "--id", "second", "-o", "json")
+    assert second.code == 0, second.stderr
+    assert_nothing_is_left(process_mark)
+    assert written(desk) == WALKERS
+    result = second.json()
+    assert (result["job"]["id"], result["job"]["status"]) == ("second", "SUCCESS")
+    assert [(table["target"], table["rows"]) for table in result["tables"]] == [("walkers", 3)]
+    assert_plain_states(second.stderr)
+
+    # With no server running, what was run can still be looked at.
+    assert running_server(desk.state_dir / "zookeeper") is None
+    jobs = desk.jobs()
+    assert sorted((job["name"], job["queue"], job["status"]) for job in jobs) == [
+        ("pets", "finish", "SUCCESS"),
+        ("pets", "finish", "SUCCESS"),
+    ]
+    shown = desk.job("second")
+    assert [attempt["state"] for attempt in shown["attempts"]] == ["succeeded"]
+    page = desk.type("job", "show", "second")
+    assert (page.code, "SUCCESS, in queue finish" in page.stdout) == (0, True)
+    assert {row["id"] for row in desk.type("queue", "show", "finish", "-o", "json").json()} == {
+        job["id"] for job in jobs
+    }
+    logs = desk.type("job", "logs", "second", "--stream", "spark")
+    assert "SparkContext" in logs.stdout, logs.stderr
+    assert_nothing_is_left(process_mark)
+
+
+def assert_plain_states(stderr: str) -> None:
+    """A line per state, in order, for a reader that is no terminal."""
+    assert NO_TERMINAL_CODES.fullmatch(stderr), stderr
+    assert_no_traceback(stderr)
+    lines = re.findall(r"^ *[\d.]+ s  (\w+) +[A-Z]*$", stderr, re.MULTILINE)
+    assert [line for line in lines if line in {"accept", "running", "success", "finish"}] == [
+        "accept",
+        "running",
+        "success",
+        "finish",
+    ], stderr
+
+
+def test_a_python_program_shows_what_it_printed(desk: Desk, process_mark: str) -> None:
+    program = "from pyspark.sql import SparkSession\nprint('rows:', SparkSession.getActiveSession().range(7).count())\n"
+    desk.write("count.py", program)
+    ended = desk.type("run", "count.py")
+    assert ended.code == 0, ended.stderr
+    assert "rows: 7" in ended.stdout
+    assert_nothing_is_left(process_mark)
+
+
+def test_a_program_that_fails_ends_with_1_and_its_own_reason(desk: Desk, process_mark: str) -> None:
+    desk.write("broken.py", "print('before')\nraise RuntimeError('no more cheese')\n")
+    ended = desk.type("run", "broken.py", "--id", "broken")
+    assert ended.code == 1
+    assert "no more cheese" in ended.stderr
+    assert_no_traceback(ended.stderr)
+    assert_nothing_is_left(process_mark)
+    job = desk.job("broken")
+    assert (job["status"], job["queue"], job["attempt"]) == ("ERROR_FAIL", "finish", 1)
+    assert "broken.py" in job["error"]["traceback"], "where it happened is kept for `job show`"
+
+
+def test_beside_up_its_server_is_used_and_goes_on(desk: Desk, script: Path, process_mark: str) -> None:
+    assert script.exists()
+    up = desk.start("up")
+    up.wait_for_words("Ctrl-C ends them")
+    server = running_server(desk.state_dir / "zookeeper")
+    assert server is not None
+    ended = desk.type("run", "pets.sql", "--id", "guest", "--set", "least=3", timeout=SPARK_TIMEOUT_S)
+    assert ended.code == 0, ended.stderr
+    assert written(desk) == WALKERS[:2]
+    assert running_server(desk.state_dir / "zookeeper") == server
+    assert [(job["id"], job["status"]) for job in desk.jobs()] == [("guest", "SUCCESS")]
+    assert len(desk.submissions()) == 1, "one of the two workers ran it"
+    up.press_ctrl_c()
+    assert up.wait(60).code == 130
+    assert_nothing_is_left(process_mark)

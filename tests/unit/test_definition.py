@@ -1,0 +1,129 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import DefinitionError
+from orchestrator.models.definition import (
+    MAX_DEFINITION_BYTES,
+    Definition,
+    build_definition,
+    definition_of_program,
+    parse_definition,
+)
+from orchestrator.models.fields import parse_seconds
+
+MINIMAL = {"name": "flights", "script": "SELECT 1"}
+
+
+def test_a_definition_names_a_script_whose_text_then_travels_with_it(tmp_path: Path) -> None:
+    (tmp_path / "flights.sql").write_text("INSERT INTO t SELECT 1;", encoding="utf-8")
+    definition = parse_definition("name: flights\nscript: flights.sql", "job.yaml", tmp_path)
+    assert definition.script == "INSERT INTO t SELECT 1;"
+    assert definition.file == "flights.sql"
+    assert definition.directory == str(tmp_path)
+
+
+def test_a_definition_may_hold_the_script_itself(tmp_path: Path) -> None:
+    definition = parse_definition("name: x\nscript: |\n  INSERT INTO t\n  SELECT 1;", "-", tmp_path)
+    assert definition.script == "INSERT INTO t\nSELECT 1;"
+    assert definition.directory == str(tmp_path)
+
+
+def test_json_is_yaml(tmp_path: Path) -> None:
+    text = json.dumps({**MINIMAL, "retry": {"delay": "90s", "on": ["lost"]}})
+    definition = parse_definition(text, "job.json", tmp_path)
+    assert (definition.retry.delay, definition.retry.on) == (90.0, ("lost",))
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"name": "x", "scirpt": "a"}, "unknown field 'scirpt'; did you mean 'script'?"),
+        ({**MINIMAL, "spark": {"masterr": "local"}}, "unknown field 'spark.masterr'; did you mean 'master'?"),
+        ({**MINIMAL, "spark": {"driver": {"memry": "1g"}}}, "did you mean 'memory'?"),
+        ({**MINIMAL, "qqq": 1}, "unknown field 'qqq'; known here: "),
+        ({"script": "a"}, "field 'name' is missing"),
+        ({"name": "a/b", "script": "a"}, "field 'name'"),
+        ({"name": "x"}, "exactly one of 'script' (SQL) and 'python'"),
+        ({"name": "x", "script": "a", "python": "b"}, "exactly one of"),
+        ({**MINIMAL, "spark": {"master": "yarn"}}, "master 'yarn' is not supported"),
+        ({**MINIMAL, "spark": {"driver": {"memory": "lots"}}}, "'lots' is not an amount of memory"),
+        ({**MINIMAL, "retry": {"delay": "soon"}}, "'soon' is not a duration"),
+        ({**MINIMAL, "retry": {"attempts": 0}}, "field 'retry.attempts'"),
+        ({**MINIMAL, "retry": {"on": ["bad-luck"]}}, "field 'retry.on"),
+    ],
+)
+def test_a_mistake_is_named_with_its_field(document: dict[str, object], words: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        build_definition(document, "job.yaml")
+    assert str(caught.value).startswith("job.yaml: ")
+    assert words in str(caught.value)
+
+
+def test_every_mistake_has_a_line_of_its_own() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        build_definition({"nam": "x", "retry": {"attempts": -1}, "script": "a"}, "job.yaml")
+    assert len(str(caught.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "just words", "", "a: b: c", "{"])
+def test_text_that_is_no_mapping_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match=r"job\.yaml: "):
+        parse_definition(text, "job.yaml", tmp_path)
+
+
+def test_a_script_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match=r"missing\.sql: cannot be read: No such file"):
+        parse_definition("name: x\nscript: missing.sql", "job.yaml", tmp_path)
+    (tmp_path / "latin.sql").write_bytes("SELECT 'é'".encode("latin-1"))
+    with pytest.raises(DefinitionError, match=r"latin\.sql: is not UTF-8"):
+        definition_of_program(tmp_path / "latin.sql")
+    (tmp_path / "folder.sql").mkdir()
+    with pytest.raises(DefinitionError, match=r"folder\.sql: cannot be read: Is a directory"):
+        definition_of_program(tmp_path / "folder.sql")
+
+
+def test_a_definition_that_is_too_large_is_refused_before_it_is_enqueued() -> None:
+    with pytest.raises(DefinitionError, match="the limit is 393,216"):
+        build_definition({"name": "x", "script": "x" * MAX_DEFINITION_BYTES}, "job.yaml")
+
+
+def test_a_script_by_itself_is_a_definition_named_after_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "daily report (2).py"
+    path.write_text("print(1)", encoding="utf-8")
+    definition = definition_of_program(path)
+    assert definition.name == "daily-report--2-"
+    assert (definition.python, definition.script) == ("print(1)", "")
+
+
+def test_numbers_and_booleans_of_yaml_become_the_text_that_spark_wants() -> None:
+    definition = build_definition(
+        {**MINIMAL, "spark": {"conf": {"spark.a": 4, "spark.b": True}}, "variables": {"n": 5}}, "job.yaml"
+    )
+    assert definition.spark.conf == {"spark.a": "4", "spark.b": "true"}
+    assert definition.variables == {"n": "5"}
+
+
+def test_a_stored_definition_is_read_back_as_it_was() -> None:
+    definition = build_definition({**MINIMAL, "retry": {"delay": "1m"}, "labels": {"a": "b"}}, "x")
+    stored = definition.model_dump(mode="json", exclude_defaults=True)
+    assert Definition.model_validate(json.loads(json.dumps(stored))) == definition
+
+
+def test_the_delay_grows_by_its_factor_up_to_its_limit() -> None:
+    definition = build_definition({**MINIMAL, "retry": {"delay": 10, "factor": 3, "max_delay": 50}}, "x")
+    assert [definition.retry.delay_after(n) for n in (1, 2, 3, 50)] == [10, 30, 50, 50]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("250ms", 0.25), ("30s", 30), ("1.5m", 90), ("2h", 7200), ("1 d", 86400)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "-5s", "5 weeks", "s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        parse_seconds(text)
