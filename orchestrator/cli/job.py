@@ -14,8 +14,10 @@ from orchestrator.cli.submission import load_definition
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import parse_seconds
 from orchestrator.models.job import JobView
+from orchestrator.plan import compile_program
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_runners
+from queues.names import check_id
 
 app = typer.Typer(no_args_is_help=True, help="Enqueue jobs, look at them, stop them.")
 
@@ -62,6 +64,10 @@ def submit(
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     definition = load_definition(file, parse_variables(variables))
+    # What cannot be run is refused before anybody is asked to take it.
+    compile_program(definition)
+    if job_id is not None:
+        check_id(job_id)
     seconds = _seconds(delay, "--delay") or 0.0
     with connected(start_own=False) as (client, _):
         job = client.submit(definition, job_id=job_id, delay=seconds)

@@ -126,7 +126,10 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise DefinitionError(f"{source}: not valid YAML or JSON: {error}") from error
+        mark = getattr(error, "problem_mark", None)
+        place = source if mark is None else f"{source}:{mark.line + 1}:{mark.column + 1}"
+        problem = getattr(error, "problem", None) or error
+        raise DefinitionError(f"{place}: not valid YAML or JSON: {problem}") from error
     if not isinstance(document, dict):
         raise DefinitionError(f"{source}: a job definition is a mapping of fields, see README")
     for field in ("script", "python"):

@@ -74,10 +74,22 @@ class Files:
 def _refuse_own_input(frame: DataFrame, path: str) -> None:
     """Refuse a target that holds files which the query reads, however they are named there."""
     target = _local(path)
-    for name in frame.inputFiles():
+    for name in _input_files(frame):
         found = _local(name)
         if found == target or found.startswith(target.rstrip("/") + "/"):
             raise ConnectorError(f"refused: the query reads '{found}', which lies in its target '{path}'")
+
+
+def _input_files(frame: DataFrame) -> list[str]:
+    """All files that a query reads; `DataFrame.inputFiles` alone leaves out those of subqueries."""
+    files = frame.inputFiles()
+    java, jvm = frame.sparkSession._jsparkSession, frame.sparkSession._jvm  # noqa: SLF001 - no public way to subqueries
+    if jvm is not None:
+        subqueries = frame._jdf.queryExecution().analyzed().subqueriesAll()  # noqa: SLF001 - as above
+        for index in range(subqueries.size()):
+            plan = subqueries.apply(index)
+            files += jvm.org.apache.spark.sql.classic.Dataset.ofRows(java, plan).inputFiles()
+    return files
 
 
 def _local(location: str) -> str:

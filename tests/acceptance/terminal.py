@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Self
 
 # Makes the terminal on stdin the controlling one, so that its Ctrl-C becomes SIGINT for the whole group.
-_TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_TAKE_TERMINAL = """\
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 

@@ -19,6 +19,11 @@ CREATE TABLE pets (name STRING, legs INT) WITH ('connector' = 'inline',
 CREATE TABLE walkers WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = 'out/walkers');
 INSERT INTO walkers SELECT name, legs FROM pets WHERE legs >= ${least:-1} ORDER BY name;
 """
+COUNT = """\
+from pyspark.sql import SparkSession
+
+print("rows:", SparkSession.builder.getOrCreate().range(7).count())
+"""
 WALKERS = [{"name": "cat", "legs": 4}, {"name": "dog", "legs": 4}, {"name": "hen", "legs": 2}]
 NO_TERMINAL_CODES = re.compile(r"[^\x1b]*")
 
@@ -87,8 +92,7 @@ def assert_plain_states(stderr: str) -> None:
 
 
 def test_a_python_program_shows_what_it_printed(desk: Desk, process_mark: str) -> None:
-    program = "from pyspark.sql import SparkSession\nprint('rows:', SparkSession.getActiveSession().range(7).count())\n"
-    desk.write("count.py", program)
+    desk.write("count.py", COUNT)
     ended = desk.type("run", "count.py")
     assert ended.code == 0, ended.stderr
     assert "rows: 7" in ended.stdout

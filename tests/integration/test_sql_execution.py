@@ -299,6 +299,24 @@ def test_columns_that_do_not_fit_are_refused_at_the_insert(
     assert not list(tmp_path.glob("out/part-*"))
 
 
+def test_subqueries_of_every_kind_may_stand_in_an_insert(run: Run) -> None:
+    results = run(
+        f"""{INLINE}
+        CREATE TABLE t USING parquet OPTIONS (path 'out');
+        INSERT INTO t
+        SELECT
+          a.id,
+          (SELECT max(b.name) FROM src b WHERE b.id = a.id) AS correlated,
+          (SELECT count(*) FROM src) AS plain,
+          l.more
+        FROM src a, LATERAL (SELECT a.id + 1 AS more) l
+        WHERE EXISTS (SELECT * FROM src c WHERE c.id = a.id AND c.day IS NOT NULL)
+          AND a.id IN (SELECT id FROM src d WHERE d.id = a.id) AND a.id NOT IN (SELECT 7);
+        """
+    )
+    assert rows_of(results) == [["1", "a", "3", "2"], ["2", None, "3", "3"]]
+
+
 # Settings, names, variables
 
 

@@ -1,0 +1,210 @@
+"""Bad input that is refused before a job exists: an error for people and the exit code for scripts."""
+
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.support import Desk, assert_no_traceback
+from tests.acceptance.words import assert_says
+
+UNREACHABLE_WITHIN_S = 15
+
+
+@pytest.fixture
+def script(desk: Desk) -> Path:
+    """A program that is well; where an error is expected, it is another."""
+    return desk.write("well.py", "print('well')\n")
+
+
+# ---------------------------------------------------------------------- the machine
+@pytest.fixture
+def path_without_java(tmp_path: Path) -> Path:
+    """A PATH with what a shell script needs, and no Java."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "env"):
+        found = shutil.which(name)
+        assert found is not None
+        (programs / name).symlink_to(found)
+    return programs
+
+
+COMMANDS_WITH_JAVA = [["run", "well.py"], ["up"], ["worker"], ["zookeeper"], ["zkcli", "ls", "/"]]
+"""On a server that is there: its absence would be the first error of zkcli."""
+
+
+@pytest.mark.parametrize("command", COMMANDS_WITH_JAVA, ids=lambda command: command[0])
+def test_no_java(shared_desk: Desk, script: Path, path_without_java: Path, command: list[str]) -> None:
+    assert script.exists()
+    shared_desk.environment.pop("JAVA_HOME", None)
+    ended = shared_desk.type(*command, PATH=str(path_without_java))
+    assert_says(ended, 1, "Java 17 or newer is needed and none was found", "install", "JAVA_HOME")
+
+
+@pytest.mark.parametrize("command", COMMANDS_WITH_JAVA, ids=lambda command: command[0])
+def test_java_11(shared_desk: Desk, script: Path, path_without_java: Path, command: list[str]) -> None:
+    assert script.exists()
+    java = path_without_java / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n")
+    java.chmod(0o755)
+    shared_desk.environment.pop("JAVA_HOME", None)
+    ended = shared_desk.type(*command, PATH=str(path_without_java))
+    assert_says(ended, 1, "Java 17 or newer is needed and version 11 was found", str(java), "install")
+
+
+def test_a_java_home_without_java(desk: Desk, script: Path, tmp_path: Path) -> None:
+    ended = desk.type("run", str(script), JAVA_HOME=str(tmp_path))
+    assert_says(ended, 1, f"{tmp_path}/bin/java (JAVA_HOME)", "install")
+
+
+@pytest.mark.parametrize("command", ["up", "zookeeper"])
+def test_port_taken(desk: Desk, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        ended = desk.type(command, "--port", str(port))
+    assert_says(ended, 1, f"port {port} on 127.0.0.1 is taken", "choose another port")
+
+
+@pytest.mark.parametrize(
+    "command", [["run", "well.py"], ["up"], ["worker"], ["zookeeper"]], ids=lambda command: command[0]
+)
+def test_state_directory_not_writable(desk: Desk, script: Path, command: list[str]) -> None:
+    # Below a file: where root runs the tests, no permission would be in the way.
+    directory = script / "state"
+    ended = desk.type(*command, ORCHESTRATOR_STATE_DIR=str(directory))
+    assert_says(ended, 1, f"the state directory {directory} cannot be written", "ORCHESTRATOR_STATE_DIR")
+
+
+def test_a_second_up_in_the_same_directory(desk: Desk) -> None:
+    first = desk.start("up")
+    first.wait_for_words("Ctrl-C ends them")
+    ended = desk.type("up")
+    assert_says(ended, 5, "is in use by the server at 127.0.0.1:", f"run by process {first.pid} (up)")
+    first.terminate()
+    assert first.wait(60).code == 143
+
+
+# ---------------------------------------------------------------------- ZooKeeper
+COMMANDS_OF_EACH_KIND = [
+    ["run", "well.py"],
+    ["worker"],
+    ["job", "submit", "well.py"],
+    ["job", "list"],
+    ["zkcli", "ls", "/"],
+]
+OTHER_COMMANDS = [
+    ["job", "show", "some"],
+    ["job", "wait", "some"],
+    ["job", "kill", "some"],
+    ["job", "logs", "some"],
+    ["queue", "list"],
+    ["queue", "show", "accept"],
+]
+
+
+def _name(command: list[str]) -> str:
+    return "-".join(command[:2])
+
+
+@pytest.fixture(scope="module")
+def closed_port() -> Iterator[int]:
+    """A port where nobody listens and where nobody else will."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS_OF_EACH_KIND, ids=_name)
+def test_zookeeper_unreachable(desk: Desk, script: Path, closed_port: int, command: list[str]) -> None:
+    assert script.exists()
+    hosts = f"127.0.0.1:{closed_port}"
+    began = time.monotonic()
+    ended = desk.type(*command, ZOOKEEPER_HOSTS=hosts)
+    assert time.monotonic() - began < UNREACHABLE_WITHIN_S
+    assert_says(ended, 3, f"ZooKeeper at {hosts} did not answer within 10 s", "ZOOKEEPER_HOSTS")
+
+
+@pytest.mark.parametrize("command", OTHER_COMMANDS, ids=_name)
+def test_zookeeper_unreachable_in_a_time_of_our_choice(
+    desk: Desk, closed_port: int, command: list[str]
+) -> None:
+    hosts = f"127.0.0.1:{closed_port}"
+    ended = desk.type(*command, ZOOKEEPER_HOSTS=hosts, ORCHESTRATOR_CONNECT_TIMEOUT="1s")
+    assert_says(ended, 3, f"ZooKeeper at {hosts} did not answer within 1 s", "ZOOKEEPER_HOSTS")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*COMMANDS_OF_EACH_KIND[1:], *OTHER_COMMANDS],  # `run` starts its own
+    ids=_name,
+)
+def test_nothing_runs_and_nothing_is_configured(desk: Desk, script: Path, command: list[str]) -> None:
+    assert script.exists()
+    ended = desk.type(*command)
+    assert_says(ended, 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS", "orchestrator up")
+
+
+# ---------------------------------------------------------------------- jobs
+@pytest.mark.parametrize("command", ["show", "wait", "kill", "logs"])
+def test_unknown_job(shared_desk: Desk, command: str) -> None:
+    assert_says(shared_desk.type("job", command, "nobody"), 4, "no item has the id 'nobody'")
+
+
+def test_logs_of_a_job_that_never_ran(shared_desk: Desk, script: Path) -> None:
+    assert shared_desk.type("job", "submit", str(script), "--id", "waits").code == 0
+    assert_says(shared_desk.type("job", "logs", "waits"), 4, "'waits'", "logs")
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_id_taken(shared_desk: Desk, script: Path, command: str) -> None:
+    assert shared_desk.type("job", "submit", str(script), "--id", "mine").code == 0
+    arguments = ["job", "submit"] if command == "submit" else ["run"]
+    ended = shared_desk.type(*arguments, str(script), "--id", "mine")
+    assert_says(ended, 5, "id 'mine' is taken", "choose another id")
+    (job,) = shared_desk.jobs()
+    assert (job["id"], job["status"]) == ("mine", "ACCEPT"), "the first one is untouched"
+
+
+@pytest.mark.parametrize("bad", ["with blank", "sl/ash", ".", "..", "x" * 129, "ümlaut"])
+@pytest.mark.parametrize("command", [["run"], ["job", "submit"]], ids=["run", "submit"])
+def test_bad_id(shared_desk: Desk, script: Path, command: list[str], bad: str) -> None:
+    assert_says(
+        shared_desk.type(*command, str(script), "--id", bad), 2, f"id {bad!r} is not valid", "1 to 128"
+    )
+    assert shared_desk.jobs() == []
+
+
+@pytest.mark.parametrize("bad", ["soon", "10 x", "-5s", "30"])
+def test_bad_duration(shared_desk: Desk, script: Path, bad: str) -> None:
+    ended = shared_desk.type("job", "submit", str(script), f"--delay={bad}")
+    assert_says(ended, 2, f"--delay: {bad!r} is not a duration", "30s")
+    ended = shared_desk.type("job", "wait", "some", f"--timeout={bad}")
+    assert_says(ended, 2, f"--timeout: {bad!r} is not a duration", "30s")
+    assert shared_desk.jobs() == []
+
+
+def test_wait_that_takes_too_long(shared_desk: Desk, script: Path) -> None:
+    assert shared_desk.type("job", "submit", str(script), "--id", "waits").code == 0
+    ended = shared_desk.type("job", "wait", "waits", "--timeout", "500ms")
+    assert_says(ended, 6, "'waits' is still ACCEPT after 0.5 s")
+
+
+def test_a_traceback_is_shown_to_who_asks_for_it(desk: Desk) -> None:
+    ended = desk.type("job", "list", "-v")
+    assert ended.code == 3
+    assert "Traceback (most recent call last)" in ended.stderr
+    assert "error: no ZooKeeper to talk to" in ended.stderr
+    assert_no_traceback(desk.type("job", "list").stderr)
+
+
+def test_settings_that_cannot_be(desk: Desk) -> None:
+    assert_says(desk.type("job", "list", ORCHESTRATOR_SLOTS="many"), 2, "slots")
+    config = desk.write("config.toml", "slotz = 2\n")
+    ended = desk.type("job", "list", ORCHESTRATOR_CONFIG=str(config))
+    assert_says(ended, 2, "unknown field 'slotz'; did you mean 'slots'?")
+    config.write_text("slots = = 2\n")
+    assert_says(desk.type("job", "list", ORCHESTRATOR_CONFIG=str(config)), 2, str(config))

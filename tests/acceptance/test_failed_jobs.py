@@ -1,0 +1,110 @@
+"""Jobs that cannot succeed: the reason is on stderr, in `job show`, and in the record for plain zkCli."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.acceptance.support import Desk, Ended, assert_no_traceback, assert_nothing_is_left
+from tests.acceptance.words import assert_says
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+PETS = "CREATE TABLE pets (name STRING, legs INT) WITH ('connector' = 'inline', 'rows' = '[[\"cat\", 4]]');\n"
+WALKERS = "CREATE TABLE walkers USING json OPTIONS (path '{}');\n"
+COPY = "INSERT INTO walkers SELECT * FROM pets;\n"
+
+
+def assert_job_failed(desk: Desk, ended: Ended, job_id: str, mark: str, *words: str) -> dict[str, Any]:
+    """The command ended with 1, and all three places tell the reason; returns the job."""
+    assert ended.code == 1, ended
+    assert ended.stdout == ""
+    assert_no_traceback(ended.stderr)
+    assert_nothing_is_left(mark)
+    job = desk.job(job_id)
+    assert (job["status"], job["queue"]) == ("ERROR_FAIL", "finish")
+    zkcli = desk.type("zkcli", "get", job["record_path"])
+    assert zkcli.code == 0, zkcli
+    places = {
+        "stderr": ended.stderr,
+        "job show": desk.type("job", "show", job_id).stdout,
+        "job show -o json": job["error"]["message"],
+        "zkcli": zkcli.stdout,
+    }
+    for place, text in places.items():
+        for word in words:
+            # zkCli prints the bytes of the record: quotes and line ends as JSON writes them.
+            written = json.dumps(word, ensure_ascii=False)[1:-1] if place == "zkcli" else word
+            assert written in text, (place, text)
+    assert "ERROR_FAIL" in zkcli.stdout
+    assert desk.queues() == {**dict.fromkeys(desk.queues(), 0), "finish": 1}
+    return job
+
+
+def test_unknown_column(desk: Desk, process_mark: str) -> None:
+    insert = "INSERT INTO walkers\nSELECT name,\n       lecks\nFROM pets;\n"
+    desk.write("pets.sql", PETS + WALKERS.format("out") + insert)
+    ended = desk.type("run", "pets.sql", "--id", "failed")
+    job = assert_job_failed(
+        desk,
+        ended,
+        "failed",
+        process_mark,
+        "pets.sql:5:8: ",
+        "`lecks` cannot be resolved",
+        "`legs`",  # Spark's own suggestion
+        "5 |        lecks",
+    )
+    assert job["error"]["error_class"] == "user"
+    assert not (desk.directory / "out").exists()
+
+
+def test_source_file_missing(desk: Desk, process_mark: str) -> None:
+    source = "CREATE TABLE pets USING parquet OPTIONS (path 'no/such.parquet');\n"
+    desk.write("pets.sql", source + WALKERS.format("out") + COPY)
+    ended = desk.type("run", "pets.sql", "--id", "failed")
+    missing = str(desk.directory / "no/such.parquet")
+    assert_job_failed(desk, ended, "failed", process_mark, "pets.sql:1:", missing)
+
+
+def test_target_not_writable(desk: Desk, process_mark: str) -> None:
+    # Below a file: where root runs the tests, no permission would be in the way.
+    desk.write("file", "not a directory\n")
+    desk.write("pets.sql", PETS + WALKERS.format("file/out") + COPY)
+    ended = desk.type("run", "pets.sql", "--id", "failed")
+    assert_job_failed(desk, ended, "failed", process_mark, "pets.sql:", str(desk.directory / "file/out"))
+    assert (desk.directory / "file").read_text() == "not a directory\n"
+
+
+def test_a_python_program_with_a_syntax_error(desk: Desk, process_mark: str) -> None:
+    desk.write("broken.py", "print('a')\nif True print('b')\n")
+    ended = desk.type("run", "broken.py", "--id", "failed")
+    assert_job_failed(desk, ended, "failed", process_mark, "broken.py", "line 2")
+
+
+def test_spark_that_cannot_start(desk: Desk, process_mark: str) -> None:
+    desk.write("well.py", "print('well')\n")
+    # Spark refuses less than about 450 MB; a reason that only its driver's own output knows.
+    definition = {
+        "name": "small",
+        "python": "well.py",
+        "spark": {"driver": {"memory": "64m"}},
+        "retry": {"attempts": 1},
+    }
+    desk.write("small.json", json.dumps(definition))
+    ended = desk.type("run", "small.json", "--id", "failed")
+    assert_job_failed(desk, ended, "failed", process_mark, "memory")
+
+
+def test_a_finished_job_cannot_be_killed(desk: Desk, process_mark: str) -> None:
+    desk.write("well.py", "print('well')\n")
+    up = desk.start("up")
+    up.wait_for_words("Ctrl-C ends them")
+    done = desk.type("job", "submit", "well.py", "--id", "done", "--wait")
+    assert (done.code, done.stdout) == (0, "done\n"), done
+    assert_says(desk.type("job", "kill", "done"), 5, "job 'done' has already ended as SUCCESS")
+    assert desk.job("done")["status"] == "SUCCESS"
+    assert_says(desk.type("run", "well.py", "--id", "done"), 5, "id 'done' is taken")
+    up.press_ctrl_c()
+    assert up.wait(60).code == 130
+    assert_nothing_is_left(process_mark)
