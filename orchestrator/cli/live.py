@@ -94,6 +94,7 @@ class LiveDisplay:
         self._words: list[str] = []
         self._job: JobView | None = None
         self._progress: dict[str, Any] | None = None
+        self._driver_seen = False
         self._spinner = Spinner("dots")
         self._live = Live(
             console=console, get_renderable=self._render, refresh_per_second=_REFRESH_PER_SECOND
@@ -113,6 +114,12 @@ class LiveDisplay:
     def show(self, job: JobView, progress: dict[str, Any] | None) -> None:
         """Draw the job as it is now."""
         self._job, self._progress = job, progress
+        self._driver_seen = self._driver_seen or progress is not None
+
+    def _doing(self, queue: Queue) -> str:
+        if queue is not Queue.RUNNING or self._progress is not None:
+            return describe_progress(self._progress)
+        return "the driver ends" if self._driver_seen else "spark-submit starts the driver"
 
     def _render(self) -> RenderableType:
         lines: list[RenderableType] = [Text(words, style="dim") for words in self._words]
@@ -121,8 +128,8 @@ class LiveDisplay:
             for queue, came, left in states(job):
                 spent = duration(max(0.0, (left or time.time()) - came))
                 if left is None and not job.is_final:
-                    doing = describe_progress(self._progress)
-                    self._spinner.update(text=Text(f"{queue:<8} {spent:>12}  {doing}", style="bold"))
+                    line = f"{queue:<8} {spent:>12}  {self._doing(queue)}"
+                    self._spinner.update(text=Text(line, style="bold"))
                     lines.append(self._spinner)
                 else:
                     lines.append(_past_line(queue, "" if left is None else spent, job))

@@ -35,7 +35,7 @@ SPARK = {"master": "local[1]", "driver": {"memory": "512m"}}
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a command left: its exit code and its words."""
+    """What a command left: its exit code, as a shell tells it, and its words."""
 
     code: int
     stdout: str
@@ -92,6 +92,8 @@ class Running:
 
     def wait(self, timeout: float = COMMAND_TIMEOUT_S) -> Ended:
         code = self._process.wait(timeout)
+        # Ended by a signal: in the first moments Python has not yet taken SIGINT over, in the last no more.
+        code = code if code >= 0 else 128 - code
         return Ended(code, self._stdout.read_text("utf-8"), self.stderr)
 
     def wait_for_words(self, words: str, timeout: float = SPARK_TIMEOUT_S) -> None:

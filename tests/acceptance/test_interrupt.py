@@ -2,6 +2,7 @@
 
 import random
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -110,6 +111,20 @@ def test_while_java_starts(desk: Desk, endless: Path, process_mark: str, command
     assert_interrupted(pressed.wait(ENDS_WITHIN_S))
     assert_nothing_is_left(process_mark)
     assert_all_final(desk)
+
+
+@pytest.mark.parametrize("command", ["run", "worker"])
+def test_while_zookeeper_is_looked_for(desk: Desk, endless: Path, process_mark: str, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and never answers
+        silent.settimeout(30)
+        hosts = f"127.0.0.1:{silent.getsockname()[1]}"
+        arguments = ["run", str(endless)] if command == "run" else ["worker"]
+        pressed = desk.start(*arguments, ZOOKEEPER_HOSTS=hosts)
+        connection, _ = silent.accept()
+        with connection:
+            pressed.press_ctrl_c()
+            assert_interrupted(pressed.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
 
 
 def slow_java(desk: Desk, asked: str) -> tuple[Path, Path]:
