@@ -98,6 +98,7 @@ def _version_answer(path: Path) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,  # Java tells its version on stderr
+            start_new_session=True,  # a terminal's Ctrl-C is for us: killed by it, Java would look broken
             timeout=VERSION_TIMEOUT_S,
             check=False,
             text=True,

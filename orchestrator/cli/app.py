@@ -7,6 +7,7 @@ import typer
 
 from orchestrator.cli import job, queue, serve
 from orchestrator.cli.exits import Exit, explain_error
+from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.options import Verbosity
 from orchestrator.cli.run import run
 from orchestrator.logs.console import log_to_stderr
@@ -52,8 +53,10 @@ def run_app(arguments: list[str] | None = None) -> int:
     try:
         code = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
-        return Exit.INTERRUPTED
+        return Interrupt.asked() or Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place: each error becomes words and an exit code
+        if (asked := Interrupt.asked()) is not None:  # what failed after that is no news
+            return asked
         show = getattr(error, "show", None)
         if callable(show):  # the command line itself was wrong: typer says how
             show()

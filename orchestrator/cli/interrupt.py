@@ -2,8 +2,10 @@
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Self
+from typing import ClassVar, Self
 
 _SIGNALLED = 128  # the exit code of a program ended by signal N is 128 + N
 
@@ -11,9 +13,12 @@ _SIGNALLED = 128  # the exit code of a program ended by signal N is 128 + N
 class Interrupt:
     """Remembers the first SIGINT or SIGTERM."""
 
+    _installed: ClassVar["Interrupt | None"] = None
+
     def __init__(self) -> None:
         self._event = threading.Event()
         self._signal: int | None = None
+        self._breaks = False
 
     @classmethod
     def install(cls) -> Self:
@@ -21,12 +26,32 @@ class Interrupt:
         interrupt = cls()
         signal.signal(signal.SIGINT, interrupt._on_signal)
         signal.signal(signal.SIGTERM, interrupt._on_signal)
+        Interrupt._installed = interrupt
         return interrupt
+
+    @classmethod
+    def asked(cls) -> int | None:
+        """The exit code of the signal that this process was sent; None without one."""
+        installed = cls._installed
+        return installed.exit_code if installed is not None and installed.is_set() else None
+
+    @contextmanager
+    def breaking(self) -> Iterator[None]:
+        """Let a signal raise KeyboardInterrupt here: for long waits that leave nothing half done."""
+        self._breaks = True
+        try:
+            if self.is_set():
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._breaks = False
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._signal is None:
             self._signal = number
         self._event.set()
+        if self._breaks:
+            raise KeyboardInterrupt
 
     def is_set(self) -> bool:
         """Whether somebody asked to stop."""

@@ -57,7 +57,8 @@ def run(
         screen = stack.enter_context(display())
         screen.say(f"job {job_id}: starting ZooKeeper" if not settings.zookeeper_hosts else f"job {job_id}")
         hosts = stack.enter_context(zookeeper_for_run(settings))
-        session = stack.enter_context(open_session(settings, hosts))
+        with interrupt.breaking():
+            session = stack.enter_context(open_session(settings, hosts))
         client = build_client(session, settings)
         worker = build_worker(session, settings, owned=True, accepts=lambda item: item == job_id)
         if interrupt.is_set():

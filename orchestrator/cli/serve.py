@@ -93,7 +93,9 @@ def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> N
     prepare_state_dir(settings)
     _log(verbose, quiet)
     hosts = find_hosts(settings)
-    with open_session(settings, hosts) as session:
+    with ExitStack() as stack:
+        with interrupt.breaking():
+            session = stack.enter_context(open_session(settings, hosts))
         served = build_worker(session, settings)
         served.start()
         while not interrupt.wait(_CHECK_SECONDS):

@@ -69,6 +69,10 @@ class Running:
         return self._process.pid
 
     @property
+    def stdout(self) -> str:
+        return self._stdout.read_text("utf-8")
+
+    @property
     def stderr(self) -> str:
         return self._stderr.read_text("utf-8")
 
@@ -94,7 +98,7 @@ class Running:
         code = self._process.wait(timeout)
         # Ended by a signal: in the first moments Python has not yet taken SIGINT over, in the last no more.
         code = code if code >= 0 else 128 - code
-        return Ended(code, self._stdout.read_text("utf-8"), self.stderr)
+        return Ended(code, self.stdout, self.stderr)
 
     def wait_for_words(self, words: str, timeout: float = SPARK_TIMEOUT_S) -> None:
         """Wait until stderr has these words; fails when the command ends without them."""

@@ -184,6 +184,19 @@ def test_up_kills_what_runs_and_keeps_what_waits(
     assert started.read_text("utf-8") == "started\n"
 
 
+# ---------------------------------------------------------------------- those that only look
+def test_watching_ends_clean_and_with_it_the_server_that_it_started(desk: Desk, process_mark: str) -> None:
+    up = desk.start("up")
+    up.wait_for_words("Ctrl-C ends them")
+    up.terminate()
+    assert up.wait(ENDS_WITHIN_S).code == 143, "TERM, as a shell tells it"
+    watching = desk.start("queue", "list", "-o", "jsonl", "--watch", "0.5")
+    wait_until(lambda: watching.stdout.count("accept") > 1, 30, "the queues are shown a second time")
+    watching.press_ctrl_c()
+    assert_interrupted(watching.wait(ENDS_WITHIN_S))
+    assert_nothing_is_left(process_mark)
+
+
 # ---------------------------------------------------------------------- a real terminal
 def test_ctrl_c_typed_at_a_terminal(desk: Desk, endless: Path, process_mark: str) -> None:
     command = [*COMMAND, "run", str(endless), "--id", "endless"]
