@@ -28,11 +28,9 @@ def stderr_console() -> Console:
     return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> Table:
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A table; numbers to the right."""
-    made = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=title, title_justify="left", expand=False
-    )
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=False)
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
         made.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")

@@ -80,4 +80,5 @@ def _show_tables(tables: list[dict[str, Any]], local: LocalResult) -> None:
     for item in tables:
         preview = local.previews.get(f"{item['target']}:{item['line']}")
         if preview:
-            console.print(table(item["columns"], preview, title=f"first rows of {item['target']}"))
+            console.print(f"\nfirst rows of {item['target']}", markup=False, style="bold")
+            console.print(table(item["columns"], preview))

@@ -59,7 +59,7 @@ def test_syntax_error_in_sql(desk: Desk, command: list[str]) -> None:
     desk.write("pets.sql", SYNTAX_ERROR)
     ended = desk.type(*command, "pets.sql")
     assert_says(ended, 2, "pets.sql:4:3: ", "4 |   SELEC name FROM pets;")
-    assert ended.stderr.rstrip().endswith("    ^"), "the place is pointed at"
+    assert ended.stderr.endswith("\n    |   ^\n"), "the place is pointed at"
 
 
 @BOTH

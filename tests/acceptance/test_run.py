@@ -34,8 +34,8 @@ def script(desk: Desk) -> Path:
 
 
 def written(desk: Desk) -> list[dict[str, Any]]:
-    lines = [line for file in desk.directory.glob("out/walkers/part-*") for line in file.open()]
-    return [json.loads(line) for line in lines]
+    files = sorted(desk.directory.glob("out/walkers/part-*"))
+    return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
 
 def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
