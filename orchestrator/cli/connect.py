@@ -45,13 +45,17 @@ def connected_hosts(settings: Settings, *, start_own: bool = True) -> Iterator[t
 
 
 @contextmanager
-def zookeeper_for_run(settings: Settings) -> Iterator[str]:
-    """The ZooKeeper of one job run here: the configured one, that of `up`, else one of our own."""
+def zookeeper_for_run(settings: Settings) -> Iterator[tuple[str, bool]]:
+    """The ZooKeeper of one job run here, and whether the job can be looked at afterwards.
+
+    It is the configured one, that of `up`, else one of our own.
+    """
     prepare_state_dir(settings)
     if settings.zookeeper_hosts:
-        yield settings.zookeeper_hosts
+        yield settings.zookeeper_hosts, True
         return
     with ExitStack() as stack:
+        kept = True
         try:
             hosts = stack.enter_context(_server(settings.zookeeper_dir, owner=_TRANSIENT)).hosts
         except DataDirectoryInUse:
@@ -61,8 +65,8 @@ def zookeeper_for_run(settings: Settings) -> Iterator[str]:
             else:
                 # Another `run` has the directory, and its server ends with its job: this one gets its own.
                 private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orchestrator-")))
-                hosts = stack.enter_context(_server(private, owner=_TRANSIENT)).hosts
-        yield hosts
+                hosts, kept = stack.enter_context(_server(private, owner=_TRANSIENT)).hosts, False
+        yield hosts, kept
 
 
 @contextmanager

@@ -1,12 +1,17 @@
 """What a job wrote: a table of its INSERTs, the first rows of each, and how to look closer."""
 
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, elapsed, print_json, stderr_console, stdout_console, table
 from orchestrator.client import JobDetail
+from orchestrator.models.job import JobView
 from orchestrator.states import Status
 from spark_runner.runners.base import Runner
 
@@ -41,29 +46,39 @@ def _printed(runner: Runner, run: str, incarnation: str) -> str:
     return ""
 
 
-def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat, *, quiet: bool) -> None:
-    """Write the result to stdout, and to stderr what went wrong and where more is to be seen."""
+def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> None:
+    """Write the result to stdout, and to stderr what went wrong."""
     job = detail.job
     tables: list[dict[str, Any]] = detail.attempts[-1].get("tables", []) if detail.attempts else []
     if output is not OutputFormat.TABLE:
         print_json({"job": job.model_dump(mode="json"), "tables": tables})
     elif job.status is Status.SUCCESS:
         _show_tables(tables, local)
-    words = stderr_console()
     if job.error is not None and job.status is not Status.SUCCESS:
-        words.print(f"error: {job.error.message}", markup=False, style="red")
-    if quiet:
+        stderr_console().print(f"error: {job.error.message}", markup=False, style="red")
+
+
+def show_end(job: JobView, root: str | None) -> None:
+    """Write to stderr how the job ended, and how to look closer; `root` None = it cannot be looked at."""
+    words = stderr_console()
+    took = f" in {elapsed(job.created, job.ended)}" if job.ended else ""
+    words.print(f"\n{job.id}: {job.status}{took}", markup=False)
+    if root is None:
         return
-    words.print(
-        f"\n{job.id}: {job.status}" + (f" in {elapsed(job.created, job.ended)}" if job.ended else ""),
-        markup=False,
-    )
     for purpose, command in (
-        ("all that is known of it", f"orchestrator job show {job.id}"),
-        ("what it and Spark said", f"orchestrator job logs {job.id}"),
-        ("the queues in ZooKeeper", "orchestrator zkcli ls /orchestrator/queues"),
+        ("all that is known of it", f"job show {job.id}"),
+        ("what it and Spark said", f"job logs {job.id}"),
+        ("the queues in ZooKeeper", f"zkcli ls {root}/queues"),
     ):
-        words.print(f"  {purpose + ':':<26}{command}", markup=False)
+        words.print(f"  {purpose + ':':<26}{_program()} {command}", markup=False)
+
+
+def _program() -> str:
+    """How this program was called, so that its hints can be typed as they stand."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{Path(sys.executable).name} -m orchestrator"
+    return called.name if shutil.which(called.name) else os.path.relpath(called)
 
 
 def _show_tables(tables: list[dict[str, Any]], local: LocalResult) -> None:

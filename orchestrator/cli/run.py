@@ -13,7 +13,7 @@ from orchestrator.cli.exits import Exit
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.live import Display, display
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
-from orchestrator.cli.result import local_result, show_result
+from orchestrator.cli.result import local_result, show_end, show_result
 from orchestrator.cli.submission import load_definition
 from orchestrator.client import Client
 from orchestrator.models.job import JobView
@@ -56,7 +56,9 @@ def run(
     with ExitStack() as stack:
         screen = stack.enter_context(display())
         screen.say(f"job {job_id}: starting ZooKeeper" if not settings.zookeeper_hosts else f"job {job_id}")
-        hosts = stack.enter_context(zookeeper_for_run(settings))
+        hosts, kept = stack.enter_context(zookeeper_for_run(settings))
+        if not kept:
+            screen.say("another run is under way: this job cannot be looked at after its end")
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, hosts))
         client = build_client(session, settings)
@@ -72,7 +74,9 @@ def run(
         runners = list(build_runners(settings).values())
         local = local_result(runners, run_name(detail.run_key, job.attempt), incarnation)
         screen.show(job, None)
-    show_result(detail, local, output, quiet=bool(quiet))
+    show_result(detail, local, output)
+    if not quiet:
+        show_end(detail.job, settings.root if kept else None)
     if interrupt.is_set() and job.status is not Status.SUCCESS:
         raise typer.Exit(interrupt.exit_code)
     if job.status is not Status.SUCCESS:
