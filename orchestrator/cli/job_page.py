@@ -1,7 +1,7 @@
 """One job on one screen."""
 
 from orchestrator.cli.live import describe_progress, states
-from orchestrator.cli.output import duration, elapsed, local_time, stdout_console, table
+from orchestrator.cli.output import duration, elapsed, local_time, short_path, stdout_console, table
 from orchestrator.client import JobDetail
 
 
@@ -48,7 +48,13 @@ def show_detail(detail: JobDetail) -> None:
     if attempts:
         console.print(table(["attempt", "state", "started", "took", "exit", "application", "host"], attempts))
     wrote = [
-        [item["target"], item["connector"], item["rows"], duration(item["seconds"]), item["location"]]
+        [
+            item["target"],
+            item["connector"],
+            item["rows"],
+            duration(item["seconds"]),
+            short_path(item["location"]),
+        ]
         for item in (detail.attempts[-1].get("tables", []) if detail.attempts else [])
     ]
     if wrote:

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -73,6 +74,12 @@ def repeat(show: Callable[[], None], seconds: float | None) -> None:
             return
         sys.stdout.flush()
         time.sleep(seconds)
+
+
+def short_path(location: str) -> str:
+    """A location as it can be typed here: relative where it is below the working directory."""
+    path = Path(location)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else location
 
 
 def local_time(timestamp: str | None) -> str:

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.cli.options import OutputFormat
-from orchestrator.cli.output import duration, elapsed, print_json, stderr_console, stdout_console, table
+from orchestrator.cli.output import (
+    duration,
+    elapsed,
+    print_json,
+    short_path,
+    stderr_console,
+    stdout_console,
+    table,
+)
 from orchestrator.client import JobDetail
 from orchestrator.models.job import JobView
 from orchestrator.states import Status
@@ -88,7 +96,13 @@ def _show_tables(tables: list[dict[str, Any]], local: LocalResult) -> None:
     if not tables:
         return
     rows = [
-        [item["target"], item["connector"], item["rows"], duration(item["seconds"]), item["location"]]
+        [
+            item["target"],
+            item["connector"],
+            item["rows"],
+            duration(item["seconds"]),
+            short_path(item["location"]),
+        ]
         for item in tables
     ]
     console.print(table(["wrote", "as", "rows", "took", "to"], rows))
