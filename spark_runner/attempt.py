@@ -15,6 +15,7 @@ from queues.session import Session, Wake
 
 VERSION_INTENT = 0
 VERSION_STARTED = 1
+MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
 class AttemptState(StrEnum):
@@ -57,14 +58,19 @@ def intent(path: str, *, run_key: str, number: int, place: Mapping[str, Any], at
 
 
 def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of an outcome that may stand in ZooKeeper.
+    """The facts of an outcome that may stand in ZooKeeper, where everything is kept in memory.
 
-    Rows are the user's data: previews stay on the disk, beside the logs.
+    Rows are the user's data: previews stay on the disk, beside the logs, and so do their columns. Of a
+    script with very many INSERTs the first ones are named, and the others counted.
     """
     facts = {key: value for key, value in outcome.items() if key != "state"}
+    tables = facts.get("tables", [])
     facts["tables"] = [
-        {key: value for key, value in table.items() if key != "preview"} for table in facts.get("tables", [])
+        {key: value for key, value in table.items() if key not in {"preview", "columns"}}
+        for table in tables[:MAX_TABLES]
     ]
+    if len(tables) > MAX_TABLES:
+        facts["tables_left_out"] = len(tables) - MAX_TABLES
     return facts
 
 

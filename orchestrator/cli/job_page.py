@@ -58,4 +58,5 @@ def show_detail(detail: JobDetail) -> None:
         for item in (detail.attempts[-1].get("tables", []) if detail.attempts else [])
     ]
     if wrote:
+        console.print()
         console.print(table(["wrote", "as", "rows", "took", "to"], wrote))

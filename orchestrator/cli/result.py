@@ -30,7 +30,7 @@ _MAX_STDOUT_BYTES = 64 * 1024  # of what the program printed; all of it is in `j
 class LocalResult:
     """What stays on the disk of the node that ran the job: the rows and the prints are the user's data."""
 
-    previews: dict[str, list[list[str | None]]] = field(default_factory=dict)
+    tables: list[dict[str, Any]] = field(default_factory=list)  # with columns and preview
     stdout: str = ""
 
 
@@ -41,8 +41,7 @@ def local_result(runners: Sequence[Runner], run: str, incarnation: str) -> Local
             if submission.incarnation != incarnation:
                 continue
             tables = (submission.outcome or {}).get("tables", [])
-            previews = {f"{item['target']}:{item['line']}": item["preview"] for item in tables}
-            return LocalResult(previews, _printed(runner, run, incarnation))
+            return LocalResult(tables, _printed(runner, run, incarnation))
     return LocalResult()
 
 
@@ -106,8 +105,7 @@ def _show_tables(tables: list[dict[str, Any]], local: LocalResult) -> None:
         for item in tables
     ]
     console.print(table(["wrote", "as", "rows", "took", "to"], rows))
-    for item in tables:
-        preview = local.previews.get(f"{item['target']}:{item['line']}")
-        if preview:
+    for item in local.tables:
+        if item["preview"]:
             console.print(f"\nfirst rows of {item['target']}", markup=False, style="bold")
-            console.print(table(item["columns"], preview))
+            console.print(table(item["columns"], item["preview"]))

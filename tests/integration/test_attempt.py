@@ -6,7 +6,7 @@ import pytest
 from queues.operations import Operation
 from queues.session import ReplyLost, Session
 from queues.transaction import commit
-from spark_runner.attempt import Attempt, AttemptState, intent, recordable
+from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, recordable
 from spark_runner.holder import AttemptHolder, Superseded
 from tests.queues_support import Open
 from tests.waiting import wait_until
@@ -112,6 +112,8 @@ def test_alive_is_made_again_after_a_lost_session(open_queues: Open, path: str) 
 
 
 def test_previews_stay_out_of_zookeeper() -> None:
-    table = {"target": "t", "rows": 1, "preview": [["secret"]]}
+    table = {"target": "t", "rows": 1, "columns": ["a"], "preview": [["secret"]]}
     facts = recordable({"state": "succeeded", "tables": [table]})
     assert facts == {"tables": [{"target": "t", "rows": 1}]}
+    many = recordable({"state": "succeeded", "tables": [table] * (MAX_TABLES + 7)})
+    assert (len(many["tables"]), many["tables_left_out"]) == (MAX_TABLES, 7)
