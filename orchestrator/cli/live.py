@@ -31,10 +31,11 @@ class Display(Protocol):
         """The job as it is now."""
 
 
-def display() -> Display:
-    """The display that fits stderr."""
+def display(*, quiet: bool) -> Display:
+    """The display that fits stderr; it shows nothing when quiet."""
     console = stderr_console()
-    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+    console.quiet = quiet
+    return LiveDisplay(console) if console.is_terminal and not quiet else PlainDisplay(console)
 
 
 def states(job: JobView) -> list[tuple[Queue, float, float | None]]:

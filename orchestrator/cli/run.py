@@ -54,7 +54,7 @@ def run(
     settings = load_settings()
     find_java()
     with ExitStack() as stack:
-        screen = stack.enter_context(display())
+        screen = stack.enter_context(display(quiet=bool(quiet)))
         screen.say(f"job {job_id}: starting ZooKeeper" if not settings.zookeeper_hosts else f"job {job_id}")
         hosts, kept = stack.enter_context(zookeeper_for_run(settings))
         if not kept:

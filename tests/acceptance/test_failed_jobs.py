@@ -41,6 +41,8 @@ def assert_job_failed(desk: Desk, ended: Ended, job_id: str, mark: str, *words: 
     return job
 
 
+# The first on a server of its own, which `run` starts and each look afterwards starts again; the others on
+# the shared one, where a look is quicker.
 def test_unknown_column(desk: Desk, process_mark: str) -> None:
     insert = "INSERT INTO walkers\nSELECT name,\n       lecks\nFROM pets;\n"
     desk.write("pets.sql", PETS + WALKERS.format("out") + insert)
@@ -59,31 +61,33 @@ def test_unknown_column(desk: Desk, process_mark: str) -> None:
     assert not (desk.directory / "out").exists()
 
 
-def test_source_file_missing(desk: Desk, process_mark: str) -> None:
+def test_source_file_missing(shared_desk: Desk, process_mark: str) -> None:
     source = "CREATE TABLE pets USING parquet OPTIONS (path 'no/such.parquet');\n"
-    desk.write("pets.sql", source + WALKERS.format("out") + COPY)
-    ended = desk.type("run", "pets.sql", "--id", "failed")
-    missing = str(desk.directory / "no/such.parquet")
-    assert_job_failed(desk, ended, "failed", process_mark, "pets.sql:1:", missing)
+    shared_desk.write("pets.sql", source + WALKERS.format("out") + COPY)
+    ended = shared_desk.type("run", "pets.sql", "--id", "failed")
+    missing = str(shared_desk.directory / "no/such.parquet")
+    assert_job_failed(shared_desk, ended, "failed", process_mark, "pets.sql:1:", missing)
 
 
-def test_target_not_writable(desk: Desk, process_mark: str) -> None:
+def test_target_not_writable(shared_desk: Desk, process_mark: str) -> None:
     # Below a file: where root runs the tests, no permission would be in the way.
-    desk.write("file", "not a directory\n")
-    desk.write("pets.sql", PETS + WALKERS.format("file/out") + COPY)
-    ended = desk.type("run", "pets.sql", "--id", "failed")
-    assert_job_failed(desk, ended, "failed", process_mark, "pets.sql:", str(desk.directory / "file/out"))
-    assert (desk.directory / "file").read_text() == "not a directory\n"
+    shared_desk.write("file", "not a directory\n")
+    shared_desk.write("pets.sql", PETS + WALKERS.format("file/out") + COPY)
+    ended = shared_desk.type("run", "pets.sql", "--id", "failed")
+    assert_job_failed(
+        shared_desk, ended, "failed", process_mark, "pets.sql:", str(shared_desk.directory / "file/out")
+    )
+    assert (shared_desk.directory / "file").read_text() == "not a directory\n"
 
 
-def test_a_python_program_with_a_syntax_error(desk: Desk, process_mark: str) -> None:
-    desk.write("broken.py", "print('a')\nif True print('b')\n")
-    ended = desk.type("run", "broken.py", "--id", "failed")
-    assert_job_failed(desk, ended, "failed", process_mark, "broken.py", "line 2")
+def test_a_python_program_with_a_syntax_error(shared_desk: Desk, process_mark: str) -> None:
+    shared_desk.write("broken.py", "print('a')\nif True print('b')\n")
+    ended = shared_desk.type("run", "broken.py", "--id", "failed")
+    assert_job_failed(shared_desk, ended, "failed", process_mark, "broken.py", "line 2")
 
 
-def test_spark_that_cannot_start(desk: Desk, process_mark: str) -> None:
-    desk.write("well.py", "print('well')\n")
+def test_spark_that_cannot_start(shared_desk: Desk, process_mark: str) -> None:
+    shared_desk.write("well.py", "print('well')\n")
     # Spark refuses less than about 450 MB; a reason that only its driver's own output knows.
     definition = {
         "name": "small",
@@ -91,9 +95,9 @@ def test_spark_that_cannot_start(desk: Desk, process_mark: str) -> None:
         "spark": {"driver": {"memory": "64m"}},
         "retry": {"attempts": 1},
     }
-    desk.write("small.json", json.dumps(definition))
-    ended = desk.type("run", "small.json", "--id", "failed")
-    assert_job_failed(desk, ended, "failed", process_mark, "memory")
+    shared_desk.write("small.json", json.dumps(definition))
+    ended = shared_desk.type("run", "small.json", "--id", "failed")
+    assert_job_failed(shared_desk, ended, "failed", process_mark, "memory")
 
 
 def test_a_finished_job_cannot_be_killed(desk: Desk, process_mark: str) -> None:

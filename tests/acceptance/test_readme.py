@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +12,12 @@ import duckdb
 import pytest
 
 from tests.acceptance.support import assert_no_traceback, assert_nothing_is_left
-from tests.jobs_support import ENVIRONMENT_MARK, marked_processes
+from tests.jobs_support import ENVIRONMENT_MARK
 from tests.servers.zookeeper import unavailable
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PROJECT = Path(__file__).parents[2]
-MARK = "readme"
 MAKE_RUN_TIMEOUT_S = 800
 """A minute or two; the download of Spark, 450 MB, is as quick as the network."""
 
@@ -34,39 +32,36 @@ class Made:
     stderr: str
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
-    """The tree as git has it, and `make run` there, once for all tests of this module."""
+@pytest.fixture
+def made(tmp_path: Path, process_mark: str) -> Made:
+    """The tree as git has it, and `make run` there."""
+    assert process_mark
     for tool in ("git", "make", "java"):
         if shutil.which(tool) is None:
             unavailable(f"`make run` is not tried: there is no {tool}")
-    tree = tmp_path_factory.mktemp("readme") / "a copy"
+    tree = tmp_path / "a copy"
     copy_tree(tree)
     environment = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "VIRTUAL_ENV", "PYTHON", "MAKE"))
+        if name == ENVIRONMENT_MARK
+        or not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "VIRTUAL_ENV", "PYTHON", "MAKE"))
     } | {
         "PYTHON": sys.executable,  # as a user does whose python3 is too old
-        "XDG_STATE_HOME": str(tree.parent / "state"),
-        "XDG_CONFIG_HOME": str(tree.parent / "config"),
-        ENVIRONMENT_MARK: f"{MARK}-{tree}",
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
     }
-    try:
-        done = subprocess.run(
-            ["make", "run"],
-            cwd=tree,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=MAKE_RUN_TIMEOUT_S,
-            check=False,
-        )
-        yield Made(tree, done.returncode, done.stdout, done.stderr)
-    finally:
-        for process in marked_processes(f"{MARK}-{tree}"):
-            process.kill()
+    done = subprocess.run(
+        ["make", "run"],
+        cwd=tree,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=MAKE_RUN_TIMEOUT_S,
+        check=False,
+    )
+    return Made(tree, done.returncode, done.stdout, done.stderr)
 
 
 def copy_tree(target: Path) -> None:
@@ -85,19 +80,20 @@ def copy_tree(target: Path) -> None:
             shutil.copy2(PROJECT / name, target / name)
 
 
-def test_make_run_shows_a_job_from_its_data_to_its_result(made: Made) -> None:
+def test_make_run_takes_a_fresh_clone_to_true_figures(made: Made, process_mark: str) -> None:
+    assert_nothing_is_left(process_mark)
     assert made.code == 0, made.stdout + made.stderr
     assert_no_traceback(made.stderr)
     for state in ("accept", "running", "success", "finish"):
         assert f"  {state}" in made.stderr, made.stderr
-    assert "delays_by_carrier_hour" in made.stdout
-    assert "carriers_in_bad_weather" in made.stdout
-    assert_nothing_is_left(f"{MARK}-{made.tree}")
+    for target in ("delays_by_carrier_hour", "carriers_in_bad_weather"):
+        assert target in made.stdout
+    assert_figures(made.tree / "examples")
 
 
-def test_the_figures_are_those_of_the_data(made: Made) -> None:
-    flights = made.tree / "examples/data/flights.parquet"
-    output = made.tree / "examples/output"
+def assert_figures(examples: Path) -> None:
+    """Some figures of both results, against DuckDB; tests/integration has them all."""
+    flights, output = examples / "data/flights.parquet", examples / "output"
     with duckdb.connect() as database:
         expected = database.execute(
             "SELECT carrier, count(*), count(*) - count(dep_delay), avg(dep_delay) "

@@ -93,9 +93,10 @@ def assert_plain_states(stderr: str) -> None:
 
 def test_a_python_program_shows_what_it_printed(desk: Desk, process_mark: str) -> None:
     desk.write("count.py", COUNT)
-    ended = desk.type("run", "count.py")
+    ended = desk.type("run", "count.py", "--quiet")
     assert ended.code == 0, ended.stderr
     assert "rows: 7" in ended.stdout
+    assert ended.stderr == "", "--quiet: only errors"
     assert_nothing_is_left(process_mark)
 
 
