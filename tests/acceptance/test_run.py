@@ -46,7 +46,7 @@ def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
     assert first.code == 0, first.stderr
     assert_nothing_is_left(process_mark)
     assert written(desk) == WALKERS
-    assert re.search(r"walkers +json +3 +[\d.]+ s +\S+/out/walkers", first.stdout), first.stdout
+    assert re.search(r"walkers +json +3 +[\d.]+ s +out/walkers", first.stdout), first.stdout
     assert re.search(r"first rows of walkers.*cat +4.*dog +4.*hen +2", first.stdout, re.DOTALL)
     assert_plain_states(first.stderr)
 
