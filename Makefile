@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Tests at once: many of them wait for a driver or a server, but a Spark driver alone fills a processor.
+WORKERS ?= $(shell nproc)
 
 .PHONY: run test lint types contracts unit tests format clean
 
@@ -21,7 +23,7 @@ contracts: $(VENV)/installed-test
 	$(BIN)/lint-imports
 
 tests: $(VENV)/installed-test
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
 	$(BIN)/pytest tests/unit
