@@ -21,7 +21,7 @@ from orchestrator.plan import compile_program
 from orchestrator.settings import load_settings
 from orchestrator.states import Status
 from orchestrator.wiring import build_client, build_runners, build_worker, open_session
-from queues.java import find_java
+from queues.embedded.java import find_java
 from queues.names import check_id
 from spark_runner.attempt import run_name
 

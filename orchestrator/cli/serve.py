@@ -25,9 +25,9 @@ from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_client, build_worker, find_hosts, open_session
 from orchestrator.worker import Worker
+from queues.embedded.java import find_java
+from queues.embedded.zkcli import zkcli_command
 from queues.errors import ItemNotFound
-from queues.java import find_java
-from queues.zkcli import zkcli_command
 
 _CHECK_SECONDS = 1.0
 _LOOK_SECONDS = 0.2

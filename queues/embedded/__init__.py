@@ -1,4 +1,4 @@
-"""A real ZooKeeper server, started from the jars that PySpark ships: development, demo, tests."""
+"""What runs from the jars that PySpark ships: a real ZooKeeper server, and the real zkCli."""
 
 from queues.embedded.config import Member, ServerConfig
 from queues.embedded.directory import RunningServer, running_server

@@ -18,10 +18,10 @@ from queues.embedded.config import (
 )
 from queues.embedded.directory import RunningServer, announce, locked, withdraw
 from queues.embedded.errors import PortTaken, ServerStartFailed
+from queues.embedded.four_letter import server_mode
 from queues.embedded.guarded import GuardedProcess
+from queues.embedded.java import QUICK_START, find_jars, find_java
 from queues.embedded.ports import free_ports, is_free
-from queues.four_letter import server_mode
-from queues.java import QUICK_START, find_jars, find_java
 
 SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 

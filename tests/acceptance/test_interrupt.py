@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from queues.embedded import running_server
-from queues.java import find_java
+from queues.embedded.java import find_java
 from tests.acceptance.support import (
     COMMAND,
     FINAL_STATUSES,

@@ -14,8 +14,8 @@ from queues.embedded import (
     ServerStartFailed,
     running_server,
 )
+from queues.embedded.four_letter import ask
 from queues.embedded.ports import free_ports
-from queues.four_letter import ask
 from tests.servers.zookeeper import zookeeper_client
 
 TICK_MS = 500

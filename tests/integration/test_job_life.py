@@ -195,7 +195,7 @@ def test_an_attempt_that_is_submitted_twice_runs_its_code_once(office: Office, t
     runner = SubmitsTwice(
         office.settings.state_dir,
         driver_main=Path("unused"),
-        spark_submit=base._spark_submit,  # type: ignore[attr-defined] # noqa: SLF001 - the stand-in
+        spark_submit=base._spark_submit,  # noqa: SLF001 - the stand-in
     )
     office.worker(runner=runner)
     job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\nimport time; time.sleep(1)")

@@ -1,7 +1,7 @@
 import subprocess
 
 from queues.embedded.ports import free_ports
-from queues.zkcli import zkcli_command
+from queues.embedded.zkcli import zkcli_command
 from tests.servers.zookeeper import zookeeper_client
 
 

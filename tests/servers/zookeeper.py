@@ -12,8 +12,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.embedded.four_letter import server_mode
 from queues.errors import QueueError
-from queues.four_letter import server_mode
 from tests.waiting import wait_until
 
 IMAGE = "zookeeper:3.9"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from queues.java import QUICK_START, find_jars, find_java
+from queues.embedded.java import QUICK_START, find_jars, find_java
 
 CLIENT_CLASS = "org.apache.zookeeper.ZooKeeperMain"
 
