@@ -1,8 +1,10 @@
 """The loop that finds due items nobody holds: watches are the hint, the rescan is the truth."""
 
 import logging
+import math
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -72,6 +74,7 @@ class Consumer:
         self._rescan_seconds = rescan_seconds
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._next_look_for_strays = 0.0
         self._reported: set[str] = set()
         self._folders: dict[str, Folder] = {}
         self._thread = threading.Thread(target=self._loop, name="consumer", daemon=True)
@@ -108,29 +111,36 @@ class Consumer:
 
     def _scan(self) -> float:
         """Hand out all that can be; returns the seconds until something may be due."""
-        now = self._set.clock.now_ms()
         # Jitter, so that workers started together do not scan together for ever.
-        pause = self._rescan_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for security
-        for pool in self._pools:
-            # Tokens before locks: an item that moves on between the two listings is then seen as held.
-            listings = {queue: self._list(self._set.layout.queue(queue, pool)) for queue in self._queues}
-            stops = self._list(self._set.layout.stops(pool))
-            locked = self._list(self._set.layout.locks(pool))
-            self._set.release_strays(pool, [item for item in locked if not self._set.holds(item)])
-            for queue, names in listings.items():
-                for token in self._tokens(queue, names):
-                    if self._stopping.is_set():
-                        return pause
-                    if token.id in locked or self._set.holds(token.id) or not self._accepts(token.id):
+        rescan = self._rescan_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for security
+        # It asks about each lock of others, too: with the rescan, not with every watch that fires.
+        look_for_strays = time.monotonic() >= self._next_look_for_strays
+        if look_for_strays:
+            self._next_look_for_strays = time.monotonic() + rescan
+        return min([rescan, *(self._scan_pool(pool, look_for_strays) for pool in self._pools)])
+
+    def _scan_pool(self, pool: str, look_for_strays: bool) -> float:
+        now, next_due = self._set.clock.now_ms(), math.inf
+        # Tokens before locks: an item that moves on between the two listings is then seen as held.
+        listings = {queue: self._list(self._set.layout.queue(queue, pool)) for queue in self._queues}
+        stops = self._list(self._set.layout.stops(pool))
+        locked = self._list(self._set.layout.locks(pool))
+        if look_for_strays:
+            self._set.release_strays(pool, locked)
+        for queue, names in listings.items():
+            for token in self._tokens(queue, names):
+                if self._stopping.is_set():
+                    break
+                if token.id in locked or self._set.holds(token.id) or not self._accepts(token.id):
+                    continue
+                if token.id not in stops:
+                    if token.due > now:
+                        next_due = min(next_due, (token.due - now) / 1000 + 0.001)
                         continue
-                    if token.id not in stops:
-                        if token.due > now:
-                            pause = min(pause, (token.due - now) / 1000 + 0.001)
-                            continue
-                        if self._room(queue) <= 0:
-                            continue
-                    self._take(queue, pool, token)
-        return pause
+                    if self._room(queue) <= 0:
+                        continue
+                self._take(queue, pool, token)
+        return next_due
 
     def _list(self, path: str) -> frozenset[str]:
         folder = self._folders.get(path)

@@ -84,7 +84,7 @@ class AttemptHolder:
                 except Conflict:
                     continue  # our own lost reply, or somebody was faster: read again
                 except QueueError:
-                    time.sleep(_BEAT_SECONDS)
+                    time.sleep(_BEAT_SECONDS)  # ZooKeeper is away; nothing else is left to do here
                     continue
                 if attempt.state is state and attempt.incarnation == self._incarnation:
                     return
