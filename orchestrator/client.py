@@ -17,7 +17,7 @@ from orchestrator.states import Queue
 from queues.documents import decode, encode
 from queues.errors import Conflict, CorruptRecord, ItemNotFound
 from queues.names import DEFAULT_POOL, Token, check_id
-from queues.operations import Create
+from queues.operations import Create, Set
 from queues.queue import QueueSet
 from queues.record import timestamp
 from queues.transaction import commit
@@ -170,7 +170,15 @@ class Client:
         except Conflict as conflict:
             if conflict.reason != "NodeExists":
                 raise
-            # Asked before, by us or by somebody else: that is what was wanted.
+            found = self._session.get(self._layout.stop(record.pool, job_id))
+            if found is None:
+                self.kill(job_id)  # its job has just ended
+            elif record.run_key.encode() not in found[0]:  # left by an earlier job of this id
+                commit(
+                    self._session,
+                    [Set(self._layout.stop(record.pool, job_id), request, found[1].version)],
+                )
+            # Else asked before, by us or by somebody else: that is what was wanted.
 
     def _view(self, job_id: str) -> JobView:
         record, _ = self._set.read(job_id)

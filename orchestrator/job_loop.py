@@ -12,7 +12,7 @@ from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError
 from orchestrator.states import Queue, Status, check_transition
 from queues.clock import EnsembleClock
-from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
+from queues.errors import ClaimLost, Conflict, OutcomeUnknown, SessionLost, Unreachable
 from queues.operations import Operation
 from queues.record import timestamp
 
@@ -28,6 +28,8 @@ HANDLERS: Mapping[Queue, Handler] = {
 }
 MAX_HANDLER_ERRORS = 5  # then dead: an operator has to look, and a poison job must not go round for ever
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
+_MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
+_WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
 _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
 
 
@@ -61,9 +63,7 @@ class JobLoop:
                         raise
         except ClaimLost as error:
             logger.info("{}", error)
-        except CorruptRecord as error:
-            self._bury(job, error)
-        except QueueError as error:
+        except (OutcomeUnknown, SessionLost, Unreachable) as error:  # who comes next may have more luck
             logger.warning("{} is let go: {}", job.id, error)
             job.claim.abandon()
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is counted against the job
@@ -128,10 +128,11 @@ class JobLoop:
             self._bury(job, error)
             return
         errors = state.handler_errors + 1
-        if errors >= MAX_HANDLER_ERRORS:
+        # A driver may run under an open attempt, and nobody looks after it in dead: there, only slower.
+        if errors >= MAX_HANDLER_ERRORS and Queue(job.claim.queue) not in _WITH_DRIVER:
             self._bury(job, error)
             return
-        delay = _HANDLER_ERROR_DELAY_SECONDS * 2 ** (errors - 1)
+        delay = min(_HANDLER_ERROR_DELAY_SECONDS * 2 ** (errors - 1), _MAX_HANDLER_ERROR_DELAY_SECONDS)
         payload = state.evolve(handler_errors=errors, updated=timestamp()).model_dump(mode="json")
         due = self._clock.now_ms() + round(delay * 1000)
         self._let_go(job, payload=payload, due=due)
@@ -153,6 +154,6 @@ class JobLoop:
     def _let_go(self, job: HeldJob, **changes: Any) -> None:
         try:
             job.claim.commit(release=True, **changes)
-        except QueueError as error:
+        except Exception as error:  # noqa: BLE001 - a claim that nobody follows would be kept for ever
             logger.warning("{} is let go: {}", job.id, error)
             job.claim.abandon()

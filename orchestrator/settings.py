@@ -46,13 +46,16 @@ class Settings(BaseSettings):
         description="host:port,host:port; empty = a server of our own",
     )
     root: str = Field("/orchestrator", description="the node below which everything stands")
-    session_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
+    # A server grants 20 ticks at most, by default 40 s: with more, "safe" would mean something else here.
+    session_timeout: Annotated[Seconds, Field(ge=1, le=40)] = 10.0
     connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
     state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
     slots: Annotated[int, Field(ge=1, le=1000)] = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 2) // 2), description="jobs run at once by a worker"
     )
-    retention: Annotated[Seconds, Field(ge=0)] = Field(7 * 86400.0, description="how long finish keeps jobs")
+    retention: Annotated[Seconds, Field(ge=60)] = Field(
+        7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
+    )
     kill_grace: Annotated[Seconds, Field(ge=0, le=600)] = Field(
         10.0, description="between TERM and KILL of a driver"
     )

@@ -98,7 +98,8 @@ class Worker:
             self._loop.follow(job)
         finally:
             with self._guard:
-                self._jobs.pop(job.id, None)
+                if self._jobs.get(job.id) is job:  # it may be at hand again already
+                    del self._jobs[job.id]
             if not self._context.draining.is_set():
                 self._consumer.look_again()
 

@@ -105,7 +105,9 @@ class Claim:
             Delete(self._layout.token(self.queue, self.record.pool, self.record.token)),
             Check(self._layout.record(self.id), self.version),
         ]
-        self._commit(holding, [*extra, Delete(self._layout.record(self.id), self.version)], nonce=None)
+        self._commit(
+            holding, [*extra, Delete(self._layout.record(self.id), self.version)], nonce=None, removal=True
+        )
         self._end()
 
     def abandon(self) -> None:
@@ -116,22 +118,31 @@ class Claim:
         lock = self._layout.lock(self.record.pool, self.id)
         return Delete(lock) if release else Check(lock)
 
-    def _commit(self, holding: Sequence[Operation], extra: Sequence[Operation], nonce: str | None) -> None:
+    def _commit(
+        self,
+        holding: Sequence[Operation],
+        extra: Sequence[Operation],
+        nonce: str | None,
+        *,
+        removal: bool = False,
+    ) -> None:
         if not self.held:
             raise ClaimLost(self.id, "it was let go before")
         try:
             commit(self._session, [*holding, *extra])
         except Conflict as conflict:
             # A refusal after a lost reply may be the echo of our own success: the nonce tells.
-            if conflict.ambiguous and self._is_done(nonce):
+            if conflict.ambiguous and self._is_done(nonce, removal=removal):
                 return
             if conflict.index >= len(holding):
                 raise
             raise self._lost(str(conflict)) from conflict
 
-    def _is_done(self, nonce: str | None) -> bool:
+    def _is_done(self, nonce: str | None, *, removal: bool) -> bool:
         found = self._session.get(self._layout.record(self.id))
-        if nonce is None:  # release and remove: done when our lock is no longer there
+        if removal:  # done when the item is gone, or another has its id
+            return found is None or found[1].version < self.version
+        if nonce is None:  # release: done when our lock is no longer there
             return found is None or self._session.exists(self._layout.lock(self.record.pool, self.id)) is None
         if found is None:
             return False

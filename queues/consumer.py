@@ -139,7 +139,8 @@ class Consumer:
                         continue
                     if self._room(queue) <= 0:
                         continue
-                self._take(queue, pool, token)
+                if not self._take(queue, pool, token, stopped=token.id in stops):
+                    next_due = min(next_due, _RETRY_SECONDS)
         return next_due
 
     def _list(self, path: str) -> frozenset[str]:
@@ -159,12 +160,19 @@ class Consumer:
                 log.warning("foreign node %r in queue %s is left alone", name, queue)
         return sorted(tokens)
 
-    def _take(self, queue: str, pool: str, token: Token) -> None:
+    def _take(self, queue: str, pool: str, token: Token, *, stopped: bool) -> bool:
+        """Claim an item and hand it out; False when that failed and shall be tried again."""
         try:
-            claim = self._set.claim(queue, pool, token)
+            claim = self._set.claim(queue, pool, token, stopped=stopped)
         except (CorruptRecord, ItemNotFound) as error:
             if self._set.bury(queue, pool, token, error):
                 log.warning("%s moved from %s to %s: %s", token.id, queue, self._set.dead, error)
-            return
+            return True
+        except QueueError:
+            raise  # ZooKeeper does not answer: the next scan
+        except Exception:  # one item must not hide those behind it
+            log.exception("%s in %s cannot be claimed", token.id, queue)
+            return False
         if claim is not None:
             self._hand_out(claim)
+        return True

@@ -11,6 +11,7 @@ _POOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKEN = re.compile(r"queue-\|(?P<id>[A-Za-z0-9._-]{1,128})\|(?P<due>[0-9a-f]{11})\|(?P<seq>[0-9a-f]{13})")
 
 DEFAULT_POOL = "default"
+MAX_DUE = 0xFFFFFFFFFFF
 
 
 def check_id(item_id: str) -> str:
@@ -40,6 +41,10 @@ class Token:
     due: int
     seq: int
     id: str
+
+    def __post_init__(self) -> None:
+        # Eleven hex digits end in the year 2527: who asks for later means never.
+        object.__setattr__(self, "due", min(max(self.due, 0), MAX_DUE))
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from queues.claim import Claim
 from queues.clock import EnsembleClock
 from queues.documents import encode
-from queues.errors import Conflict, CorruptRecord, IdTaken, ItemNotFound, QueueError
+from queues.errors import Conflict, CorruptRecord, IdTaken, ItemNotFound, QueueError, TooLarge
 from queues.names import DEFAULT_POOL, Layout, Token, check_id, check_pool
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.record import Record, timestamp
@@ -87,7 +87,8 @@ class QueueSet:
                 ],
             )
         except Conflict as conflict:
-            if conflict.index != 0:
+            if conflict.index != 0 or conflict.reason != "NodeExists":
+                self._ensured.clear()  # a folder that was there is gone
                 raise
             # The id is there: by our own lost reply, or by somebody else's put.
             if not (conflict.ambiguous and self._run_key(item_id) == record.run_key):
@@ -125,14 +126,21 @@ class QueueSet:
         return 0 if stat is None else stat.children
 
     # ------------------------------------------------------------------ claim
-    def claim(self, queue: str, pool: str, token: Token, pool_version: int = -1) -> Claim | None:
+    def claim(
+        self, queue: str, pool: str, token: Token, pool_version: int = -1, *, stopped: bool = False
+    ) -> Claim | None:
         """Take an item that nobody holds; None when somebody was faster or it has moved on.
 
-        Raises CorruptRecord and ItemNotFound for a token whose item cannot be read: see `bury`.
+        Raises CorruptRecord and ItemNotFound for a token whose item cannot be read: see `bury`. `stopped`:
+        only if the request to stop it is still there, which is why it is taken before it is due.
         """
         record, version = self.read(token.id)
         nonce = uuid.uuid4().hex
         claimed = record.evolve(queue=queue, pool=pool, token=token, nonce=nonce, claims=record.claims + 1)
+        try:  # before anything is registered
+            data = claimed.encode()
+        except (TooLarge, ValueError) as error:  # ValueError: text that UTF-8 cannot carry
+            raise CorruptRecord(token.id, f"it cannot be written: {error}") from error
         generation = self.session.generation
         with self._guard:
             if token.id in self._held_nonces:
@@ -140,7 +148,8 @@ class QueueSet:
             self._held_nonces[token.id] = nonce
         claim = None
         try:
-            if self._commit_claim(claimed, version, pool_version) and generation == self.session.generation:
+            done = self._commit_claim(claimed, data, version, pool_version, stopped)
+            if done and generation == self.session.generation:
                 claim = Claim(
                     self.session,
                     self.layout,
@@ -154,7 +163,9 @@ class QueueSet:
                 self._forget_nonce(token.id, nonce)
         return claim
 
-    def _commit_claim(self, claimed: Record, version: int, pool_version: int) -> bool:
+    def _commit_claim(
+        self, claimed: Record, data: bytes, version: int, pool_version: int, stopped: bool
+    ) -> bool:
         layout, pool = self.layout, claimed.pool
         lock = encode({"worker": self.owner, "nonce": claimed.nonce, "since": timestamp()})
         try:
@@ -165,7 +176,8 @@ class QueueSet:
                     Check(layout.token(claimed.queue, pool, claimed.token)),
                     Check(layout.pool(pool), pool_version),
                     Create(layout.lock(pool, claimed.id), lock, ephemeral=True),
-                    Set(layout.record(claimed.id), claimed.encode(), version),
+                    Set(layout.record(claimed.id), data, version),
+                    *([Check(layout.stop(pool, claimed.id))] if stopped else []),
                 ],
             )
         except Conflict as conflict:
@@ -195,15 +207,23 @@ class QueueSet:
             if self.holds(item_id):
                 continue
             path = self.layout.lock(pool, item_id)
-            stat = self.session.exists(path)
-            if stat is None or stat.owner != self.session.id or self.holds(item_id):
+            if not self._is_mine(path):
+                continue
+            # The record's version makes it succeed only once: the lock of who claims the item next stays.
+            found = self.session.get(self.layout.record(item_id))
+            fence = [] if found is None else [Check(self.layout.record(item_id), found[1].version)]
+            if not self._is_mine(path) or self.holds(item_id):  # still ours at that version
                 continue
             try:
-                commit(self.session, [Delete(path, stat.version)])
+                commit(self.session, [*fence, Delete(path)])
                 strays.append(item_id)
             except Conflict:
                 pass  # gone meanwhile: that is what was wanted
         return strays
+
+    def _is_mine(self, lock: str) -> bool:
+        stat = self.session.exists(lock)
+        return stat is not None and stat.owner == self.session.id
 
     # ------------------------------------------------------------------ dead
     def bury(self, queue: str, pool: str, token: Token, error: QueueError) -> bool:

@@ -67,7 +67,7 @@ class Record:
                 claims=int(document["claims"]),
                 payload=dict(document["payload"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise CorruptRecord(item_id, f"{type(error).__name__}: {error}") from error
 
     def evolve(self, **changes: Any) -> "Record":

@@ -96,7 +96,7 @@ class Session:
         self.settings = settings
         self.generation = 0  # grows with each lost session: what was held in an earlier one is not held
         self._closed = False
-        self._suspended_at: float | None = None
+        self._suspended_at: float | None = 0.0  # None while connected; by the monotonic clock
         self._connected = threading.Event()
         self._listeners: list[Wake] = []
         self._client: Any = KazooClient(
@@ -143,10 +143,8 @@ class Session:
     def state(self) -> SessionState:
         """The connection as known now; SUSPENDED turns into LOST by our own clock."""
         suspended_at = self._suspended_at
-        if self._connected.is_set():
-            return SessionState.CONNECTED
         if suspended_at is None:
-            return SessionState.LOST
+            return SessionState.CONNECTED
         safe = self.settings.session_timeout * _SAFE_SHARE_AFTER_SUSPENDED
         return SessionState.SUSPENDED if time.monotonic() - suspended_at < safe else SessionState.LOST
 

@@ -111,7 +111,7 @@ def _exit_code(code: object) -> int:
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
-    message = str(error) or type(error).__name__
+    message = _readable(str(error)) or type(error).__name__
     out_of_memory = isinstance(error, MemoryError) or "java.lang.OutOfMemoryError" in message
     described = {
         "class": "memory" if out_of_memory else "user",
@@ -121,10 +121,15 @@ def _describe(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SparkRunnerError):  # a message for the user, who knows nothing of our stack
         print(message, file=sys.stderr)  # noqa: T201 - its log
     else:
-        text = "".join(traceback.format_exception(error))
+        text = _readable("".join(traceback.format_exception(error)))
         print(text, file=sys.stderr)  # noqa: T201 - its log
         described["traceback"] = text[-_MAX_TRACEBACK_CHARACTERS:]
     return described
+
+
+def _readable(text: str) -> str:
+    # Names of files that are no UTF-8 come as lone surrogates, which no log and no node can hold.
+    return text.encode("utf-8", "replace").decode()
 
 
 def _keep_beside_logs(outcome: dict[str, Any]) -> None:

@@ -160,7 +160,13 @@ class AttemptHolder:
             self._obey_stop(attempt)
         if self._generation != self._session.generation:
             generation = self._session.generation
-            commit(self._session, [Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)])
+            stat = self._session.exists(attempt.alive)
+            if (
+                stat is None or stat.owner != self._session.id
+            ):  # ours already: made by a send whose reply was lost
+                commit(
+                    self._session, [Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)]
+                )
             self._generation = generation
         self._show_progress()
 

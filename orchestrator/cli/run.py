@@ -1,5 +1,6 @@
 """`orchestrator run`: one push job on this machine, from the script to its result."""
 
+import contextlib
 import threading
 import uuid
 from contextlib import ExitStack
@@ -16,12 +17,14 @@ from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Ver
 from orchestrator.cli.result import local_result, show_end, show_result
 from orchestrator.cli.submission import load_definition
 from orchestrator.client import Client
+from orchestrator.errors import AlreadyEnded
 from orchestrator.models.job import JobView
 from orchestrator.plan import compile_program
 from orchestrator.settings import load_settings
 from orchestrator.states import Status
 from orchestrator.wiring import build_client, build_runners, build_worker, open_session
 from queues.embedded.java import find_java
+from queues.errors import ItemNotFound
 from queues.names import check_id
 from spark_runner.attempt import run_name
 
@@ -92,7 +95,8 @@ def _follow(client: Client, job_id: str, screen: Display, interrupt: Interrupt) 
             return job
         if interrupt.is_set() and not asked:
             screen.say("stopping the job")
-            client.kill(job_id)
+            with contextlib.suppress(AlreadyEnded, ItemNotFound):  # it ended in this very moment
+                client.kill(job_id)
             asked = True
         wake.wait(_LOOK_SECONDS)
         wake.clear()

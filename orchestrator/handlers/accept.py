@@ -1,6 +1,6 @@
 """accept: a due job gets an attempt, announced in ZooKeeper before anything is submitted."""
 
-from orchestrator.handlers.actions import Action, Move
+from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job import HeldJob
 from orchestrator.states import Status
 from queues.record import timestamp
@@ -9,8 +9,10 @@ from spark_runner.attempt import attempt_path, intent
 
 def handle(job: HeldJob) -> Action:
     """Write the intent, or cancel a job that somebody asked to stop."""
-    if job.is_stopped():
-        return Move(Status.CANCEL)
+    request = job.stop_request()
+    if request is not None:
+        # One for an earlier job of this id goes, and this one waits until it is due.
+        return Move(Status.CANCEL) if request[1] else Release(extra=(request[0],))
     state = job.state
     number = state.attempt + 1
     runner = job.context.runner_for(job.definition)

@@ -86,7 +86,11 @@ class HeldJob:
         if number == 0:
             return None
         path = attempt_path(self.record_path, number)
-        attempt = Attempt.read(self.context.session, path, self.wake.set)
+        attempt = Attempt.read(self.context.session, path)
+        if (
+            attempt is not None and attempt.state.is_open
+        ):  # a watch on an ended one would stay until its removal
+            attempt = Attempt.read(self.context.session, path, self.wake.set)
         if attempt is None:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt
@@ -97,7 +101,7 @@ class HeldJob:
 
     def stop_request(self) -> tuple[Delete, bool] | None:
         """The removal of the stop node, and whether it is meant for this very job; None without a node."""
-        found = self.context.session.get(self.stop_path, self.wake.set)
+        found = self.context.session.get(self.stop_path)  # no watch: it would stay for ever
         if found is None:
             return None
         # A node of an earlier job of the same id carries another run key.

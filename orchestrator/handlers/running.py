@@ -15,6 +15,7 @@ from orchestrator.plan import submit_request
 from orchestrator.states import Status
 from queues.operations import Operation
 from queues.record import timestamp
+from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.errors import SubmissionError
 from spark_runner.runners.base import Runner, RunState, Submission
@@ -22,6 +23,7 @@ from spark_runner.sql.errors import SqlError
 
 _POLL_SECONDS = 1.0  # how often the backend is asked; the attempt itself is watched
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
+_MAX_SUBMISSIONS = 5  # of one attempt, as long as none comes to take it
 _SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
 
 
@@ -60,7 +62,9 @@ def _step(job: HeldJob, attempt: Attempt, runner: Runner | None) -> Action | Non
 
 def _submit_or_wait(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
     submissions = runner.find(attempt.run)
-    if not submissions:
+    # No verdict on the job: ZooKeeper was away, or this host was, before the driver could take the attempt.
+    accidents = all(s.state is RunState.GONE or s.exit_code == exit_codes.NO_CONTACT for s in submissions)
+    if accidents and len(submissions) < _MAX_SUBMISSIONS:
         # Whoever was here before may have submitted and died without a trace of it: the second driver then
         # finds the attempt taken and ends with 75.
         try:
@@ -147,6 +151,9 @@ class _Absence:
         limit = job.definition.timeout.lease + _LEASE_MARGIN_SECONDS
         if now - self._since < limit:
             return None
+        runner = job.context.runner_at(job.place(attempt))
+        if runner is not None:  # stopped or hung, and within reach: it must not wake up beside the next one
+            runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
         message = f"its driver has shown no life for {now - self._since:.0f} s, longer than its lease"
         error = JobError(error_class="lost", message=message)
         lost = attempt.advance(AttemptState.LOST, ended=timestamp(), error=error.model_dump())

@@ -1,11 +1,15 @@
 """The state of a job as its record carries it, and the view of it for people."""
 
+import re
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from orchestrator.states import FINAL, Queue, Status
 from queues.record import Record, timestamp
+
+_MAX_MESSAGE, _MAX_TRACEBACK = 4_000, 8_000
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 class JobError(BaseModel):
@@ -17,6 +21,14 @@ class JobError(BaseModel):
     message: str
     type: str = ""
     traceback: str = ""
+
+    @field_validator("message", "traceback")
+    @classmethod
+    def _fits(cls, value: str, info: ValidationInfo) -> str:
+        # It stands in the record: what JSON would blow up six times, or UTF-8 cannot carry, is replaced.
+        limit = _MAX_MESSAGE if info.field_name == "message" else _MAX_TRACEBACK
+        text = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+        return text[:limit] if info.field_name == "message" else text[-limit:]
 
 
 class JobState(BaseModel):

@@ -176,7 +176,7 @@ def test_a_scan_that_fails_is_tried_again(
     failed = threading.Event()
     claim = QueueSet.claim
 
-    def fail_once(self: QueueSet, *arguments: object) -> Claim | None:
+    def fail_once(self: QueueSet, *arguments: object, **_: object) -> Claim | None:
         if not failed.is_set():
             failed.set()
             raise RuntimeError("a bug")
