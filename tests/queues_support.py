@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from kazoo.client import KazooClient
 
 from queues.names import Layout
 from queues.queue import QueueSet
 from queues.session import Session, SessionSettings
+from tests.waiting import wait_until
 
 QUEUES = ("accept", "running", "finish", "dead")
 
@@ -41,15 +43,11 @@ def places_of(queue_set: QueueSet, item_id: str) -> list[str]:
 
 def expire(session: Session) -> None:
     """End the session at the server, as a partition longer than its timeout would; a new one follows."""
-    from kazoo.client import KazooClient  # noqa: PLC0415 - the one thing our own session must not offer
-
     client = session._client  # noqa: SLF001 - likewise
     generation = session.generation
     thief = KazooClient(session.settings.hosts, client_id=client.client_id, timeout=10)
     thief.start(timeout=10)
     thief.stop()  # closing a copy of the session ends the session
     thief.close()
-    from tests.waiting import wait_until  # noqa: PLC0415 - keeps the import beside its only use
-
     wait_until(lambda: session.generation > generation, 30, "the session is known to be lost")
     wait_until(lambda: session.wait_connected(0.1), 30, "a new session is there")

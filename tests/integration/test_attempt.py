@@ -8,7 +8,7 @@ from queues.session import ReplyLost, Session
 from queues.transaction import commit
 from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, recordable
 from spark_runner.holder import AttemptHolder, Superseded
-from tests.queues_support import Open
+from tests.queues_support import Open, expire
 from tests.waiting import wait_until
 
 PLACE = {"backend": "local", "host": "h", "boot": "b"}
@@ -101,8 +101,6 @@ def test_lost_replies_are_recognised_as_the_drivers_own_doing(
 
 
 def test_alive_is_made_again_after_a_lost_session(open_queues: Open, path: str) -> None:
-    from tests.queues_support import expire  # noqa: PLC0415 - keeps the import beside its only use
-
     watcher, session = open_queues().session, open_queues().session
     driver = holder(session, path, "driver")
     driver.take()
@@ -117,3 +115,13 @@ def test_previews_stay_out_of_zookeeper() -> None:
     assert facts == {"tables": [{"target": "t", "rows": 1}]}
     many = recordable({"state": "succeeded", "tables": [table] * (MAX_TABLES + 7)})
     assert (len(many["tables"]), many["tables_left_out"]) == (MAX_TABLES, 7)
+
+
+def test_progress_is_shown_though_alive_was_made_by_a_resent_take(open_queues: Open, path: str) -> None:
+    watcher, session = open_queues().session, open_queues().session
+    driver = holder(session, path, "driver")
+    expire(session)  # between the first and the second send of the take
+    driver.take()
+    driver.report("phase one")
+    wait_until(lambda: b"phase one" in (watcher.get(f"{path}/alive") or (b"",))[0], 10, "the phase is shown")
+    driver.end({"state": "succeeded"})
