@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.execution import execute
+from tests.spark_support import local_spark
 
 pytestmark = pytest.mark.spark
 
+FAR_AWAY = "Asia/Kathmandu"  # the zone of a machine must not matter
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -29,16 +31,9 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.sql.session.timeZone", "Asia/Kathmandu")  # the zone of a machine must not matter
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    conf = {"spark.log.level": "ERROR", "spark.sql.session.timeZone": FAR_AWAY}
+    with local_spark(tmp_path_factory.mktemp("warehouse"), conf) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute
+from tests.spark_support import local_spark
 
 pytestmark = pytest.mark.spark
 
@@ -23,16 +24,8 @@ CREATE TABLE src (id INT, name STRING) USING inline OPTIONS (rows '[[0, "a"], [1
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    with local_spark(tmp_path_factory.mktemp("warehouse"), {"spark.log.level": "OFF"}) as session:
+        yield session
 
 
 Fail = Callable[..., SqlError]

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute
+from tests.spark_support import local_spark
 
 pytestmark = pytest.mark.spark
 
@@ -22,16 +23,8 @@ ROWS: list[list[str | None]] = [["1", "a", "2026-01-01"], ["2", None, "2026-01-0
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    with local_spark(tmp_path_factory.mktemp("warehouse"), {"spark.log.level": "ERROR"}) as session:
+        yield session
 
 
 Run = Callable[..., list[dict[str, Any]]]
