@@ -1,3 +1,8 @@
-"""Fixtures for all tests: the real servers."""
+"""Fixtures for all tests: the real servers, and what several folders share."""
 
-pytest_plugins = ["tests.servers.zookeeper", "tests.queues_support", "tests.jobs_support"]
+pytest_plugins = [
+    "tests.servers.zookeeper",
+    "tests.queues_support",
+    "tests.jobs_support",
+    "tests.runner_support",
+]

@@ -1,0 +1,141 @@
+import gc
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from spark_runner.errors import SparkRunnerError
+from spark_runner.process import RunProcess, processes_of, run_processes
+from spark_runner.runners.base import RunState
+from spark_runner.runners.local import LocalRunner
+from tests.runner_support import (
+    SLEEPS,
+    SURVIVES_SHIM,
+    directory,
+    lose_shim,
+    record,
+    request,
+    wait_for,
+    wait_until_up,
+)
+from tests.waiting import wait_until
+
+
+def test_submissions_are_found_oldest_first_by_any_runner_of_the_directory(
+    runner: LocalRunner, run: str, tmp_path: Path, driver_main: Path
+) -> None:
+    first, second = request(run, "raise SystemExit(7)"), request(run, SLEEPS)
+    runner.submit(first)
+    wait_for(runner, run, RunState.EXITED)
+    runner.submit(second)
+    wait_until_up(runner, second)
+    other = LocalRunner(tmp_path / "state", driver_main=driver_main)
+    assert [(found.incarnation, found.state, found.exit_code) for found in other.find(run)] == [
+        (first.incarnation, RunState.EXITED, 7),
+        (second.incarnation, RunState.RUNNING, None),
+    ]
+    other.kill(run, grace_seconds=5)
+    assert [found.exit_code for found in other.find(run)] == [7, 143]
+
+
+def test_a_shim_becomes_no_zombie_and_warns_nobody(runner: LocalRunner, run: str) -> None:
+    submitted = request(run, SLEEPS)
+    runner.submit(submitted)
+    shim = record(wait_until_up(runner, submitted))["pid"]
+    gc.collect()  # a ResourceWarning is an error in this suite
+    os.kill(shim, signal.SIGTERM)
+    wait_for(runner, run, RunState.EXITED)
+    wait_until(lambda: runner.poll_many([]) == {} and not Path(f"/proc/{shim}").exists(), 10, "reaping")
+
+
+def test_many_runs_are_polled_without_a_look_at_all_processes(
+    runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def look() -> list[RunProcess]:
+        looks.append("look")
+        return run_processes()
+
+    monkeypatch.setattr("spark_runner.runners.local.run_processes", look)
+    submitted, ended = request(run, SLEEPS), request(f"{run}-ended")
+    runner.submit(ended)
+    wait_for(runner, ended.run, RunState.EXITED)
+    looks.clear()  # a poll that meets a shim in its last moment may look
+    runner.submit(submitted)
+    wait_until_up(runner, submitted)
+    states = runner.poll_many([run, ended.run, "unknown"])
+    assert [[found.state for found in states[key]] for key in (run, ended.run, "unknown")] == [
+        [RunState.RUNNING],
+        [RunState.EXITED],
+        [],
+    ]
+    assert looks == []
+    lose_shim(directory(runner, submitted))
+    wait_for(runner, run, RunState.GONE)
+    looks.clear()
+    runner.poll_many([run, run, run])
+    assert len(looks) == 1
+
+
+def test_a_submission_that_is_just_starting_runs_and_an_old_one_without_shim_is_gone(
+    runner: LocalRunner, run: str
+) -> None:
+    submitted = request(run)
+    runner.submit(submitted)
+    wait_for(runner, run, RunState.EXITED)
+    wait_until(lambda: not processes_of(run), 10, "the end of the shim")
+    path = directory(runner, submitted)
+    (path / "exit.json").unlink()
+    (path / "shim.json").unlink()
+    assert runner.find(run)[0].state is RunState.RUNNING
+    os.utime(path / "plan.json", (0, 0))
+    assert runner.find(run)[0].state is RunState.GONE
+
+
+def test_a_submission_of_another_boot_is_gone(runner: LocalRunner, run: str) -> None:
+    submitted = request(run, SLEEPS)
+    runner.submit(submitted)
+    path = wait_until_up(runner, submitted)
+    (path / "shim.json").write_text(json.dumps(record(path) | {"boot": "another"}), "utf-8")
+    assert runner.find(run)[0].state is RunState.GONE
+
+
+def test_a_damaged_file_is_unknown_with_the_reason(runner: LocalRunner, run: str) -> None:
+    submitted = request(run)
+    runner.submit(submitted)
+    wait_for(runner, run, RunState.EXITED)
+    (directory(runner, submitted) / "exit.json").write_text("{", "utf-8")
+    (found,) = runner.find(run)
+    assert found.state is RunState.UNKNOWN
+    assert "JSONDecodeError" in found.detail
+    with pytest.raises(SparkRunnerError, match="unknown"):
+        runner.cleanup(run)
+
+
+def test_a_lost_shim_is_gone_only_when_its_driver_is(runner: LocalRunner, run: str) -> None:
+    submitted = request(run, SURVIVES_SHIM)
+    runner.submit(submitted)
+    path = wait_until_up(runner, submitted)
+    driver = record(path)["child"]["pid"]
+    lose_shim(path)
+    wait_until(lambda: processes_of(run) == [driver], 10, "the end of the shim")
+    assert runner.find(run)[0].state is RunState.RUNNING
+    os.kill(driver, signal.SIGKILL)
+    assert wait_for(runner, run, RunState.GONE).exit_code is None
+
+
+def test_the_last_words_of_a_shim_that_failed_are_told(
+    runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_runner.runners.local.shim.__file__", "/no/such/shim.py")
+    submitted = request(run)
+    runner.submit(submitted)
+    wait_until(lambda: not processes_of(run), 10, "the end of the shim")
+    plan = runner._state_dir / "runs" / run / submitted.incarnation / "plan.json"  # noqa: SLF001  # no log names it
+    os.utime(plan, (0, 0))
+    (found,) = runner.find(run)
+    assert found.state is RunState.GONE
+    assert "/no/such/shim.py" in found.detail
