@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Tests at once: many of them wait for a driver or a server, but a Spark driver alone fills a processor.
-WORKERS ?= $(shell nproc)
+# Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
+WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
 
 .PHONY: run test lint types contracts unit tests format clean
 
