@@ -1,8 +1,10 @@
 """From a definition to what a runner submits and a driver executes."""
 
+import ast
 from pathlib import Path
 from typing import Any
 
+from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
@@ -11,11 +13,19 @@ from spark_runner.sql.compile import compile_script
 
 
 def compile_program(definition: Definition) -> dict[str, Any]:
-    """The plan of the definition's program; raises SqlError with the place in the script."""
+    """The plan of the definition's program; raises SqlError or DefinitionError with the place in it."""
     if definition.python:
+        file = definition.file or f"{definition.name}.py"
+        try:
+            ast.parse(definition.python, file)
+        except SyntaxError as error:
+            place = f"{file}:{error.lineno}:{error.offset}"
+            raise DefinitionError(f"{place}: {error.msg}\n  {(error.text or '').rstrip()}") from error
+        except ValueError as error:
+            raise DefinitionError(f"{file}: {error}") from error
         return {
             "python": {
-                "file": definition.file or f"{definition.name}.py",
+                "file": file,
                 "text": definition.python,
                 "arguments": list(definition.arguments),
                 "directory": definition.directory,

@@ -17,6 +17,7 @@ from orchestrator.errors import SettingsError
 from orchestrator.models.fields import Seconds, explain
 
 _NAME = "spark-job-orchestrator"
+_MAX_PORT = 65535
 
 
 def _state_dir() -> Path:
@@ -64,6 +65,16 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("zookeeper_hosts")
+    @classmethod
+    def _are_hosts(cls, value: str) -> str:
+        for host in filter(None, value.split(",")):
+            _, colon, port = host.rpartition(":")
+            if colon and not (port.isdigit() and 0 < int(port) <= _MAX_PORT):
+                message = f"{host!r} is not host:port with a port from 1 to {_MAX_PORT}"
+                raise ValueError(message)
+        return value
 
     @field_validator("root")
     @classmethod

@@ -74,6 +74,9 @@ def keep_streams_apart() -> None:
     directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
     if not directory:
         return
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # Spark's pipe never ends: who reads it would wait for ever
+    os.close(nothing)
     for stream, name in ((sys.stdout, "stdout.log"), (sys.stderr, "stderr.log")):
         stream.flush()
         log = os.open(Path(directory, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -94,7 +97,9 @@ def _run(plan: dict[str, Any], holder: AttemptHolder) -> tuple[dict[str, Any], i
         code = _exit_code(ending.code)
         if code == 0:
             return {"state": "succeeded", "exit_code": 0, "tables": [], **facts}, 0
-        error = {"class": "user", "type": "SystemExit", "message": f"the program exited with code {code}"}
+        words = ending.code if isinstance(ending.code, str) else ""
+        message = _readable(words.strip()) or f"the program exited with code {code}"
+        error = {"class": "user", "type": "SystemExit", "message": message[:_MAX_MESSAGE_CHARACTERS]}
         return {"state": "failed", "exit_code": code, "error": error, **facts}, code
     except BaseException as error:  # noqa: BLE001 - whatever ends the user's code is its outcome
         return {"state": "failed", "exit_code": 1, "error": _describe(error), **facts}, 1

@@ -133,6 +133,8 @@ class AttemptHolder:
         while not self._ended.is_set():
             self._wake.wait(_BEAT_SECONDS)
             self._wake.clear()
+            if self._ended.is_set():
+                return
             try:
                 self._look()
             except (Conflict, OutcomeUnknown):
@@ -140,9 +142,9 @@ class AttemptHolder:
             except Superseded as error:
                 self._leave(exit_codes.SUPERSEDED, str(error))
             except QueueError as error:
-                self._say(f"ZooKeeper does not answer: {error}")
-            except Exception as error:  # noqa: BLE001 - progress of Spark may fail in any way; orders must not
-                self._say(f"progress is not shown: {error!r}")
+                if not self._ended.is_set():
+                    self._say(f"ZooKeeper does not answer: {error}")
+            except Exception:  # noqa: BLE001 - a stopped Spark has no progress; orders are looked for on
                 self._spark = None
 
     def _look(self) -> None:

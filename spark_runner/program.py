@@ -3,6 +3,7 @@
 import os
 import runpy
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,18 @@ def run_program(
     sys.path.insert(0, str(script.parent))
     directory = python["directory"]
     if directory and Path(directory).is_dir():  # it may not be there on another node
+        sys.path.insert(0, directory)  # as for `python job.py`: the modules beside it
         os.chdir(directory)  # relative paths mean the same as in a SQL script
-    runpy.run_path(str(script), run_name="__main__")
+    before = set(threading.enumerate())
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        _join_threads(before)
     return []
+
+
+def _join_threads(before: set[threading.Thread]) -> None:
+    # As Python does at its end: while a thread of the program works, there is no outcome yet.
+    for thread in set(threading.enumerate()) - before:
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()

@@ -1,5 +1,7 @@
 """The command line as a whole."""
 
+import os
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
@@ -52,6 +54,9 @@ def run_app(arguments: list[str] | None = None) -> int:
     log_to_stderr("WARNING")
     try:
         code = app(args=arguments, standalone_mode=False)
+    except BrokenPipeError:  # who read our output has seen enough
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for what is flushed at the end
+        return Exit.OK
     except KeyboardInterrupt:
         return Interrupt.asked() or Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place: each error becomes words and an exit code

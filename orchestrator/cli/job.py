@@ -76,7 +76,7 @@ def submit(
     if output is OutputFormat.TABLE:
         typer.echo(job.id)
     else:
-        print_json(job.model_dump(mode="json"))
+        print_json(job.model_dump(mode="json"), output)
     if wait_:
         _exit_as(job, quiet=quiet)
 
@@ -106,7 +106,8 @@ def list_(
 def _row(job: JobView, output: OutputFormat) -> dict[str, Any]:
     if output is not OutputFormat.TABLE:
         return job.model_dump(mode="json")
-    message = "" if job.error is None else job.error.message.splitlines()[0]
+    lines = [] if job.error is None else [*job.error.message.splitlines(), job.error.type]
+    message = next((line.strip() for line in lines if line.strip()), "")
     shown = message if len(message) <= _MAX_ERROR_CHARACTERS else message[: _MAX_ERROR_CHARACTERS - 1] + "…"
     return {
         **job.model_dump(mode="json"),
@@ -134,7 +135,7 @@ def show(
                 show_detail(detail)
             else:
                 document = {name: getattr(detail, name) for name in _DETAILS}
-                print_json({**detail.job.model_dump(mode="json"), **document})
+                print_json({**detail.job.model_dump(mode="json"), **document}, output)
 
         repeat(show_once, watch)
 
@@ -152,7 +153,7 @@ def wait(
     with connected(start_own=False) as (client, _):
         job = client.wait(job_id, timeout=seconds)
     if output is not OutputFormat.TABLE:
-        print_json(job.model_dump(mode="json"))
+        print_json(job.model_dump(mode="json"), output)
     _exit_as(job, quiet=quiet)
 
 

@@ -59,9 +59,10 @@ def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: O
             stdout_console().print(table(list(columns.values()), cells))
 
 
-def print_json(document: object) -> None:
-    """One JSON document, indented, on stdout."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+def print_json(document: object, output: OutputFormat = OutputFormat.JSON) -> None:
+    """One JSON document on stdout: indented, or on one line for jsonl."""
+    indent = 2 if output is OutputFormat.JSON else None
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=indent) + "\n")
 
 
 def repeat(show: Callable[[], None], seconds: float | None) -> None:

@@ -58,7 +58,7 @@ def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> 
     job = detail.job
     tables: list[dict[str, Any]] = detail.attempts[-1].get("tables", []) if detail.attempts else []
     if output is not OutputFormat.TABLE:
-        print_json({"job": job.model_dump(mode="json"), "tables": tables})
+        print_json({"job": job.model_dump(mode="json"), "tables": tables}, output)
     elif job.status is Status.SUCCESS:
         _show_tables(tables, local)
     if job.error is not None and job.status is not Status.SUCCESS:

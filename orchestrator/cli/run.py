@@ -33,7 +33,10 @@ _LOOK_SECONDS = 0.25  # how often the progress is read; state changes are watche
 
 def run(
     script: Annotated[
-        Path, typer.Argument(metavar="SCRIPT", help="A .sql script, a .py file, or a job definition (.yaml).")
+        Path,
+        typer.Argument(
+            metavar="SCRIPT", help="A .sql script, a .py file, or a job definition (.yaml, .json)."
+        ),
     ],
     variables: Variables = None,
     job_id: Annotated[
@@ -47,18 +50,18 @@ def run(
 
     ZooKeeper is the one that ZOOKEEPER_HOSTS names, else a server of our own that ends with the command.
 
-    Example: orchestrator run examples/flights.sql --set worst=20
+    Example: orchestrator run examples/flights.sql --set bad_visibility=1
     """
     interrupt = Interrupt.install()
     # Nobody waits for a second attempt at a terminal: a bare script is run once.
     definition = load_definition(str(script), parse_variables(variables), attempts=1)
     compile_program(definition)
-    job_id = check_id(job_id or f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}")
+    job_id = check_id(f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}" if job_id is None else job_id)
     settings = load_settings()
     find_java()
     with ExitStack() as stack:
         screen = stack.enter_context(display(quiet=bool(quiet)))
-        screen.say(f"job {job_id}: starting ZooKeeper" if not settings.zookeeper_hosts else f"job {job_id}")
+        screen.say(f"job {job_id}")
         hosts, kept = stack.enter_context(zookeeper_for_run(settings))
         if not kept:
             screen.say("another run is under way: this job cannot be looked at after its end")

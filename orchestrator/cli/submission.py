@@ -4,7 +4,13 @@ import sys
 from pathlib import Path
 
 from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import Definition, definition_of_program, parse_definition, read_program
+from orchestrator.models.definition import (
+    Definition,
+    build_definition,
+    definition_of_program,
+    parse_definition,
+    read_program,
+)
 
 _PROGRAMS = {".sql", ".py"}
 _DEFINITIONS = {".yaml", ".yml", ".json"}
@@ -28,4 +34,7 @@ def load_definition(file: str, variables: dict[str, str], *, attempts: int | Non
         raise DefinitionError(
             f"{file}: what is it? A script ends in .sql or .py, a job definition in .yaml or .json"
         )
-    return definition.model_copy(update={"variables": {**definition.variables, **variables}})
+    if not variables:
+        return definition
+    document = definition.model_dump(exclude_defaults=True)
+    return build_definition(document | {"variables": {**definition.variables, **variables}}, file)

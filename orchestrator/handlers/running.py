@@ -7,6 +7,7 @@ backend say decides what is done next, never what this worker remembers.
 import time
 import uuid
 
+from orchestrator.errors import DefinitionError
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.verdict import Verdict, verdict_of_attempt, verdict_of_exit
@@ -76,8 +77,9 @@ def _submit_or_wait(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | 
                 zookeeper=job.context.session.settings,
             )
             runner.submit(request)
-        except SqlError as error:
-            return _close(attempt, JobError(error_class="definition", message=str(error), type="SqlError"))
+        except (SqlError, DefinitionError) as error:
+            kind = type(error).__name__
+            return _close(attempt, JobError(error_class="definition", message=str(error), type=kind))
         except SubmissionError as error:
             return _close(
                 attempt, JobError(error_class="submission", message=str(error), type="SubmissionError")

@@ -4,17 +4,33 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import Seconds, explain
+from orchestrator.models.reading import read_document
 
 MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 512 KiB
-_MASTER = re.compile(r"local(\[(\*|\d+)(,\s*\d+)?\])?")
-_MEMORY = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
+_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?")
+_MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 
 ErrorClass = Literal["user", "memory", "lost", "submission", "infrastructure"]
+
+
+def _texts(value: object) -> object:
+    """A mapping of texts from what YAML gives; numbers and booleans become the text that Spark wants."""
+    return {str(key): _text(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _text(item: object) -> str:
+    if isinstance(item, bool):
+        return str(item).lower()
+    if isinstance(item, str | int | float):
+        return str(item)
+    message = (
+        f"text, a number, true or false is needed, not {'nothing' if item is None else type(item).__name__}"
+    )
+    raise ValueError(message)
 
 
 class _Part(BaseModel):
@@ -58,13 +74,16 @@ class Spark(_Part):
     @field_validator("conf", mode="before")
     @classmethod
     def _as_text(cls, value: object) -> object:
-        # YAML gives numbers and booleans where Spark wants text.
-        if not isinstance(value, dict):
-            return value
-        return {
-            str(key): str(item).lower() if isinstance(item, bool) else str(item)
-            for key, item in value.items()
-        }
+        return _texts(value)
+
+    @field_validator("conf")
+    @classmethod
+    def _is_conf(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if not key.startswith("spark."):
+                message = f"{key!r} does not start with 'spark.', and Spark would ignore it"
+                raise ValueError(message)
+        return value
 
 
 class Retry(_Part):
@@ -107,12 +126,23 @@ class Definition(_Part):
     @field_validator("variables", "labels", mode="before")
     @classmethod
     def _as_text(cls, value: object) -> object:
-        return Spark._as_text(value)  # noqa: SLF001 - the same coercion, of the same file
+        return _texts(value)
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _as_arguments(cls, value: object) -> object:
+        return [_text(item) for item in value] if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
         if bool(self.script) == bool(self.python):
             message = "give exactly one of 'script' (SQL) and 'python'"
+            raise ValueError(message)
+        if self.python and self.variables:
+            message = "'variables' are for SQL scripts; a Python program takes 'arguments'"
+            raise ValueError(message)
+        if self.script and self.arguments:
+            message = "'arguments' are for Python programs; a SQL script takes 'variables'"
             raise ValueError(message)
         return self
 
@@ -124,18 +154,15 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
     files that cannot be read.
     """
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = source if mark is None else f"{source}:{mark.line + 1}:{mark.column + 1}"
-        problem = getattr(error, "problem", None) or error
-        raise DefinitionError(f"{place}: not valid YAML or JSON: {problem}") from error
+        document = read_document(text, source)
+    except ValueError as error:
+        raise DefinitionError(str(error)) from error
     if not isinstance(document, dict):
         raise DefinitionError(f"{source}: a job definition is a mapping of fields, see README")
     for field in ("script", "python"):
         value = document.get(field)
         # One line that ends like a file is a file's name; anything else is the text itself.
-        if isinstance(value, str) and "\n" not in value and value.strip().endswith((".sql", ".py")):
+        if isinstance(value, str) and "\n" not in value and value.strip().lower().endswith((".sql", ".py")):
             path = (directory / value.strip()).resolve()
             document |= {field: read_program(path)}
             document.setdefault("file", path.name)
@@ -147,9 +174,11 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
 def definition_of_program(path: Path, **fields: Any) -> Definition:
     """The definition of a script or Python file by itself; `fields` add to it."""
     kind = "python" if path.suffix == ".py" else "script"
+    if not (text := read_program(path)).strip():
+        raise DefinitionError(f"{path}: is empty")
     document = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "-", path.stem)[:128] or "job",
-        kind: read_program(path),
+        kind: text,
         "file": path.name,
         "directory": str(path.resolve().parent),
         **fields,
@@ -163,7 +192,10 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
         definition = Definition.model_validate(document)
     except ValidationError as error:
         raise DefinitionError(explain(error, Definition, source)) from error
-    size = len(definition.model_dump_json().encode())
+    try:
+        size = len(definition.model_dump_json().encode())
+    except ValueError as error:  # half of a surrogate pair, or bytes of the command line that are no UTF-8
+        raise DefinitionError(f"{source}: some text in it is no valid Unicode") from error
     if size > MAX_DEFINITION_BYTES:
         raise DefinitionError(
             f"{source}: the definition is {size:,} bytes, the limit is {MAX_DEFINITION_BYTES:,}; "
@@ -175,7 +207,7 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
 def read_program(path: Path) -> str:
     """The text of a script; raises DefinitionError when it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # without the mark that some editors put first
     except UnicodeDecodeError as error:
         raise DefinitionError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
     except OSError as error:
