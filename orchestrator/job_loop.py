@@ -9,7 +9,7 @@ from loguru import logger
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Finish, Move, Release, Remove
 from orchestrator.handlers.job import Context, HeldJob
-from orchestrator.models.job import JobError
+from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status, check_transition
 from queues.clock import EnsembleClock
 from queues.errors import ClaimLost, Conflict, OutcomeUnknown, SessionLost, Unreachable
@@ -30,6 +30,7 @@ MAX_HANDLER_ERRORS = 5  # then dead: an operator has to look, and a poison job m
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
 _WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
+_MAX_LOGGED_CHARACTERS = 200
 _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
 
 
@@ -116,8 +117,7 @@ class JobLoop:
         job.claim.commit(
             payload=after.model_dump(mode="json"), queue=queue, due=due, extra=extra, release=release
         )
-        reason = f": {after.error.message}" if after.error is not None else ""
-        logger.info("{} {} -> {} {}{}", job.id, stood_in, queue, status, reason)
+        logger.info("{} {} -> {} {}{}", job.id, stood_in, queue, status, _reason(after))
 
     def _count_error(self, job: HeldJob, error: Exception) -> None:
         """Requeue with a growing delay, or bring to dead; the driver, if one runs, is left alone."""
@@ -157,3 +157,10 @@ class JobLoop:
         except Exception as error:  # noqa: BLE001 - a claim that nobody follows would be kept for ever
             logger.warning("{} is let go: {}", job.id, error)
             job.claim.abandon()
+
+
+def _reason(state: JobState) -> str:
+    # One line of the log for one event, whatever the user's text holds.
+    if state.error is None:
+        return ""
+    return ": " + " ".join(state.error.message.split())[:_MAX_LOGGED_CHARACTERS]

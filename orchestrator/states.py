@@ -55,7 +55,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
         {
             Status.RUNNING,  # the intent is written: an attempt exists
             Status.ERROR_FAIL,  # the definition can never be run
-            Status.CANCEL,  # stopped before anything was submitted
+            Status.CANCEL,  # stopped while no attempt was open
             Status.DEAD,  # its handler failed too often
         }
     ),
@@ -87,7 +87,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.ERROR_FAIL: frozenset(
         {
             Status.ACCEPT,  # attempts are left: once more, after a delay
-            Status.CANCEL,  # stopped while it waited for that
+            Status.CANCEL,  # stopped in the moment of its failure
             Status.DEAD,  # its handler failed too often
         }
     ),

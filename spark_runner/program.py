@@ -5,6 +5,7 @@ import runpy
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import thread as pool_threads
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ def run_program(
 
 
 def _join_threads(before: set[threading.Thread]) -> None:
-    # As Python does at its end: while a thread of the program works, there is no outcome yet.
+    # As Python does at its end: while a thread of the program works, there is no outcome yet. Idle threads of
+    # pools are told to end first, or they would be waited for for ever.
+    pool_threads._python_exit()  # noqa: SLF001 - what the interpreter itself calls
     for thread in set(threading.enumerate()) - before:
         if not thread.daemon and thread is not threading.current_thread():
             thread.join()

@@ -31,9 +31,7 @@ app.command()(serve.worker)
 app.add_typer(job.app, name="job")
 app.add_typer(queue.app, name="queue")
 app.command()(serve.zookeeper)
-app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-)(serve.zkcli)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve.zkcli)
 
 
 def _version(value: bool) -> None:  # typer's flag
@@ -44,7 +42,9 @@ def _version(value: bool) -> None:  # typer's flag
 
 @app.callback()
 def options(
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Options of the program itself; its help text is that of the app."""
 

@@ -1,6 +1,7 @@
 """From settings to a connected client, and to the server of our own where none is configured."""
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from orchestrator.wiring import build_client, find_hosts, open_session
 from queues.embedded import DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server
 from queues.embedded.config import STATE_FOLDER
 
+_NEIGHBOUR_SECONDS = 10.0  # a server that is just starting or ending is there, or gone, after that
 _TRANSIENT = "run"  # the owner whose server ends with one job: nobody else may depend on it
 
 
@@ -39,9 +41,21 @@ def connected_hosts(settings: Settings, *, start_own: bool = True) -> Iterator[t
         except NotRunning:
             if not (start_own and (settings.zookeeper_dir / STATE_FOLDER).is_dir()):
                 raise
-            server = stack.enter_context(_server(settings.zookeeper_dir, owner=_TRANSIENT))
-            hosts, goes_on = server.hosts, False
+            hosts, goes_on = _own_or_neighbours(settings, stack), False
         yield hosts, goes_on
+
+
+def _own_or_neighbours(settings: Settings, stack: ExitStack) -> str:
+    """A server of our own for a moment, or that of a command that does the same right now."""
+    deadline = time.monotonic() + _NEIGHBOUR_SECONDS
+    while True:
+        try:
+            return stack.enter_context(_server(settings.zookeeper_dir, owner=_TRANSIENT)).hosts
+        except DataDirectoryInUse:
+            if (running := running_server(settings.zookeeper_dir)) is not None:
+                return running.address
+            if time.monotonic() > deadline:
+                raise
 
 
 @contextmanager

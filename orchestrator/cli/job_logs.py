@@ -8,7 +8,7 @@ from enum import StrEnum
 from threading import Event
 from typing import IO
 
-from orchestrator.client import Client
+from orchestrator.client import Client, JobDetail
 from orchestrator.errors import LogsElsewhere, NoSuchAttempt
 from spark_runner.attempt import run_name
 from spark_runner.runners.base import LogFile, Place, Runner
@@ -34,27 +34,57 @@ def print_logs(
     *,
     follow: bool,
 ) -> None:
-    """Write the logs to stdout; raises LogsElsewhere, NoSuchAttempt."""
-    detail = client.detail(job_id)
-    number = number or detail.job.attempt
-    document = next((item for item in detail.attempts if item.get("attempt") == number), None)
+    """Write the logs of an attempt to stdout; with `follow` until the job has ended, retries included.
+
+    Raises LogsElsewhere, NoSuchAttempt.
+    """
+    shown = 0
+    while True:
+        detail = client.detail(job_id)
+        goes_on = follow and not detail.job.is_final
+        found = _find(detail, runners, number, streams, patient=goes_on)
+        if found is not None and found[0] > shown:
+            shown, logs = found
+            _print_attempt(client, job_id, shown, logs, follow=follow)
+        elif not goes_on:
+            return
+        if not follow or number is not None:
+            return
+        Event().wait(_FOLLOW_SECONDS)
+
+
+def _find(
+    detail: JobDetail,
+    runners: Mapping[str, Runner],
+    number: int | None,
+    streams: Sequence[LogStream],
+    *,
+    patient: bool,
+) -> tuple[int, list[LogFile]] | None:
+    """The number and the logs of the attempt; None when it has none yet and the caller is patient."""
+    job, wanted = detail.job, number or detail.job.attempt
+    document = next((item for item in detail.attempts if item.get("attempt") == wanted), None)
     if document is None:
-        last = detail.job.attempt
-        have = f"its last attempt is {last}" if last else "it has not been started"
-        raise NoSuchAttempt(f"job {job_id!r} has no logs{f' of attempt {number}' if number else ''}: {have}")
+        if patient and number is None:
+            return None
+        have = f"its last attempt is {job.attempt}" if job.attempt else "it has not been started"
+        raise NoSuchAttempt(f"job {job.id!r} has no logs{f' of attempt {number}' if number else ''}: {have}")
     place = Place(**document["place"])
-    runner = runners.get(place.backend)
-    run = run_name(detail.run_key, number)
-    if runner is None or not (found := runner.logs(run)):
-        raise LogsElsewhere(f"the logs of {job_id} attempt {number} are on host {place.host}, as run {run}")
-    wanted = [log for log in found if log.stream in streams]
+    runner, run = runners.get(place.backend), run_name(detail.run_key, wanted)
+    found = [] if runner is None else runner.logs(run)
+    if not found and not patient:
+        raise LogsElsewhere(f"the logs of {job.id} attempt {wanted} are on host {place.host}, as run {run}")
+    return (wanted, [log for log in found if log.stream in streams]) if found else None
+
+
+def _print_attempt(client: Client, job_id: str, number: int, logs: list[LogFile], *, follow: bool) -> None:
     with ExitStack() as stack:
-        tails = [_Tail(stack, log) for log in wanted]
-        _print(tails, headings=len(wanted) > 1)
-        while follow and not client.get(job_id).is_final:
+        tails = [_Tail(stack, log) for log in logs]
+        _print(tails, headings=len(logs) > 1)
+        while follow and (job := client.get(job_id)).attempt == number and not job.is_final:
             Event().wait(_FOLLOW_SECONDS)
-            _print(tails, headings=len(wanted) > 1)
-        _print(tails, headings=len(wanted) > 1)
+            _print(tails, headings=len(logs) > 1)
+        _print(tails, headings=len(logs) > 1)
 
 
 class _Tail:

@@ -37,7 +37,15 @@ def _quiet(value: bool) -> bool:  # typer gives the value of a flag so
 
 
 Verbose = Annotated[
-    int, typer.Option("--verbose", "-v", count=True, callback=_verbose, help="More words, and tracebacks.")
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        callback=_verbose,
+        show_default=False,
+        help="More words, and tracebacks.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Only errors.")]
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the data on stdout.")]

@@ -54,7 +54,8 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
         return Finish(Status.CANCEL)
     if verdict.status is Status.KILL:
         never_ran = not attempt.incarnation
-        return Finish(Status.CANCEL if never_ran else Status.KILL)
+        times = {"started": attempt.document.get("started"), "ended": attempt.document.get("ended")}
+        return Finish(Status.CANCEL if never_ran else Status.KILL, changes=times)
     return Move(verdict.status, changes={"error": verdict.error})
 
 

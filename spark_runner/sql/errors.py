@@ -1,6 +1,10 @@
 """The error of a script, shown at the place in the user's file."""
 
+import unicodedata
+
 from spark_runner.errors import SparkRunnerError
+
+_SHOWN_CHARACTERS = 160  # of a line: scripts that programs write may have only one
 
 
 class SqlError(SparkRunnerError):
@@ -20,13 +24,25 @@ class SqlError(SparkRunnerError):
     def __str__(self) -> str:
         """The message, then the line of the script with a caret below the place."""
         number = str(self.line)
-        # Tabs stay tabs, so that the caret stands below its character whatever a tab's width is.
-        indent = "".join("\t" if char == "\t" else " " for char in self.source_line[: self.column - 1])
+        start = (
+            max(0, self.column - 1 - _SHOWN_CHARACTERS // 2)
+            if len(self.source_line) > _SHOWN_CHARACTERS
+            else 0
+        )
+        shown = self.source_line[start : start + _SHOWN_CHARACTERS]
+        indent = "".join(_blank(char) for char in self.source_line[start : self.column - 1])
         return (
             f"{self.file}:{self.line}:{self.column}: {self.message}\n"
-            f"  {number} | {self.source_line}\n"
+            f"  {number} | {shown}\n"
             f"  {' ' * len(number)} | {indent}^"
         )
+
+
+def _blank(char: str) -> str:
+    # Tabs stay tabs and wide characters take two cells, so that the caret stands below its character.
+    if char == "\t":
+        return "\t"
+    return "  " if unicodedata.east_asian_width(char) in "WF" else " "
 
 
 def _rebuild(message: str, file: str, line: int, column: int, source_line: str) -> SqlError:

@@ -36,10 +36,11 @@ def test_a_job_passes_the_queues_and_ends_in_finish_as_success(office: Office, t
     [
         ("raise ValueError('no such thing')", "user", "no such thing"),
         ("import sys; sys.exit(3)", "user", "exited with code 3"),
+        ("import sys; sys.exit('no rows today')", "user", "no rows today"),
         ("raise MemoryError", "memory", "MemoryError"),
         ("import os; os._exit(4)", "user", "exit code 4"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "infrastructure", "SIGKILL"),
-        ("this is no python", "user", "invalid syntax"),
+        ("compile('this is no python', 'x', 'exec')", "user", "invalid syntax"),
     ],
 )
 def test_a_failure_ends_as_error_fail_with_its_reason(

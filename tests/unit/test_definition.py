@@ -12,6 +12,7 @@ from orchestrator.models.definition import (
     parse_definition,
 )
 from orchestrator.models.fields import parse_seconds
+from orchestrator.plan import compile_program
 
 MINIMAL = {"name": "flights", "script": "SELECT 1"}
 
@@ -127,3 +128,77 @@ def test_durations(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_seconds(text)
+
+
+def test_the_definition_in_the_readme_is_accepted(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = readme.partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "flights.sql").write_text("SELECT 1", encoding="utf-8")
+    definition = parse_definition(block, "README.md", tmp_path)
+    assert definition.retry.on == ("lost", "submission", "infrastructure", "memory", "user")
+    assert definition.spark.conf == {"spark.sql.shuffle.partitions": "4"}
+
+
+def test_plain_words_of_yaml_keep_their_text(tmp_path: Path) -> None:
+    text = (
+        "name: x\nscript: SELECT 1\nvariables:\n"
+        "  {country: NO, time: 12:30:00, code: 010, version: 1.10, n: 7, f: 1.5, yes: on, t: true,"
+        " d: 2026-01-02}"
+    )
+    assert parse_definition(text, "job.yaml", tmp_path).variables == {
+        "country": "NO",
+        "time": "12:30:00",
+        "code": "010",
+        "version": "1.10",
+        "n": "7",
+        "f": "1.5",
+        "yes": "on",
+        "t": "true",
+        "d": "2026-01-02",
+    }
+
+
+def test_anchors_and_merges_of_yaml_work(tmp_path: Path) -> None:
+    text = "name: x\nscript: SELECT 1\nlabels: &l {a: b}\nvariables: {<<: *l, c: d}"
+    assert parse_definition(text, "job.yaml", tmp_path).variables == {"a": "b", "c": "d"}
+
+
+def test_json_with_escapes_and_tabs_is_read(tmp_path: Path) -> None:
+    text = '{"name": "x",\n\t"script": "SELECT 1",\n\t"labels": {"x": "\\ud83d\\ude00"}}'
+    assert parse_definition(text, "job.json", tmp_path).labels == {"x": "\N{GRINNING FACE}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name: x\nname: y\nscript: a", "job.yaml:2:1: not valid YAML or JSON: field 'name' stands twice"),
+        ('{"name": "x", "name": "y"}', "field 'name' stands twice"),
+        ("name: x\nscript: a\nvariables: {x: null}", "not nothing"),
+        ("name: x\nscript: a\nvariables: {x: [1]}", "not list"),
+        ("name: x\nscript: a\nspark: {conf: {x: 1}}", "'x' does not start with 'spark.'"),
+        ("name: x\nscript: a\nspark: {master: 'local[0]'}", "is not supported"),
+        ("name: x\nscript: a\nspark: {driver: {memory: 0g}}", "is not an amount of memory"),
+        ("name: x\npython: a\nvariables: {x: 1}", "'variables' are for SQL scripts"),
+        ("name: x\nscript: a\narguments: [1]", "'arguments' are for Python programs"),
+        ("[" * 3000, "nested too deeply"),
+        ("2001-99-99: 1", "unknown field '2001-99-99'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        parse_definition(text, "job.yaml", tmp_path)
+    assert words in str(caught.value)
+
+
+def test_an_empty_file_is_said_to_be_empty_and_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "empty.sql").write_text(" \n", encoding="utf-8")
+    with pytest.raises(DefinitionError, match=r"empty\.sql: is empty"):
+        definition_of_program(tmp_path / "empty.sql")
+    (tmp_path / "bom.sql").write_text("SELECT 1", encoding="utf-8-sig")
+    assert definition_of_program(tmp_path / "bom.sql").script == "SELECT 1"
+
+
+def test_a_python_program_that_cannot_be_parsed_is_refused_with_its_place() -> None:
+    definition = build_definition({"name": "x", "python": "a = 1\ndef f(:\n", "file": "x.py"}, "x")
+    with pytest.raises(DefinitionError, match=r"x\.py:2:7: invalid syntax"):
+        compile_program(definition)

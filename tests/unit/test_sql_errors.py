@@ -57,3 +57,12 @@ def test_a_part_of_a_passage_leads_to_the_same_places(
     for offset in range(end - start):
         assert part.origin(offset) == passage.origin(start + offset)
         assert file[part.origin(offset)] in {part.text[offset], "$"}
+
+
+def test_the_caret_stands_below_its_character_behind_wide_ones_and_of_a_long_line_a_part_is_shown() -> None:
+    wide = SqlError("m", file="f", line=1, column=6, source_line="'日本' x")
+    assert str(wide).splitlines()[1:] == ["  1 | '日本' x", "    |        ^"]
+    long = SqlError("m", file="f", line=1, column=100_001, source_line="a" * 100_000 + "b" + "c" * 100_000)
+    _, shown, caret = str(long).splitlines()
+    assert len(shown) < 200
+    assert shown[caret.index("^")] == "b"
