@@ -83,7 +83,7 @@ def run(
     show_result(detail, local, output)
     if not quiet:
         show_end(detail.job, settings.root if kept else None)
-    if interrupt.is_set() and job.status is not Status.SUCCESS:
+    if interrupt.is_set():  # also of a job that was faster: who pressed Ctrl-C is told that it was seen
         raise typer.Exit(interrupt.exit_code)
     if job.status is not Status.SUCCESS:
         raise typer.Exit(Exit.FAILED)
