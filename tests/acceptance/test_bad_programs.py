@@ -63,6 +63,12 @@ def test_syntax_error_in_sql(desk: Desk, command: list[str]) -> None:
 
 
 @BOTH
+def test_syntax_error_in_python(desk: Desk, command: list[str]) -> None:
+    desk.write("broken.py", "print('a')\nif True print('b')\n")
+    assert_says(desk.type(*command, "broken.py"), 2, "broken.py:2:9: invalid syntax", "if True print('b')")
+
+
+@BOTH
 def test_unknown_option_of_a_connector(desk: Desk, command: list[str]) -> None:
     desk.write("pets.sql", "\nCREATE TABLE pets USING csv OPTIONS (\n  path 'pets', heder 'true');\n")
     assert_says(desk.type(*command, "pets.sql"), 2, "pets.sql:3:16: unknown option 'heder'", "'header'")

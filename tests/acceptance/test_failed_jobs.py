@@ -80,9 +80,11 @@ def test_target_not_writable(shared_desk: Desk, process_mark: str) -> None:
     assert (shared_desk.directory / "file").read_text() == "not a directory\n"
 
 
-def test_a_python_program_with_a_syntax_error(shared_desk: Desk, process_mark: str) -> None:
+def test_a_python_program_whose_neighbour_has_a_syntax_error(shared_desk: Desk, process_mark: str) -> None:
+    # Of its own it would have been refused: the neighbour is read where the program runs.
     shared_desk.write("broken.py", "print('a')\nif True print('b')\n")
-    ended = shared_desk.type("run", "broken.py", "--id", "failed")
+    shared_desk.write("job.py", "import broken\n")
+    ended = shared_desk.type("run", "job.py", "--id", "failed")
     assert_job_failed(shared_desk, ended, "failed", process_mark, "broken.py", "line 2")
 
 
