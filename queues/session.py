@@ -179,12 +179,17 @@ class Session:
         return self._connected.wait(max(0.0, seconds))
 
     # ------------------------------------------------------------------ reads
-    def get(self, path: str, wake: Wake | None = None) -> tuple[bytes, Stat] | None:
-        """Data and stat of a node, None where there is none; `wake` is called once when that changes."""
+    def get(
+        self, path: str, wake: Wake | None = None, *, await_creation: bool = True
+    ) -> tuple[bytes, Stat] | None:
+        """Data and stat of a node, None where there is none; `wake` is called once when that changes.
+
+        Without `await_creation` no watch is left where there is no node: for one that may never come.
+        """
         try:
             data, stat = self._read(lambda: self._client.get_async(path, watch=_watcher(wake)))
         except NoNodeError:
-            if wake is not None:  # kazoo keeps a data watch only for a node that is there
+            if wake is not None and await_creation:  # kazoo keeps a data watch only for a node that is there
                 self.exists(path, wake)
             return None
         return data or b"", _stat(stat)

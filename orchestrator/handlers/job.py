@@ -12,7 +12,7 @@ from queues.errors import CorruptRecord
 from queues.names import Layout
 from queues.operations import Delete
 from queues.session import Session
-from spark_runner.attempt import Attempt, attempt_path, run_name
+from spark_runner.attempt import Attempt, AttemptState, attempt_path, run_name
 from spark_runner.runners.base import Place, Runner
 
 
@@ -81,18 +81,18 @@ class HeldJob:
         return run_name(self.claim.record.run_key, self.state.attempt)
 
     def attempt(self) -> Attempt | None:
-        """The last attempt as it is now, None before the first; `wake` is set when it changes."""
+        """The last attempt as it is now, None before the first; `wake` is set when its driver ends."""
         number = self.state.attempt
         if number == 0:
             return None
         path = attempt_path(self.record_path, number)
+        # No watch on the attempt: set in the moment of its end, it would stay until the removal. `alive` goes
+        # in the multi that ends the attempt, and a watch on it is left only while it is there.
         attempt = Attempt.read(self.context.session, path)
-        if (
-            attempt is not None and attempt.state.is_open
-        ):  # a watch on an ended one would stay until its removal
-            attempt = Attempt.read(self.context.session, path, self.wake.set)
         if attempt is None:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
+        if attempt.state is AttemptState.STARTED:
+            self.context.session.get(attempt.alive, self.wake.set, await_creation=False)
         return attempt
 
     def place(self, attempt: Attempt) -> Place:
