@@ -12,7 +12,7 @@ from queues.errors import CorruptRecord
 from queues.names import Layout
 from queues.operations import Delete
 from queues.session import Session
-from spark_runner.attempt import Attempt, AttemptState, attempt_path, run_name
+from spark_runner.attempt import Attempt, AttemptState, attempt_path
 from spark_runner.runners.base import Place, Runner
 
 
@@ -42,7 +42,7 @@ class HeldJob:
     def __init__(self, claim: Claim, context: Context) -> None:
         self.claim = claim
         self.context = context
-        self.wake = threading.Event()  # set when the attempt, the stop node or the worker's own state changes
+        self.wake = threading.Event()  # set when the driver ends or the worker's own state changes
         self._definition: Definition | None = None
 
     @property
@@ -74,11 +74,6 @@ class HeldJob:
                 raise CorruptRecord(self.id, "it has no definition")
             self._definition = Definition.model_validate(json.loads(found[0]))
         return self._definition
-
-    @property
-    def run(self) -> str:
-        """The outside name of the last attempt."""
-        return run_name(self.claim.record.run_key, self.state.attempt)
 
     def attempt(self) -> Attempt | None:
         """The last attempt as it is now, None before the first; `wake` is set when its driver ends."""

@@ -22,7 +22,7 @@ from spark_runner.errors import SubmissionError
 from spark_runner.runners.base import Runner, RunState, Submission
 from spark_runner.sql.errors import SqlError
 
-_POLL_SECONDS = 1.0  # how often the backend is asked; the attempt itself is watched
+_POLL_SECONDS = 1.0  # how often backend and stop node are asked; the driver's end is watched
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
 _MAX_SUBMISSIONS = 5  # of one attempt, as long as none comes to take it
 _SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
