@@ -14,12 +14,11 @@ from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState, JobView
 from orchestrator.plan import compile_program
 from orchestrator.states import Queue
-from queues.documents import decode, encode
+from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, CorruptRecord, ItemNotFound
 from queues.names import DEFAULT_POOL, Token, check_id
 from queues.operations import Create, Set
 from queues.queue import QueueSet
-from queues.record import timestamp
 from queues.transaction import commit
 from spark_runner.attempt import Attempt, attempt_path
 

@@ -12,9 +12,9 @@ from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status, check_transition
 from queues.clock import EnsembleClock
+from queues.documents import timestamp
 from queues.errors import ClaimLost, Conflict, OutcomeUnknown, SessionLost, Unreachable
 from queues.operations import Operation
-from queues.record import timestamp
 
 Handler = Callable[[HeldJob], Action]
 

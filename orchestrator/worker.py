@@ -12,12 +12,11 @@ from orchestrator.job_loop import JobLoop
 from orchestrator.states import Queue
 from queues.claim import Claim
 from queues.consumer import Consumer
-from queues.documents import encode
+from queues.documents import encode, timestamp
 from queues.errors import Conflict, QueueError
 from queues.names import check_pool
 from queues.operations import Create
 from queues.queue import QueueSet
-from queues.record import timestamp
 from queues.session import SessionState
 from queues.transaction import commit
 from spark_runner.process import current_boot_id

@@ -1,15 +1,31 @@
 """A held item: every change of it is one multi that fails when the item is no longer ours."""
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from queues.errors import ClaimLost, Conflict, CorruptRecord
-from queues.names import Layout, Token
+from queues.bundle import commit_many
+from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
+from queues.events import EventKind
+from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.record import Record
+from queues.root import Root
 from queues.session import Session, SessionState
 from queues.transaction import commit
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How an item is held: the session that owns its lock, and its place in a capped pool."""
+
+    session: Session
+    generation: int
+    place: int | None
+    weight: int  # bytes of paths of that session
+    nonce: str  # the name of this claim for its life; the record's changes with each step
 
 
 class Claim:
@@ -20,19 +36,11 @@ class Claim:
     """
 
     def __init__(
-        self,
-        session: Session,
-        layout: Layout,
-        record: Record,
-        *,
-        version: int,
-        generation: int,
-        on_end: Callable[["Claim"], None],
+        self, root: Root, record: Record, *, version: int, held: Held, on_end: Callable[["Claim"], None]
     ) -> None:
-        self._session = session
-        self._layout = layout
-        self._generation = generation
+        self._root = root
         self._on_end = on_end
+        self.how = held
         self.record = record
         self.version = version
         self.held = True
@@ -47,115 +55,237 @@ class Claim:
         """The queue in which the item stands."""
         return self.record.queue
 
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        """The payload as it was read or written last."""
+        return self.record.payload
+
     def check(self) -> None:
         """Raise ClaimLost when the session has ended, or may have by our own clock: then stop acting."""
-        if self._generation != self._session.generation or self._session.state is SessionState.LOST:
-            raise self._lost("the session in which it was claimed has ended")
+        session = self.how.session
+        if self.how.generation != session.generation or session.state is SessionState.LOST:
+            raise self.lose("the session in which it was claimed has ended")
 
     def commit(
         self,
         *,
         payload: Mapping[str, Any] | None = None,
         queue: str | None = None,
+        pool: str | None = None,
         due: int | None = None,
+        failures: int = 0,
+        error: Mapping[str, Any] | None = None,
         extra: Sequence[Operation] = (),
         release: bool = False,
     ) -> None:
-        """Change payload, queue, due time, or several of them, in one multi.
+        """Change payload, queue, pool, due time, or several of them, in one multi.
 
         Id and seq stay. `extra` operations of the caller ride along: when one of them is refused, nothing
         is changed, Conflict is raised and the item is still held. Raises ClaimLost when the item is not ours.
         """
-        old = self.record
-        token = old.token if due is None else Token(id=old.id, due=due, seq=old.token.seq)
-        new = old.evolve(
-            payload=old.payload if payload is None else payload,
-            queue=queue or old.queue,
-            token=token,
-            nonce=uuid.uuid4().hex,
-        )
-        before = self._layout.token(old.queue, old.pool, old.token)
-        after = self._layout.token(new.queue, new.pool, new.token)
-        holding: list[Operation] = [
-            self._lock_operation(release=release),
-            Check(before) if before == after else Delete(before),
-            Set(self._layout.record(self.id), new.encode(), self.version),
-        ]
-        if before != after:
-            holding.append(Create(after))
-        self._commit(holding, extra, nonce=new.nonce)
-        self.record = new
-        self.version += 1
-        if release:
-            self._end()
+        self.step(
+            payload=payload,
+            queue=queue,
+            pool=pool,
+            due=due,
+            failures=failures,
+            error=error,
+            extra=extra,
+            release=release,
+        ).run()
 
     def release(self) -> None:
         """Let go without a change; who comes next finds the item as it is."""
-        self._commit(
-            [self._lock_operation(release=True), Check(self._layout.record(self.id), self.version)],
-            (),
-            nonce=None,
-        )
-        self._end()
+        holding = [*self._lock_operations(release=True), Check(self._path, self.version)]
+        Step(self, EventKind.COMMIT, holding, (), record=None, release=True).run()
 
     def remove(self, extra: Sequence[Operation] = ()) -> None:
         """Remove the item; `extra` removes what hangs below its record, which goes last."""
-        holding: list[Operation] = [
-            self._lock_operation(release=True),
-            Delete(self._layout.token(self.queue, self.record.pool, self.record.token)),
-            Check(self._layout.record(self.id), self.version),
-        ]
-        self._commit(
-            holding, [*extra, Delete(self._layout.record(self.id), self.version)], nonce=None, removal=True
-        )
-        self._end()
+        self.removal(extra).run()
 
     def abandon(self) -> None:
         """Forget the claim; the lock goes with the session, or a rescan removes it."""
-        self._end()
+        self.end()
 
-    def _lock_operation(self, *, release: bool) -> Operation:
-        lock = self._layout.lock(self.record.pool, self.id)
-        return Delete(lock) if release else Check(lock)
-
-    def _commit(
+    # ------------------------------------------------------------------ steps
+    def step(
         self,
-        holding: Sequence[Operation],
-        extra: Sequence[Operation],
-        nonce: str | None,
         *,
-        removal: bool = False,
-    ) -> None:
-        if not self.held:
-            raise ClaimLost(self.id, "it was let go before")
-        try:
-            commit(self._session, [*holding, *extra])
-        except Conflict as conflict:
-            # A refusal after a lost reply may be the echo of our own success: the nonce tells.
-            if conflict.ambiguous and self._is_done(nonce, removal=removal):
-                return
-            if conflict.index >= len(holding):
-                raise
-            raise self._lost(str(conflict)) from conflict
+        payload: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        pool: str | None = None,
+        due: int | None = None,
+        failures: int = 0,
+        error: Mapping[str, Any] | None = None,
+        extra: Sequence[Operation] = (),
+        release: bool = False,
+    ) -> "Step":
+        """What `commit` does, made but not sent: see `run_steps`."""
+        old, root = self.record, self._root
+        if queue is not None:
+            root.check_queue(queue)
+        if pool is not None and pool != old.pool:
+            root.ensure_pool(pool)
+        new = old.evolve(
+            payload=old.payload if payload is None else payload,
+            queue=queue or old.queue,
+            pool=pool or old.pool,
+            token=old.token if due is None else Token(id=old.id, due=due, seq=old.token.seq),
+            nonce=uuid.uuid4().hex,
+            claims=0,
+            failures=failures,
+            error=error,
+        )
+        before = root.layout.token(old.queue, old.pool, old.token)
+        after = root.layout.token(new.queue, new.pool, new.token)
+        holding: list[Operation] = [
+            *self._lock_operations(release=release, pool=new.pool),
+            Check(before) if before == after else Delete(before),
+            Set(self._path, new.encode(root.max_record_bytes), self.version),
+        ]
+        if before != after:
+            holding.append(Create(after))
+        if new.queue == root.dead != old.queue:
+            kind = EventKind.DEAD
+        elif (new.queue, new.pool) != (old.queue, old.pool):
+            kind = EventKind.MOVE
+        else:
+            kind = EventKind.COMMIT if before == after else EventKind.REQUEUE
+        return Step(self, kind, holding, extra, record=new, release=release)
 
-    def _is_done(self, nonce: str | None, *, removal: bool) -> bool:
-        found = self._session.get(self._layout.record(self.id))
-        if removal:  # done when the item is gone, or another has its id
-            return found is None or found[1].version < self.version
-        if nonce is None:  # release: done when our lock is no longer there
-            return found is None or self._session.exists(self._layout.lock(self.record.pool, self.id)) is None
-        if found is None:
-            return False
-        try:
-            return Record.decode(self.id, found[0]).nonce == nonce
-        except CorruptRecord:
-            return False
+    def removal(self, extra: Sequence[Operation] = ()) -> "Step":
+        """What `remove` does, made but not sent."""
+        token = self._root.layout.token(self.queue, self.record.pool, self.record.token)
+        holding = [*self._lock_operations(release=True), Delete(token), Check(self._path, self.version)]
+        last = Delete(self._path, self.version)
+        return Step(self, EventKind.REMOVE, holding, (*extra, last), record=None, release=True)
 
-    def _lost(self, reason: str) -> ClaimLost:
-        self._end()
+    @property
+    def _path(self) -> str:
+        return self._root.layout.record(self.id)
+
+    def _lock_operations(self, *, release: bool, pool: str | None = None) -> list[Operation]:
+        layout, old = self._root.layout, self.record.pool
+        lock = layout.lock(old, self.id)
+        swapped = pool is not None and pool != old
+        if not release and not swapped:
+            return [Check(lock)]
+        operations: list[Operation] = [Delete(lock)]
+        if swapped and pool is not None and not release:
+            found = self.how.session.get(lock)
+            operations.append(
+                Create(layout.lock(pool, self.id), b"" if found is None else found[0], ephemeral=True)
+            )
+        if self.how.place is not None:
+            operations.append(Delete(layout.hold(old, self.how.place)))
+        return operations
+
+    def lose(self, reason: str) -> ClaimLost:
+        """The claim is at its end without our doing; the error to raise."""
+        if self.held:
+            self._root.notify(EventKind.LOST, self.record, version=self.version, detail=reason)
+        self.end()
         return ClaimLost(self.id, reason)
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """The item is not in hand any more."""
         if self.held:
             self.held = False
             self._on_end(self)
+
+
+class Step:
+    """One change of a held item: the operations of its multi, and what they mean when they are done."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        kind: EventKind,
+        holding: Sequence[Operation],
+        extra: Sequence[Operation],
+        *,
+        record: Record | None,
+        release: bool,
+    ) -> None:
+        self.claim = claim
+        self.operations = (*holding, *extra)
+        self._kind = kind
+        self._holding = len(holding)
+        self._record = record  # as it will be; None when it stays or goes
+        self._release = release
+
+    def run(self) -> None:
+        """Do it; raises ClaimLost, or Conflict when only `extra` was refused."""
+        claim = self.claim
+        if not claim.held:
+            raise ClaimLost(claim.id, "it was let go before")
+        started, refused = time.monotonic(), None
+        try:
+            commit(claim.how.session, self.operations)
+        except Conflict as conflict:
+            refused = conflict
+        error = self.settle(refused, time.monotonic() - started)
+        if error is not None:
+            raise error from refused
+
+    def settle(self, refused: QueueError | None, seconds: float) -> QueueError | None:
+        """Take note of the answer to the multi; returns the error of this step, None when it was done."""
+        claim = self.claim
+        # A refusal after a lost reply may be the echo of our own success: the nonce tells.
+        if isinstance(refused, Conflict) and not (refused.ambiguous and self._is_done()):
+            return refused if refused.index >= self._holding else claim.lose(str(refused))
+        if refused is not None and not isinstance(refused, Conflict):
+            return refused
+        before, version = claim.record, claim.version
+        if self._record is not None:
+            claim.record = self._record
+            version = claim.version = claim.version + 1
+            if self._record.pool != before.pool:
+                claim.how = replace(claim.how, place=None)
+        if self._release:
+            claim.end()
+        claim._root.notify(  # noqa: SLF001 - two halves of one thing
+            self._kind,
+            before,
+            to_queue=claim.record.queue,
+            version=version,
+            released=self._release,
+            seconds=seconds,
+        )
+        return None
+
+    def _is_done(self) -> bool:
+        claim, session = self.claim, self.claim.how.session
+        layout = claim._root.layout  # noqa: SLF001 - two halves of one thing
+        found = session.get(layout.record(claim.id))
+        if self._kind is EventKind.REMOVE:  # done when the item is gone, or another has its id
+            return found is None or found[1].version < claim.version
+        if self._record is None:  # release: done when our lock is no longer there
+            return found is None or session.exists(layout.lock(claim.record.pool, claim.id)) is None
+        if found is None:
+            return False
+        try:
+            return Record.decode(claim.id, found[0]).nonce == self._record.nonce
+        except CorruptRecord:
+            return False
+
+
+def run_steps(steps: Sequence[Step]) -> list[QueueError | None]:
+    """Do steps of different items, together where that is possible; returns the error of each, or None."""
+    outcomes: list[QueueError | None] = [None] * len(steps)
+    places: dict[Session, list[int]] = {}
+    for place, step in enumerate(steps):
+        if step.claim.held:
+            places.setdefault(step.claim.how.session, []).append(place)
+        else:
+            outcomes[place] = ClaimLost(step.claim.id, "it was let go before")
+    for session, mine in places.items():
+        started = time.monotonic()
+        refusals = commit_many(session, [steps[place].operations for place in mine])
+        seconds = time.monotonic() - started
+        for place, refused in zip(mine, refusals, strict=True):
+            try:
+                outcomes[place] = steps[place].settle(refused, seconds)
+            except QueueError as error:  # the look at what became of it failed
+                outcomes[place] = error
+    return outcomes

@@ -166,7 +166,7 @@ class Consumer:
             claim = self._set.claim(queue, pool, token, stopped=stopped)
         except (CorruptRecord, ItemNotFound) as error:
             if self._set.bury(queue, pool, token, error):
-                log.warning("%s moved from %s to %s: %s", token.id, queue, self._set.dead, error)
+                log.warning("%s moved from %s to %s: %s", token.id, queue, self._set.root.dead, error)
             return True
         except QueueError:
             raise  # ZooKeeper does not answer: the next scan

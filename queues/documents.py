@@ -1,6 +1,7 @@
 """What stands in nodes: JSON that a person can read with zkCli."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -16,3 +17,8 @@ def decode(data: bytes) -> dict[str, Any]:
         message = f"expected a JSON object, found {type(document).__name__}"
         raise ValueError(message)  # noqa: TRY004 - one error type for every kind of bad bytes
     return document
+
+
+def timestamp() -> str:
+    """The time now as people and other programs read it: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

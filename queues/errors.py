@@ -1,5 +1,8 @@
 """Errors of `queues`: one tree, each message fit for a user."""
 
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
 
 class QueueError(Exception):
     """Base of every error of this package."""
@@ -18,6 +21,17 @@ class Unreachable(QueueError):
 
 class SessionLost(QueueError):
     """The session ended while the call was under way; what it held is no longer held."""
+
+
+class Refused(QueueError):
+    """ZooKeeper understood a request and did not do it: access rights, quota, or an unknown request."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(
+            f"ZooKeeper refused {what or 'a request'}: {reason}; check the credentials and access rights "
+            "of this client, and that the server is 3.6 or newer"
+        )
+        self.reason = reason
 
 
 class OutcomeUnknown(QueueError):
@@ -83,3 +97,79 @@ class CorruptRecord(QueueError):
         super().__init__(f"the record of {item_id!r} cannot be read: {reason}")
         self.item_id = item_id
         self.reason = reason
+
+
+class InvalidLimit(QueueError):
+    """A limit of a pool was given a value that it cannot have."""
+
+    def __init__(self, name: str, value: object, expected: str) -> None:
+        super().__init__(f"{name} = {value!r} is not valid: it must be {expected}")
+
+
+class QueueFull(QueueError):
+    """A pool has reached its bound; put later, wait with `max_wait`, raise the bound, or use another pool."""
+
+    def __init__(self, queue: str, pool: str, bound: int) -> None:
+        super().__init__(
+            f"queue {queue!r} has {bound:,} items in pool {pool!r}, its bound; "
+            "put later, raise the bound of the pool, or use another pool"
+        )
+        self.queue = queue
+        self.pool = pool
+        self.bound = bound
+
+
+class ItemHeld(QueueError):
+    """Somebody holds the item; wait until it is let go, or use force: the holder then loses its claim."""
+
+    def __init__(self, item_id: str, holder: str) -> None:
+        super().__init__(
+            f"{item_id!r} is held by {holder or 'somebody'}; wait until it is let go, or use force"
+        )
+        self.item_id = item_id
+        self.holder = holder
+
+
+class Refusal(StrEnum):
+    """Why an item could not be claimed."""
+
+    MOVED_ON = "it has moved on"
+    POOL_CHANGED = "the limits of its pool have changed"
+    HELD = "somebody holds it"
+    CHANGED = "its record has changed"
+    NO_STOP = "the request to stop it is gone"
+    FULL = "its pool has reached its cap"
+
+
+class NotClaimed(QueueError):
+    """An item was not free when it should be claimed; look again."""
+
+    def __init__(self, item_id: str, reason: Refusal) -> None:
+        super().__init__(f"{item_id!r} was not claimed: {reason}")
+        self.item_id = item_id
+        self.reason = reason
+
+
+class UnknownQueue(QueueError):
+    """There is no queue of this name."""
+
+    def __init__(self, queue: str, known: Sequence[str]) -> None:
+        super().__init__(f"there is no queue {queue!r}; there are {', '.join(known)}")
+        self.queue = queue
+
+
+class PutsFailed(QueueError):
+    """Some items of a `put_many` were not put, the others were; `errors` has the reasons by id."""
+
+    def __init__(self, errors: Mapping[str, QueueError], total: int) -> None:
+        first = next(iter(errors))
+        super().__init__(f"{len(errors):,} of {total:,} items were not put; {first!r}: {errors[first]}")
+        self.errors = dict(errors)
+
+
+class InvalidPayload(QueueError):
+    """The payload of an item is not what JSON can carry."""
+
+    def __init__(self, item_id: str, error: Exception) -> None:
+        super().__init__(f"the payload of {item_id!r} cannot be written as JSON: {error}")
+        self.item_id = item_id

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from queues.errors import InvalidName
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_POOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_POOL = re.compile(r"[A-Za-z0-9_-]{1,64}(\.low)?")
 _TOKEN = re.compile(r"queue-\|(?P<id>[A-Za-z0-9._-]{1,128})\|(?P<due>[0-9a-f]{11})\|(?P<seq>[0-9a-f]{13})")
 
 DEFAULT_POOL = "default"
+LOW = ".low"
+"""What the name of a pool's low lane ends with: `P.low` is served when P has nothing due."""
 MAX_DUE = 0xFFFFFFFFFFF
 
 
@@ -25,9 +27,29 @@ def check_id(item_id: str) -> str:
 def check_pool(pool: str) -> str:
     """The pool name unchanged; raises InvalidName when it cannot be a node name."""
     if not _POOL.fullmatch(pool):
-        message = f"pool {pool!r} is not valid: 1 to 64 of A-Z a-z 0-9 _ -"
+        message = f"pool {pool!r} is not valid: 1 to 64 of A-Z a-z 0-9 _ -, then .low for its low lane"
         raise InvalidName(message)
     return pool
+
+
+def is_token(name: str) -> bool:
+    """Whether a node name looks like one of ours, without taking it apart."""
+    return name.startswith("queue-|") and name[-14:-13] == "|" == name[-26:-25]
+
+
+def order_of(name: str) -> str:
+    """What sorts the names of tokens as tokens: due time and sequence have a fixed width."""
+    return name[-25:]
+
+
+def due_of(name: str) -> str:
+    """The due time in a token's name, as eleven hex digits that compare like numbers."""
+    return name[-25:-14]
+
+
+def id_of(name: str) -> str:
+    """The id in a token's name."""
+    return name[7:-26]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -97,6 +119,18 @@ class Layout:
         """The ephemeral that says who holds an item."""
         return f"{self.locks(pool)}/{item_id}"
 
+    def holds(self, pool: str) -> str:
+        """The folder of the numbered places of a capped pool."""
+        return f"{self.root}/holds/{pool}"
+
+    def hold(self, pool: str, place: int) -> str:
+        """The ephemeral that takes one place of a capped pool."""
+        return f"{self.holds(pool)}/{place}"
+
+    def consumers(self, pool: str) -> str:
+        """The folder of the ephemerals of those who take items of a pool."""
+        return f"{self.root}/consumers/{pool}"
+
     def stops(self, pool: str) -> str:
         """The folder of the requests to stop an item."""
         return f"{self.root}/stops/{pool}"
@@ -105,9 +139,23 @@ class Layout:
         """The node that says: somebody asked to stop this item; it needs no lock."""
         return f"{self.stops(pool)}/{item_id}"
 
+    @property
+    def pools(self) -> str:
+        """The folder of the limits of all pools."""
+        return f"{self.root}/config/pools"
+
     def pool(self, pool: str) -> str:
         """The node with the limits of a pool, which can change at run time."""
-        return f"{self.root}/config/pools/{pool}"
+        return f"{self.pools}/{pool}"
+
+    @property
+    def receipts(self) -> str:
+        """The folder of the receipts of the producers."""
+        return f"{self.root}/receipts"
+
+    def receipt(self, name: str) -> str:
+        """The node that proves which puts of a producer were carried out."""
+        return f"{self.receipts}/{name}"
 
     @property
     def clock(self) -> str:

@@ -2,25 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from queues.documents import decode, encode
-from queues.errors import CorruptRecord, TooLarge
+from queues.errors import CorruptRecord, InvalidPayload, TooLarge
 from queues.names import Token
 
 # An item is state, not data: everything in ZooKeeper lives in memory, on every server.
 MAX_RECORD_BYTES = 64 * 1024
 
 
-def timestamp() -> str:
-    """The time now as people and other programs read it: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One item. `run_key` names this put for ever; `nonce` names the last accepted change."""
+    """One item. `run_key` names this put for ever; `nonce` names the last accepted change.
+
+    `claims` counts how often it was claimed since its last step, `failures` how often handling it has failed
+    in its queue; `error` is the last failure: reason, traceback, queue, since.
+    """
 
     id: str
     run_key: str
@@ -30,23 +28,31 @@ class Record:
     nonce: str
     claims: int = 0
     payload: Mapping[str, Any] = field(default_factory=dict)
+    failures: int = 0
+    error: Mapping[str, Any] | None = None
 
-    def encode(self) -> bytes:
-        """The bytes of the node; raises TooLarge beyond 64 KiB."""
-        data = encode(
-            {
-                "id": self.id,
-                "run_key": self.run_key,
-                "queue": self.queue,
-                "pool": self.pool,
-                "token": self.token.name,
-                "nonce": self.nonce,
-                "claims": self.claims,
-                "payload": dict(self.payload),
-            }
-        )
-        if len(data) > MAX_RECORD_BYTES:
-            raise TooLarge(f"the record of {self.id!r}", len(data), MAX_RECORD_BYTES)
+    def encode(self, limit: int = MAX_RECORD_BYTES) -> bytes:
+        """The bytes of the node; raises TooLarge beyond `limit` bytes, InvalidPayload."""
+        document = {
+            "id": self.id,
+            "run_key": self.run_key,
+            "queue": self.queue,
+            "pool": self.pool,
+            "token": self.token.name,
+            "nonce": self.nonce,
+            "claims": self.claims,
+            "payload": self.payload if isinstance(self.payload, dict) else dict(self.payload),
+        }
+        if self.failures:
+            document["failures"] = self.failures
+        if self.error is not None:
+            document["error"] = dict(self.error)
+        try:
+            data = encode(document)
+        except (TypeError, ValueError, RecursionError) as error:  # ValueError: also text that is no Unicode
+            raise InvalidPayload(self.id, error) from error
+        if len(data) > limit:
+            raise TooLarge(f"the record of {self.id!r}", len(data), limit)
         return data
 
     @classmethod
@@ -66,6 +72,8 @@ class Record:
                 nonce=str(document["nonce"]),
                 claims=int(document["claims"]),
                 payload=dict(document["payload"]),
+                failures=int(document.get("failures", 0)),
+                error=dict(document["error"]) if document.get("error") is not None else None,
             )
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise CorruptRecord(item_id, f"{type(error).__name__}: {error}") from error

@@ -14,17 +14,23 @@ _OPERATION_OVERHEAD_BYTES = 64
 # The break is known here before the session reports it: without a pause the next send would be in vain.
 _RESEND_PAUSE_SECONDS = 0.05
 
+Step = Sequence[Operation]
+"""Operations that are done together or not at all."""
 
-def commit(session: Session, operations: Sequence[Operation]) -> list[Any]:
+
+def commit(session: Session, operations: Step) -> list[Any]:
     """Commit all operations or none; returns ZooKeeper's result for each.
 
     When the connection breaks the outcome is unknown: the identical multi is sent again, so every multi must
     hold something that can succeed only once. Raises Conflict when it is refused, OutcomeUnknown when no
     answer came before the session's call timeout, TooLarge before anything is sent.
     """
-    _check_size(operations)
-    deadline = time.monotonic() + session.settings.call_timeout
-    sent = False
+    check_size(size(operations))
+    return insist(session, operations, time.monotonic() + session.settings.call_timeout, sent=False)
+
+
+def insist(session: Session, operations: Step, deadline: float, *, sent: bool) -> list[Any]:
+    """Send until there is an answer; `sent`: it was sent before, and its reply was lost."""
     while (left := deadline - time.monotonic()) > 0:
         if not session.wait_connected(left):
             break
@@ -34,14 +40,9 @@ def commit(session: Session, operations: Sequence[Operation]) -> list[Any]:
             sent = True
             time.sleep(_RESEND_PAUSE_SECONDS)
             continue
-        for index, result in enumerate(results):
-            reason = refusal(result)
-            if reason is not None:
-                raise Conflict(index, operations[index], reason, ambiguous=sent)
-        # No real error and yet not every operation done: kazoo would have told nobody.
-        if len(results) != len(operations) or any(isinstance(result, Exception) for result in results):
-            message = f"ZooKeeper rolled a multi back without a reason: {results!r}"
-            raise OutcomeUnknown(message)
+        conflict = examine(operations, results, sent=sent)
+        if conflict is not None:
+            raise conflict
         return results
     message = (
         f"ZooKeeper at {session.settings.hosts} did not answer within {session.settings.call_timeout:.0f} s; "
@@ -50,11 +51,30 @@ def commit(session: Session, operations: Sequence[Operation]) -> list[Any]:
     raise OutcomeUnknown(message)
 
 
-def _check_size(operations: Sequence[Operation]) -> None:
-    size = 0
+def examine(operations: Step, results: Sequence[Any], *, sent: bool) -> Conflict | None:
+    """The conflict that refused a multi, None when it was done; raises OutcomeUnknown when neither shows."""
+    for index, result in enumerate(results):
+        reason = refusal(result)
+        if reason is not None:
+            return Conflict(index, operations[index], reason, ambiguous=sent)
+    # No real error and yet not every operation done: kazoo would have told nobody.
+    if len(results) != len(operations) or any(isinstance(result, Exception) for result in results):
+        message = f"ZooKeeper rolled a multi back without a reason: {results!r}"
+        raise OutcomeUnknown(message)
+    return None
+
+
+def size(operations: Step) -> int:
+    """Bytes that these operations take on the wire, or some more."""
+    total = 0
     for operation in operations:
-        size += len(operation.path.encode()) + _OPERATION_OVERHEAD_BYTES
+        total += len(operation.path) + _OPERATION_OVERHEAD_BYTES
         if isinstance(operation, Create | Set):
-            size += len(operation.data)
-    if size > MAX_MULTI_BYTES:
-        raise TooLarge("the request to ZooKeeper", size, MAX_MULTI_BYTES)
+            total += len(operation.data)
+    return total
+
+
+def check_size(total: int) -> None:
+    """Raise TooLarge for what one multi must not carry."""
+    if total > MAX_MULTI_BYTES:
+        raise TooLarge("the request to ZooKeeper", total, MAX_MULTI_BYTES)

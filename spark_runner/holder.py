@@ -5,12 +5,11 @@ import os
 import sys
 import threading
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from queues.documents import encode
+from queues.documents import encode, timestamp
 from queues.errors import Conflict, OutcomeUnknown, QueueError
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session
@@ -53,7 +52,7 @@ class AttemptHolder:
         """Take the attempt by compare-and-set; raises Superseded when it is not to be had."""
         attempt = self._read()
         if attempt.state is AttemptState.INTENT:
-            facts = {"incarnation": self._incarnation, "started": _now(), "pid": os.getpid()}
+            facts = {"incarnation": self._incarnation, "started": timestamp(), "pid": os.getpid()}
             take: list[Operation] = [
                 attempt.advance(AttemptState.STARTED, **facts),
                 Create(attempt.alive, ephemeral=True),
@@ -79,7 +78,7 @@ class AttemptHolder:
                 try:
                     attempt = self._read()
                     if attempt.state is AttemptState.STARTED and attempt.incarnation == self._incarnation:
-                        self._close_attempt(attempt.advance(state, ended=_now(), **facts), attempt.alive)
+                        self._close_attempt(attempt.advance(state, ended=timestamp(), **facts), attempt.alive)
                         return
                 except Conflict:
                     continue  # our own lost reply, or somebody was faster: read again
@@ -179,7 +178,7 @@ class AttemptHolder:
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:
             if not self._ended.is_set():
-                self._close_attempt(attempt.advance(AttemptState.KILLED, ended=_now()), attempt.alive)
+                self._close_attempt(attempt.advance(AttemptState.KILLED, ended=timestamp()), attempt.alive)
                 self._session.close()
                 self._exit(exit_codes.KILLED, "asked to stop")
 
@@ -195,7 +194,3 @@ class AttemptHolder:
     @staticmethod
     def _say(words: str) -> None:
         print(words, file=sys.stderr, flush=True)  # noqa: T201 - the driver's log
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -3,7 +3,7 @@
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job import HeldJob
 from orchestrator.states import Status
-from queues.record import timestamp
+from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent
 
 

@@ -6,8 +6,8 @@ from orchestrator.handlers.actions import Action, Finish, Move, Release
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.states import Status
+from queues.documents import timestamp
 from queues.operations import Set
-from queues.record import timestamp
 from spark_runner.attempt import Attempt, AttemptState
 
 _POLL_SECONDS = 1.0

@@ -14,8 +14,8 @@ from orchestrator.handlers.verdict import Verdict, verdict_of_attempt, verdict_o
 from orchestrator.models.job import JobError
 from orchestrator.plan import submit_request
 from orchestrator.states import Status
+from queues.documents import timestamp
 from queues.operations import Operation
-from queues.record import timestamp
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.errors import SubmissionError

@@ -10,8 +10,8 @@ from typing import Any
 
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
+from queues.documents import timestamp
 from queues.operations import Set
-from queues.record import timestamp
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, recordable
 from spark_runner.runners.base import RunState, Submission

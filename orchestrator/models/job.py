@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from orchestrator.states import FINAL, Queue, Status
-from queues.record import Record, timestamp
+from queues.documents import timestamp
+from queues.record import Record
 
 _MAX_MESSAGE, _MAX_TRACEBACK = 4_000, 8_000
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")

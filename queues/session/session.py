@@ -1,4 +1,4 @@
-"""One session with ZooKeeper: the only module that imports kazoo.
+"""One session with ZooKeeper.
 
 kazoo's own surprises are kept in here: calls that are not retried or retried without end, an endless default
 back-off, LOST that is reported only after a reconnect, watches that vanish with the connection.
@@ -6,8 +6,10 @@ back-off, LOST that is reported only after a reconnect, watches that vanish with
 
 import contextlib
 import logging
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,11 +29,15 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import KazooState, ZnodeStat
 from kazoo.retry import KazooRetry
 
-from queues.errors import SessionLost, Unreachable
+from queues.errors import Refused, SessionLost, Unreachable
 from queues.operations import Check, Create, Delete, Operation, Set
+from queues.session.multi_read import MAX_PATHS, Found, MultiRead
+from queues.session.settings import SessionSettings
+from queues.session.stat import Stat
 
 log = logging.getLogger(__name__)
 
@@ -63,28 +69,6 @@ class SessionState(StrEnum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """How to reach ZooKeeper; times in seconds."""
-
-    hosts: str
-    session_timeout: float = 10.0
-    connect_timeout: float = 10.0
-    call_timeout: float = 30.0  # the deadline of every read and multi, retries included
-
-
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """What ZooKeeper knows of a node; times in epoch milliseconds of the ensemble."""
-
-    version: int
-    created: int
-    modified: int
-    children: int
-    children_zxid: int  # moves with each child that comes or goes
-    owner: int  # session id of an ephemeral's owner, 0 for a persistent node
-
-
 Wake = Callable[[], None]
 """Called on kazoo's own thread: it may set an event and nothing more."""
 
@@ -95,7 +79,8 @@ class Session:
     def __init__(self, settings: SessionSettings) -> None:
         self.settings = settings
         self.generation = 0  # grows with each lost session: what was held in an earlier one is not held
-        self._closed = False
+        self.negotiated_timeout = settings.session_timeout  # seconds; what the server granted
+        self._closed = ""  # why no more calls are taken
         self._suspended_at: float | None = 0.0  # None while connected; by the monotonic clock
         self._connected = threading.Event()
         self._listeners: list[Wake] = []
@@ -107,6 +92,21 @@ class Session:
             logger=logging.getLogger("kazoo"),
         )
         self._client.add_listener(self._on_state)
+        self._hear_negotiated_timeout()
+        _OPEN.add(self)
+
+    def _hear_negotiated_timeout(self) -> None:
+        # kazoo uses what the server grants and tells nobody; our own loss timer must go by it as well.
+        connection = self._client._connection  # noqa: SLF001 - no public way
+        invoke = connection._invoke  # noqa: SLF001 - likewise
+
+        def listen(timeout: float, request: object, xid: int | None = None) -> Any:
+            reply = invoke(timeout, request, xid)
+            if isinstance(request, Connect) and reply[0].time_out > 0:
+                self.negotiated_timeout = reply[0].time_out / 1000
+            return reply
+
+        connection._invoke = listen  # noqa: SLF001 - likewise
 
     def start(self) -> Self:
         """Connect; raises Unreachable after `connect_timeout`."""
@@ -120,7 +120,7 @@ class Session:
 
     def close(self) -> None:
         """End the session, and with it every ephemeral of ours; calls from then on raise SessionLost."""
-        self._closed = True
+        self._closed = "the session was closed"
         self._client.remove_listener(self._on_state)
         self._client.stop()
         self._client.close()
@@ -145,7 +145,7 @@ class Session:
         suspended_at = self._suspended_at
         if suspended_at is None:
             return SessionState.CONNECTED
-        safe = self.settings.session_timeout * _SAFE_SHARE_AFTER_SUSPENDED
+        safe = self.negotiated_timeout * _SAFE_SHARE_AFTER_SUSPENDED
         return SessionState.SUSPENDED if time.monotonic() - suspended_at < safe else SessionState.LOST
 
     def seconds_without_contact(self) -> float:
@@ -175,7 +175,7 @@ class Session:
     def wait_connected(self, seconds: float) -> bool:
         """Wait until the connection is there; False when it is not after `seconds`. Raises SessionLost."""
         if self._closed:
-            raise SessionLost("the session was closed")
+            raise SessionLost(self._closed)
         return self._connected.wait(max(0.0, seconds))
 
     # ------------------------------------------------------------------ reads
@@ -192,12 +192,12 @@ class Session:
             if wake is not None and await_creation:  # kazoo keeps a data watch only for a node that is there
                 self.exists(path, wake)
             return None
-        return data or b"", _stat(stat)
+        return data or b"", Stat.of(stat)
 
     def exists(self, path: str, wake: Wake | None = None) -> Stat | None:
         """Stat of a node, None where there is none; `wake` is called once when that changes."""
         stat = self._read(lambda: self._client.exists_async(path, watch=_watcher(wake)))
-        return None if stat is None else _stat(stat)
+        return None if stat is None else Stat.of(stat)
 
     def children(self, path: str, wake: Wake | None = None) -> list[str] | None:
         """Names of the children, in no order; None where there is no such node."""
@@ -206,6 +206,23 @@ class Session:
         except NoNodeError:
             return None
         return names
+
+    def get_many(self, paths: Sequence[str]) -> list[Found]:
+        """Data and stat of many nodes in few requests, None where there is no node."""
+        found: list[Found] = []
+        for start in range(0, len(paths), MAX_PATHS):
+            part = paths[start : start + MAX_PATHS]
+            for path, result in zip(part, self._read(partial(self._multi_read, part)), strict=True):
+                if isinstance(result, KazooException):
+                    raise Refused(path, type(result).__name__.removesuffix("Error"))
+                found.append(result)
+        return found
+
+    def _multi_read(self, paths: Sequence[str]) -> Any:
+        root = self._client.chroot
+        request, reply = MultiRead([root + path for path in paths]), self._client.handler.async_result()
+        self._client._call(request, reply)  # noqa: SLF001 - the door that kazoo's own calls take
+        return reply
 
     def _read(self, call: Callable[[], Any]) -> Any:
         # A read changes nothing, so a lost reply is simply asked for again.
@@ -217,6 +234,10 @@ class Session:
                     return call().get(timeout=max(0.1, deadline - time.monotonic()))
             except _REPLY_LOST:
                 time.sleep(0.05)  # the connection is about to be reported away; do not spin until then
+            except (NoNodeError, NodeExistsError):
+                raise  # answers
+            except KazooException as error:
+                raise Refused("", type(error).__name__.removesuffix("Error")) from error
             if time.monotonic() >= deadline:
                 raise Unreachable(self.settings.hosts, self.settings.call_timeout)
 
@@ -237,6 +258,10 @@ class Session:
         Raises ReplyLost when the outcome is unknown. Only `queues.transaction` calls this: it examines
         every result.
         """
+        return self.post(operations).results(timeout)
+
+    def post(self, operations: Sequence[Operation]) -> "Posted":
+        """Send one multi without waiting for its reply; several may be under way."""
         request = self._client.transaction()
         for operation in operations:
             match operation:
@@ -248,11 +273,39 @@ class Session:
                     request.set_data(path, data, version)
                 case Delete(path, version):
                     request.delete(path, version)
+        return Posted(request.commit_async())
+
+    # ------------------------------------------------------------------ fork
+    def _forget_after_fork(self) -> None:
+        # The threads that serve a client exist in the parent only: here every call would hang for ever.
+        self._closed = "the session was opened before a fork; open one in the child process"
+        self._connected = threading.Event()
+
+
+class Posted:
+    """A multi under way."""
+
+    def __init__(self, reply: Any) -> None:
+        self._reply = reply
+
+    def results(self, timeout: float) -> list[Any]:
+        """A result per operation, exceptions among them; raises ReplyLost when the outcome is unknown."""
         try:
-            results = request.commit_async().get(timeout=timeout)
+            results = self._reply.get(timeout=timeout)
         except _REPLY_LOST as error:
             raise ReplyLost(type(error).__name__) from error
-        return [_stat(result) if isinstance(result, ZnodeStat) else result for result in results]
+        return [Stat.of(result) if isinstance(result, ZnodeStat) else result for result in results]
+
+
+_OPEN: "weakref.WeakSet[Session]" = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for session in list(_OPEN):
+        session._forget_after_fork()  # noqa: SLF001 - the same module
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def refusal(result: object) -> str | None:
@@ -273,7 +326,3 @@ class _Watcher:
 
 def _watcher(wake: Wake | None) -> _Watcher | None:
     return None if wake is None else _Watcher(wake)
-
-
-def _stat(stat: ZnodeStat) -> Stat:
-    return Stat(stat.version, stat.ctime, stat.mtime, stat.numChildren, stat.pzxid, stat.ephemeralOwner or 0)

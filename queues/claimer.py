@@ -1,0 +1,201 @@
+"""Taking items that nobody holds."""
+
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from queues.bundle import commit_many
+from queues.claim import Claim, Held
+from queues.documents import encode, timestamp
+from queues.errors import (
+    Conflict,
+    CorruptRecord,
+    InvalidPayload,
+    ItemNotFound,
+    NotClaimed,
+    QueueError,
+    Refusal,
+    TooLarge,
+)
+from queues.events import EventKind
+from queues.lock_sessions import LockSessions
+from queues.names import LOW, Token
+from queues.operations import Check, Create, Delete, Operation, Set
+from queues.places import Places
+from queues.record import Record
+from queues.root import Root
+from queues.session.multi_read import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A token that seems to be free. `stopped`: claim it only while there is a request to stop it."""
+
+    queue: str
+    pool: str
+    token: Token
+    stopped: bool = False
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A claim on its way."""
+
+    record: Record
+    version: int
+    held: Held
+    step: list[Operation]
+    refusals: list[Refusal]  # what it means when the operation at the same index is refused
+
+
+class Claimer:
+    """Claims items and knows those it holds. Safe to use from several threads."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self.sessions = LockSessions(root.session)
+        self._guard = threading.Lock()
+        self._nonces: dict[str, str] = {}  # id -> nonce of the claim, from before it is sent
+
+    def holds(self, item_id: str) -> bool:
+        """Whether an item is held here, or about to be."""
+        with self._guard:
+            return item_id in self._nonces
+
+    # ------------------------------------------------------------------ claim
+    def claim(self, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
+        """Claim these items, each for itself; an error for each that was not.
+
+        NotClaimed: somebody was faster. CorruptRecord, ItemNotFound: there is a token and no item that can
+        be read, see `bury`.
+        """
+        layout = self._root.layout
+        found = self._root.session.get_many([layout.record(c.token.id) for c in candidates])
+        outcomes: list[Claim | QueueError] = []
+        attempts: list[tuple[int, _Attempt]] = []
+        places = Places(self._root)
+        for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
+            try:
+                attempts.append((index, self._prepare(candidate, node, places)))
+            except QueueError as error:
+                outcomes.append(error)
+            else:
+                outcomes.append(NotClaimed(candidate.token.id, Refusal.CHANGED))
+        try:
+            for session in dict.fromkeys(attempt.held.session for _, attempt in attempts):
+                mine = [(index, attempt) for index, attempt in attempts if attempt.held.session is session]
+                started = time.monotonic()
+                refusals = commit_many(session, [attempt.step for _, attempt in mine])
+                seconds = time.monotonic() - started
+                for (index, attempt), refused in zip(mine, refusals, strict=True):
+                    outcomes[index] = self._outcome(attempt, refused, seconds)
+        finally:
+            for index, attempt in attempts:
+                if not isinstance(outcomes[index], Claim):
+                    self._forget(attempt.record, attempt.held)
+        return outcomes
+
+    def seize(self, record: Record) -> Claim | None:
+        """Take an item from whoever holds it: the lock changes hands in one multi, and the old fence is void.
+
+        None when the item was let go or has moved meanwhile.
+        """
+        node = self._root.session.get(self._root.layout.record(record.id))
+        candidate = Candidate(record.queue, record.pool, record.token)
+        attempt = self._prepare(candidate, node, Places(self._root), seize=True)
+        claim: Claim | QueueError | None = None
+        try:
+            started = time.monotonic()
+            (refused,) = commit_many(attempt.held.session, [attempt.step])
+            claim = self._outcome(attempt, refused, time.monotonic() - started)
+        finally:
+            if not isinstance(claim, Claim):
+                self._forget(attempt.record, attempt.held)
+        if isinstance(claim, NotClaimed):
+            return None
+        if isinstance(claim, QueueError):
+            raise claim
+        return claim
+
+    def _prepare(self, candidate: Candidate, node: Found, places: Places, *, seize: bool = False) -> _Attempt:
+        root, token, pool = self._root, candidate.token, candidate.pool
+        layout = root.layout
+        if node is None:
+            raise ItemNotFound(token.id)
+        record = Record.decode(token.id, node[0])
+        nonce = uuid.uuid4().hex
+        claimed = record.evolve(
+            queue=candidate.queue, pool=pool, token=token, nonce=nonce, claims=record.claims + 1
+        )
+        try:  # before anything is registered
+            data = claimed.encode(root.max_record_bytes)
+        except (TooLarge, InvalidPayload) as error:
+            raise CorruptRecord(token.id, f"it cannot be written: {error}") from error
+        if self.holds(token.id) and not seize:
+            raise NotClaimed(token.id, Refusal.HELD)
+        seen = root.pools.limits(pool)
+        place = None if seize else places.take(pool, seen[0].cap, token.id)
+        lock = layout.lock(pool, token.id)
+        weight = 2 * len(lock)  # of the lock and of its place in a capped pool
+        session = self.sessions.reserve(weight)
+        held = Held(session, session.generation, place, weight, nonce)
+        document = {"worker": root.owner, "nonce": nonce, "since": timestamp()}
+        # A worker with a stale listing would lock an item that has moved on.
+        step: list[Operation] = [
+            Check(layout.token(candidate.queue, pool, token)),
+            Check(layout.pool(pool), seen[1]),
+            Create(lock, encode(document), ephemeral=True),
+            Set(layout.record(token.id), data, node[1].version),
+        ]
+        refusals = [Refusal.MOVED_ON, Refusal.POOL_CHANGED, Refusal.HELD, Refusal.CHANGED]
+        if seize:
+            step.insert(2, Delete(lock))
+            refusals.insert(2, Refusal.CHANGED)
+        if pool.endswith(LOW):  # who pauses a pool means its low lane too
+            main = pool.removesuffix(LOW)
+            step.append(Check(layout.pool(main), root.pools.limits(main)[1]))
+            refusals.append(Refusal.POOL_CHANGED)
+        if place is not None:
+            step.append(Create(layout.hold(pool, place), token.id.encode(), ephemeral=True))
+            refusals.append(Refusal.FULL)
+        if candidate.stopped:
+            step.append(Check(layout.stop(pool, token.id)))
+            refusals.append(Refusal.NO_STOP)
+        with self._guard:
+            taken = not seize and token.id in self._nonces
+            if not taken:
+                self._nonces[token.id] = nonce
+        if taken:
+            self.sessions.give_back(session, weight)
+            raise NotClaimed(token.id, Refusal.HELD)
+        return _Attempt(claimed, node[1].version, held, step, refusals)
+
+    def _outcome(self, attempt: _Attempt, refused: QueueError | None, seconds: float) -> Claim | QueueError:
+        root, record = self._root, attempt.record
+        if isinstance(refused, Conflict):
+            reason = attempt.refusals[refused.index]
+            if reason is Refusal.POOL_CHANGED:
+                root.pools.forget()
+            try:  # after a lost reply it may be the echo of our own success: the nonce tells
+                if not (refused.ambiguous and root.read(record.id)[0].nonce == record.nonce):
+                    return NotClaimed(record.id, reason)
+            except QueueError as error:
+                return error
+        elif refused is not None:
+            return refused
+        if attempt.held.generation != attempt.held.session.generation:
+            return NotClaimed(record.id, Refusal.CHANGED)  # by a session that has ended, or by the next one
+        claim = Claim(root, record, version=attempt.version + 1, held=attempt.held, on_end=self._on_end)
+        root.notify(EventKind.CLAIM, record, version=claim.version, seconds=seconds)
+        return claim
+
+    def _on_end(self, claim: Claim) -> None:
+        self._forget(claim.record, claim.how)
+
+    def _forget(self, record: Record, held: Held) -> None:
+        self.sessions.give_back(held.session, held.weight)
+        with self._guard:
+            if self._nonces.get(record.id) == held.nonce:
+                del self._nonces[record.id]

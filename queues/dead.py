@@ -1,0 +1,67 @@
+"""Items that cannot be processed: brought aside with the reason, looked at, and brought back."""
+
+from queues.claim import Claim
+from queues.claimer import Candidate, Claimer
+from queues.documents import decode, encode, timestamp
+from queues.errors import Conflict, CorruptRecord, ItemNotFound, QueueError
+from queues.events import EventKind
+from queues.names import Token
+from queues.operations import Check, Create, Delete, Operation
+from queues.root import Root
+from queues.transaction import commit
+
+
+def bury(root: Root, queue: str, pool: str, token: Token, error: QueueError) -> bool:
+    """Move the token of an item that cannot be read to `dead`, its bytes unchanged, with the reason.
+
+    Refused (False) while somebody holds the item, when it has moved on, or when the record has changed.
+    """
+    layout, session = root.layout, root.session
+    found = session.get(layout.record(token.id))
+    lock, grave = layout.lock(pool, token.id), layout.token(root.dead, pool, token)
+    reason = encode({"reason": str(error), "queue": queue, "since": timestamp()})
+    operations: list[Operation] = [
+        Create(lock, ephemeral=True),  # made and removed in one multi: proves that nobody holds the item
+        Delete(layout.token(queue, pool, token)),
+        Create(grave, reason),
+        Delete(lock),
+    ]
+    if found is not None:
+        operations.append(Check(layout.record(token.id), found[1].version))
+    try:
+        commit(session, operations)
+    except Conflict as conflict:
+        return conflict.ambiguous and session.exists(grave) is not None
+    root.notify(EventKind.DEAD, None, detail=f"{token.id}: {error}")
+    return True
+
+
+def replay(root: Root, claimer: Claimer, pool: str, token: Token, queue: str | None) -> str:
+    """Bring one item from dead back to the queue that it came from, or to `queue`; returns that queue.
+
+    Its failures and claims are counted anew. Raises CorruptRecord, ItemNotFound while it cannot be read,
+    NotClaimed when somebody holds it.
+    """
+    note = root.session.get(root.layout.token(root.dead, pool, token))
+    (claim,) = claimer.claim([Candidate(root.dead, pool, token)])
+    if not isinstance(claim, Claim):
+        raise claim
+    target = queue or _origin(root, claim, b"" if note is None else note[0])
+    claim.commit(queue=target, due=root.clock.now_ms(), release=True)
+    return target
+
+
+def _origin(root: Root, claim: Claim, note: bytes) -> str:
+    error = claim.record.error
+    if error is None and note:
+        try:
+            error = decode(note)
+        except ValueError:
+            error = None
+    origin = "" if error is None else str(error.get("queue", ""))
+    return origin if origin in root.queues and origin != root.dead else root.queues[0]
+
+
+def is_unreadable(error: QueueError) -> bool:
+    """Whether an item with this error belongs in dead."""
+    return isinstance(error, CorruptRecord | ItemNotFound)

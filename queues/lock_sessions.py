@@ -1,0 +1,57 @@
+"""The sessions that own our locks: a further one where the paths of one would become too many.
+
+When a session ends, ZooKeeper writes the paths of all its ephemerals into one transaction. One that is larger
+than jute.maxbuffer (1 MB) takes the whole ensemble down and keeps it from starting (ZOOKEEPER-4306).
+"""
+
+import threading
+
+from queues.session import Session, Wake
+
+
+class LockSessions:
+    """Gives each lock a session with room for its path."""
+
+    def __init__(self, session: Session) -> None:
+        self._first = session
+        self._limit = session.settings.max_ephemeral_bytes
+        self._guard = threading.Lock()
+        self._used: dict[Session, int] = {session: 0}
+        self._listeners: list[Wake] = []
+
+    def reserve(self, size: int) -> Session:
+        """A session that may own `size` more bytes of paths; opened when none has room."""
+        with self._guard:
+            for session, used in self._used.items():
+                if used + size <= self._limit:
+                    self._used[session] = used + size
+                    return session
+            session = Session(self._first.settings).start()
+            for wake in self._listeners:
+                session.on_change(wake)
+            self._used[session] = size
+            return session
+
+    def give_back(self, session: Session, size: int) -> None:
+        """So many bytes are not needed any more."""
+        with self._guard:
+            self._used[session] -= size
+
+    def owns(self, session_id: int) -> bool:
+        """Whether one of ours has this id."""
+        return any(session.id == session_id for session in tuple(self._used))
+
+    def on_change(self, wake: Wake) -> None:
+        """Call `wake` at each change of the connection of any of ours."""
+        with self._guard:
+            self._listeners.append(wake)
+            for session in self._used:
+                session.on_change(wake)
+
+    def close(self) -> None:
+        """Close those opened here; the first one belongs to who opened it."""
+        with self._guard:
+            for session in self._used:
+                if session is not self._first:
+                    session.close()
+            self._used = {self._first: 0}

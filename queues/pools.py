@@ -1,0 +1,133 @@
+"""Limits of pools: nodes that operators change while everything runs."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from queues.documents import decode, encode
+from queues.errors import Conflict, InvalidLimit
+from queues.names import LOW, Layout, check_pool
+from queues.operations import Set
+from queues.session import Session
+from queues.transaction import commit
+
+log = logging.getLogger(__name__)
+
+# `ls` of ZooKeeper's own tools fails at 1 MB of names, some 10,000 items with long ids.
+DEFAULT_BOUND = 10_000
+_LOOK_AGAIN_SECONDS = 5.0  # how long a lost watch can hide a change; claims check the version in any case
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """What binds one pool. All can be changed at any time; the next claim goes by the new values."""
+
+    weight: int = 1  # turns that it gets while other pools get one
+    bound: int = DEFAULT_BOUND  # items in one queue of the pool, for puts; moves are never refused
+    cap: int = 0  # items of the pool held at a time, by all consumers together; 0 = no limit
+    paused: bool = False  # nothing is claimed; puts and moves go on
+    low_share: float = 0.1  # of the pool's turns that its low lane gets at least
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("weight", 1, 1000), ("bound", 1, 1_000_000), ("cap", 0, 100_000)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise InvalidLimit(name, value, f"a whole number from {low:,} to {high:,}")
+        if not isinstance(self.paused, bool):
+            raise InvalidLimit("paused", self.paused, "true or false")
+        share = self.low_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise InvalidLimit("low_share", share, "a number from 0 to 1")
+
+    @classmethod
+    def decode(cls, pool: str, data: bytes) -> "PoolLimits":
+        """The limits in these bytes; defaults for what they do not name, and for all when they are broken."""
+        if not data:
+            return cls()
+        try:
+            document = decode(data)
+            known = {field.name for field in fields(cls)}
+            return cls(**{name: value for name, value in document.items() if name in known})
+        except (ValueError, RecursionError, InvalidLimit) as error:
+            log.warning("the limits of pool %s cannot be read, defaults are used: %s", pool, error)
+            return cls()
+
+
+Seen = tuple[PoolLimits, int]
+"""Limits and the version of the node they stood in; -1 where there was no node."""
+
+
+class Pools:
+    """Reads limits, remembered until their node changes, and changes them."""
+
+    def __init__(self, session: Session, layout: Layout) -> None:
+        self._session = session
+        self._layout = layout
+        self._guard = threading.Lock()
+        self._seen: dict[str, tuple[Seen, float]] = {}
+        session.on_change(self.forget)  # watches are gone with the connection
+
+    def forget(self, pool: str | None = None) -> None:
+        """Read the limits again at their next use."""
+        if pool is None:
+            self._seen = {}
+        else:
+            self._seen.pop(pool, None)
+
+    def limits(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
+        """The limits of a pool as known now, some seconds old at most; `wake` is called when they change."""
+        known = self._seen.get(pool)
+        now = time.monotonic()
+        if known is not None and now - known[1] < _LOOK_AGAIN_SECONDS:
+            return known[0]
+        seen = self.read(pool, _Forget(self, pool, wake))
+        self._seen[pool] = (seen, now)
+        return seen
+
+    def read(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
+        """The limits of a pool as they stand in ZooKeeper."""
+        found = self._session.get(self._layout.pool(check_pool(pool)), wake, await_creation=False)
+        if found is None:
+            return PoolLimits(), -1
+        return PoolLimits.decode(pool, found[0]), found[1].version
+
+    def change(self, pool: str, **changes: Any) -> PoolLimits:
+        """Change some limits of a pool; raises InvalidLimit. The folders of the pool must be there."""
+        while True:
+            before, version = self.read(pool)
+            unknown = changes.keys() - {field.name for field in fields(PoolLimits)}
+            if unknown:
+                name = min(unknown)
+                raise InvalidLimit(name, changes[name], "a limit: weight, bound, cap, paused, low_share")
+            after = PoolLimits(**{**asdict(before), **changes})
+            self._session.ensure_path(self._layout.pool(pool))
+            try:
+                commit(
+                    self._session,
+                    [Set(self._layout.pool(pool), encode(asdict(after)), max(version, 0))],
+                )
+            except Conflict:
+                continue  # somebody else changed it meanwhile: theirs and ours
+            self.forget(pool)
+            return after
+
+    def names(self, *, low: bool = False) -> list[str]:
+        """The pools that there are; low lanes only when asked for."""
+        names = self._session.children(self._layout.pools) or []
+        return sorted(name for name in names if low or not name.endswith(LOW))
+
+
+@dataclass(frozen=True, slots=True)
+class _Forget:
+    # Equal for equal pools: sessions keep watchers in a set per path.
+    pools: Pools
+    pool: str
+    wake: Callable[[], None] | None
+
+    def __call__(self) -> None:
+        self.pools.forget(self.pool)
+        if self.wake is not None:
+            self.wake()

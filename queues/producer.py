@@ -1,0 +1,159 @@
+"""The side that puts: one item, many, or in the background."""
+
+import contextlib
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from queues.background import Background
+from queues.bound import Bound
+from queues.bundle import commit_many
+from queues.errors import Conflict, IdTaken, PutsFailed, QueueError
+from queues.events import EventKind
+from queues.names import Token, check_id
+from queues.new_item import NewItem
+from queues.operations import Create
+from queues.receipts import Receipts
+from queues.record import Record
+from queues.root import Root
+from queues.transaction import Step
+
+_PER_ROUND = 1_000  # of many items: ids and bytes of so many are in memory at once
+
+
+class Producer:
+    """Puts items, exactly once by id. Safe to use from several threads."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._guard = threading.Lock()
+        self._last_seq = 0
+        self._bound = Bound(root)
+        self._receipts = Receipts(root.session, root.layout)
+        self._background = Background(
+            lambda queue, items: self._put(queue, items, max_wait=0.0, existing=False)
+        )
+
+    # ------------------------------------------------------------------ put
+    def put(self, queue: str, item: NewItem, *, max_wait: float = 0.0, existing: bool = False) -> Record:
+        """Put one item; raises IdTaken, QueueFull, TooLarge, OutcomeUnknown.
+
+        `max_wait`: seconds to wait for room in a full pool. `existing`: return the item that has the id
+        instead of raising IdTaken.
+        """
+        (outcome,) = self._put(queue, [item], max_wait=max_wait, existing=existing)
+        if isinstance(outcome, QueueError):
+            raise outcome
+        return outcome
+
+    def put_many(
+        self, queue: str, items: Sequence[NewItem], *, max_wait: float = 0.0, existing: bool = False
+    ) -> list[Record]:
+        """Put many items in few requests, each exactly once; raises PutsFailed when some were not put."""
+        outcomes = self._put(queue, items, max_wait=max_wait, existing=existing)
+        errors = {
+            item.id or str(place): outcome
+            for place, (item, outcome) in enumerate(zip(items, outcomes, strict=True))
+            if isinstance(outcome, QueueError)
+        }
+        if errors:
+            raise PutsFailed(errors, len(items))
+        return [outcome for outcome in outcomes if isinstance(outcome, Record)]
+
+    def _put(
+        self, queue: str, items: Sequence[NewItem], *, max_wait: float, existing: bool
+    ) -> list[Record | QueueError]:
+        root, deadline = self._root, time.monotonic() + max_wait
+        root.check_queue(queue)
+        outcomes: list[Record | QueueError] = []
+        for start in range(0, len(items), _PER_ROUND):
+            part = items[start : start + _PER_ROUND]
+            records = [self._record(queue, item) for item in part]
+            root.ensure_buckets([record.id for record in records])
+            outcomes += self._send(queue, part, records, deadline=deadline, existing=existing)
+        return outcomes
+
+    def _record(self, queue: str, item: NewItem) -> Record:
+        item_id = str(uuid.uuid4()) if item.id is None else check_id(item.id)
+        self._root.ensure_pool(item.pool)
+        now = self._root.clock.now_ms()
+        due = now + item.delay_ms if item.due_ms is None else item.due_ms
+        return Record(
+            id=item_id,
+            run_key=item.run_key or str(uuid.uuid4()),
+            queue=queue,
+            pool=item.pool,
+            token=Token(id=item_id, due=due, seq=self._next_seq(now)),
+            nonce=uuid.uuid4().hex,
+            payload=item.payload,
+        )
+
+    def _send(
+        self,
+        queue: str,
+        items: Sequence[NewItem],
+        records: Sequence[Record],
+        *,
+        deadline: float,
+        existing: bool,
+    ) -> list[Record | QueueError]:
+        root, layout = self._root, self._root.layout
+        outcomes: list[Record | QueueError] = list(records)
+        places, steps = [], list[Step]()
+        for place, (item, record) in enumerate(zip(items, records, strict=True)):
+            path = layout.record(record.id)
+            try:
+                data = record.encode(root.max_record_bytes)
+                self._bound.take(queue, record.pool, deadline)
+            except QueueError as error:
+                outcomes[place] = error
+                continue
+            places.append(place)
+            token = Create(layout.token(queue, record.pool, record.token))
+            steps.append([Create(path, data), token, *item.riders(path)])
+        started = time.monotonic()
+        refusals = commit_many(root.session, steps, self._receipts)
+        for place, refusal in zip(places, refusals, strict=True):
+            record = records[place]
+            if refusal is not None:
+                outcomes[place] = self._outcome(record, refusal, existing=existing)
+            else:
+                root.notify(EventKind.PUT, record, seconds=time.monotonic() - started)
+        return outcomes
+
+    def _outcome(self, record: Record, error: QueueError, *, existing: bool) -> Record | QueueError:
+        root = self._root
+        if not isinstance(error, Conflict):
+            return error
+        if error.index != 0 or error.reason != "NodeExists":
+            root.forget_folders()  # a folder that was there may be gone
+            return error
+        # The id is there, and not by our own lost reply: that would have shown at the receipt.
+        if existing:
+            with contextlib.suppress(QueueError):
+                return root.read(record.id)[0]
+        return IdTaken(record.id)
+
+    def _next_seq(self, now_ms: int) -> int:
+        # Microseconds of the ensemble's time, and never twice from one process.
+        with self._guard:
+            self._last_seq = max(self._last_seq + 1, now_ms * 1000 + time.time_ns() // 1000 % 1000)
+            return self._last_seq
+
+    # ------------------------------------------------------------------ background
+    def put_background(self, queue: str, item: NewItem) -> "Future[Record]":
+        """Put soon, together with others; the future has the record, or raises what `put` would."""
+        self._root.check_queue(queue)
+        return self._background.add(queue, item)
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until every background put so far is done; False when some are not after `timeout` seconds."""
+        return self._background.flush(timeout)
+
+    def close(self, timeout: float) -> bool:
+        """Take no more background puts and wait for those at hand; False as for `flush`."""
+        done = self._background.close(timeout)
+        self._receipts.close()
+        return done

@@ -1,0 +1,113 @@
+"""What all parts of one set of queues share."""
+
+from collections.abc import Sequence
+
+from queues.clock import EnsembleClock
+from queues.errors import CorruptRecord, ItemNotFound, UnknownQueue
+from queues.events import Event, EventKind, Listeners
+from queues.names import DEFAULT_POOL, Layout, check_id, check_pool
+from queues.pools import Pools
+from queues.record import MAX_RECORD_BYTES, Record
+from queues.session import Session
+
+
+class Root:
+    """One root in ZooKeeper: its session, its queues, its folders, its clock."""
+
+    def __init__(
+        self,
+        session: Session,
+        layout: Layout,
+        queues: Sequence[str],
+        *,
+        dead: str,
+        owner: str,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+    ) -> None:
+        self.session = session
+        self.layout = layout
+        self.queues = tuple(check_pool(queue) for queue in queues)
+        self.dead = dead
+        self.owner = owner  # for people who look at a lock: who holds it
+        self.max_record_bytes = max_record_bytes
+        self.clock = EnsembleClock(session, layout)
+        self.pools = Pools(session, layout)
+        self.listeners = Listeners()
+        self._ensured: set[str] = set()
+        session.on_change(self._on_session_change)
+
+    def _on_session_change(self) -> None:
+        self.notify(EventKind.SESSION, detail=self.session.state.value)
+
+    def notify(
+        self,
+        kind: EventKind,
+        record: Record | None = None,
+        *,
+        to_queue: str = "",
+        version: int = 0,
+        released: bool = False,
+        seconds: float = 0.0,
+        detail: str = "",
+    ) -> None:
+        """Tell the listeners; `record` is the item as it stood before."""
+        if not self.listeners:
+            return
+        event = Event(
+            kind,
+            id="" if record is None else record.id,
+            queue="" if record is None else record.queue,
+            pool="" if record is None else record.pool,
+            run_key="" if record is None else record.run_key,
+            to_queue=to_queue or ("" if record is None else record.queue),
+            version=version,
+            released=released,
+            seconds=seconds,
+            detail=detail,
+        )
+        self.listeners.notify(event)
+
+    # ------------------------------------------------------------------ folders
+    def ensure_pool(self, pool: str = DEFAULT_POOL) -> None:
+        """Make the folders of a pool in every queue."""
+        if pool in self._ensured:
+            return
+        layout = self.layout
+        check_pool(pool)
+        for queue in self.queues:
+            self.session.ensure_path(layout.queue(queue, pool))
+        for folder in (layout.locks, layout.stops, layout.holds, layout.consumers, layout.pool):
+            self.session.ensure_path(folder(pool))
+        self._ensured.add(pool)
+
+    def ensure_buckets(self, item_ids: Sequence[str]) -> None:
+        """Make the folders in which the records of these items stand."""
+        buckets = {self.layout.record(item_id).rpartition("/")[0] for item_id in item_ids}
+        for bucket in buckets - self._ensured:
+            self.session.ensure_path(bucket)
+            self._ensured.add(bucket)
+
+    def forget_folders(self) -> None:
+        """Somebody has removed a folder that was there: look before the next use."""
+        self._ensured.clear()
+
+    def check_queue(self, queue: str) -> str:
+        """The name unchanged; raises UnknownQueue."""
+        if queue not in self.queues:
+            raise UnknownQueue(queue, self.queues)
+        return queue
+
+    # ------------------------------------------------------------------ look
+    def read(self, item_id: str) -> tuple[Record, int]:
+        """The record of an item and its version; raises ItemNotFound, CorruptRecord."""
+        found = self.session.get(self.layout.record(check_id(item_id)))
+        if found is None:
+            raise ItemNotFound(item_id)
+        return Record.decode(item_id, found[0]), found[1].version
+
+    def run_key(self, item_id: str) -> str | None:
+        """The run key of an item, None where there is none that can be read."""
+        try:
+            return self.read(item_id)[0].run_key
+        except (ItemNotFound, CorruptRecord):
+            return None

@@ -1,0 +1,49 @@
+"""Locks and places of our own sessions that belong to no claim: the left-overs of lost replies."""
+
+import contextlib
+from collections.abc import Iterable
+
+from queues.claimer import Claimer
+from queues.errors import Conflict
+from queues.operations import Check, Delete
+from queues.root import Root
+from queues.transaction import commit
+
+
+def release_strays(root: Root, claimer: Claimer, pool: str, locked: Iterable[str]) -> list[str]:
+    """Remove them; returns the ids of the items that are free again."""
+    session, layout = root.session, root.layout
+    unknown = [item_id for item_id in locked if not claimer.holds(item_id)]
+    strays = []
+    for item_id, node in zip(
+        unknown, session.get_many([layout.lock(pool, item_id) for item_id in unknown]), strict=True
+    ):
+        path = layout.lock(pool, item_id)
+        if node is None or not claimer.sessions.owns(node[1].owner):
+            continue
+        # The record's version makes it succeed only once: the lock of who claims the item next stays.
+        found = session.get(layout.record(item_id))
+        fence = [] if found is None else [Check(layout.record(item_id), found[1].version)]
+        stat = session.exists(path)
+        if stat is None or not claimer.sessions.owns(stat.owner) or claimer.holds(item_id):
+            continue  # not ours any more at that version
+        with contextlib.suppress(Conflict):  # gone meanwhile: that is what was wanted
+            commit(session, [*fence, Delete(path)])
+            strays.append(item_id)
+    if root.pools.limits(pool)[0].cap:
+        _release_places(root, claimer, pool)
+    return strays
+
+
+def _release_places(root: Root, claimer: Claimer, pool: str) -> None:
+    session, folder = root.session, root.layout.holds(pool)
+    for name in session.children(folder) or ():
+        path = f"{folder}/{name}"
+        found = session.get(path)
+        if found is None or claimer.holds(found[0].decode(errors="replace")):
+            continue
+        # Only now, when nobody here holds it: a place that was just let go may be another's already.
+        stat = session.exists(path)
+        if stat is not None and claimer.sessions.owns(stat.owner) and stat.owner == found[1].owner:
+            with contextlib.suppress(Conflict):
+                commit(session, [Delete(path)])
