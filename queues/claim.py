@@ -44,6 +44,7 @@ class Claim:
         self.record = record
         self.version = version
         self.held = True
+        self.has_left = False  # the token at which it was claimed is not there any more
 
     @property
     def id(self) -> str:
@@ -242,6 +243,7 @@ class Step:
             version = claim.version = claim.version + 1
             if self._record.pool != before.pool:
                 claim.how = replace(claim.how, place=None)
+        claim.has_left = self._release and self._kind is not EventKind.COMMIT
         if self._release:
             claim.end()
         claim._root.notify(  # noqa: SLF001 - two halves of one thing

@@ -1,9 +1,10 @@
 """Taking items that nobody holds."""
 
+import logging
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from queues.bundle import commit_many
@@ -27,6 +28,8 @@ from queues.places import Places
 from queues.record import Record
 from queues.root import Root
 from queues.session.multi_read import Found
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Claimer:
         self._root = root
         self.sessions = LockSessions(root.session)
         self._guard = threading.Lock()
+        self._on_return: list[Callable[[str, str], None]] = []
         self._nonces: dict[str, str] = {}  # id -> nonce of the claim, from before it is sent
 
     def holds(self, item_id: str) -> bool:
@@ -81,6 +85,9 @@ class Claimer:
                 attempts.append((index, self._prepare(candidate, node, places)))
             except QueueError as error:
                 outcomes.append(error)
+            except Exception:  # one item must not hide those behind it
+                log.exception("%s in %s cannot be claimed", candidate.token.id, candidate.queue)
+                outcomes.append(NotClaimed(candidate.token.id, Refusal.CHANGED))
             else:
                 outcomes.append(NotClaimed(candidate.token.id, Refusal.CHANGED))
         try:
@@ -191,8 +198,15 @@ class Claimer:
         root.notify(EventKind.CLAIM, record, version=claim.version, seconds=seconds)
         return claim
 
+    def on_return(self, listener: Callable[[str, str], None]) -> None:
+        """Call `listener` with queue and pool when an item is let go where it stood."""
+        self._on_return.append(listener)
+
     def _on_end(self, claim: Claim) -> None:
         self._forget(claim.record, claim.how)
+        if not claim.has_left:
+            for listener in self._on_return:
+                listener(claim.queue, claim.record.pool)
 
     def _forget(self, record: Record, held: Held) -> None:
         self.sessions.give_back(held.session, held.weight)

@@ -1,57 +1,39 @@
 """The loop that finds due items nobody holds: watches are the hint, the rescan is the truth."""
 
 import logging
-import math
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 
+from queues.bundle import commit_many
 from queues.claim import Claim
-from queues.errors import CorruptRecord, ItemNotFound, QueueError
-from queues.names import DEFAULT_POOL, Token
+from queues.claimer import Candidate
+from queues.documents import encode, timestamp
+from queues.errors import Conflict, CorruptRecord, ItemNotFound, NotClaimed, QueueError, Refusal
+from queues.folder import Folder
+from queues.names import DEFAULT_POOL, LOW
+from queues.operations import Create, Delete
+from queues.pool_view import STEAL_AFTER_MS, PoolView
 from queues.queue import QueueSet
-from queues.session import Session, SessionState
+from queues.rotation import Rotation
+from queues.session import SessionState
 
 log = logging.getLogger(__name__)
 
 RESCAN_SECONDS = 5.0  # how long a lost watch can hide an item; short against a job, long against a request
 _RETRY_SECONDS = 1.0
-
-
-@dataclass(slots=True)
-class Folder:
-    """The children of one node, listed again only when they have changed."""
-
-    session: Session
-    path: str
-    wake: Callable[[], None]
-    names: frozenset[str] = frozenset()
-    _zxid: int = -1
-    _changed: threading.Event = field(default_factory=threading.Event)
-
-    def refresh(self) -> frozenset[str]:
-        """The names now; one `exists` when nothing has moved."""
-        stat = self.session.exists(self.path)
-        if stat is None:
-            self.names, self._zxid = frozenset(), -1
-        elif stat.children_zxid != self._zxid or self._changed.is_set():
-            self._changed.clear()
-            self.names = frozenset(self.session.children(self.path, self._on_change) or ())
-            self._zxid = stat.children_zxid
-        return self.names
-
-    def _on_change(self) -> None:
-        self._changed.set()
-        self.wake()
+_FULL_SECONDS = 0.2  # until a pool at its cap is looked at again
+_BATCH = 200  # claims at once: four multis of fifty
 
 
 class Consumer:
     """Claims due items of the given queues, earlier queues first, and hands each to `hand_out`.
 
     `room(queue)` says how many more items of a queue may be taken now; `hand_out` must not block. An item
-    that somebody asked to stop is taken from any queue, due or not, room or not.
+    that somebody asked to stop is taken from any queue, due or not, room or not. `pools`: names, or names
+    with weights that go before those of the pools themselves, or None for all pools that there are.
     """
 
     def __init__(
@@ -61,29 +43,36 @@ class Consumer:
         *,
         hand_out: Callable[[Claim], None],
         room: Callable[[str], int],
-        pools: Sequence[str] = (DEFAULT_POOL,),
+        pools: Mapping[str, int] | Sequence[str] | None = (DEFAULT_POOL,),
         accepts: Callable[[str], bool] = lambda _id: True,
         rescan_seconds: float = RESCAN_SECONDS,
     ) -> None:
         self._set = queue_set
-        self._queues = tuple(queues)
-        self._pools = tuple(pools)
+        self._queues = tuple(queue_set.root.check_queue(queue) for queue in queues)
+        self._pools = None if pools is None else tuple(pools)
+        self._weights = dict(pools) if isinstance(pools, Mapping) else {}
         self._hand_out = hand_out
         self._room = room
         self._accepts = accepts
         self._rescan_seconds = rescan_seconds
+        self._name = f"{queue_set.root.owner or 'consumer'}-{uuid.uuid4().hex[:6]}"
+        self._generation = -1  # of the session in which it is a member of its pools
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_look_for_strays = 0.0
-        self._reported: set[str] = set()
-        self._folders: dict[str, Folder] = {}
+        self._rescan_at = 0.0
+        self._rearm = False  # the connection was away, and all watches with it
+        self._views: dict[str, PoolView] = {}
+        self._pool_names = Folder(queue_set.session, queue_set.layout.pools, self._wake.set)
+        self._rotation: Rotation[Candidate] = Rotation()
         self._thread = threading.Thread(target=self._loop, name="consumer", daemon=True)
 
     def start(self) -> None:
         """Start the loop in its own thread."""
-        self._set.session.on_change(self._wake.set)
-        for pool in self._pools:
+        self._set.session.on_change(self._on_session_change)
+        self._set.claimer.on_return(self._on_return)
+        for pool in self._pools or ():
             self._set.ensure_pool(pool)
+        self._set.session.ensure_path(self._set.layout.pools)
         self._thread.start()
 
     def stop(self) -> None:
@@ -95,6 +84,17 @@ class Consumer:
     def look_again(self) -> None:
         """Scan now: room has become free."""
         self._wake.set()
+
+    def _on_session_change(self) -> None:
+        self._rearm = True
+        self._wake.set()
+
+    def _on_return(self, queue: str, pool: str) -> None:
+        # Its token was taken out of the backlog and has not changed: no watch will tell.
+        view = self._views.get(pool)
+        if view is not None and queue in self._queues:
+            view.backlog_of(queue).folder.changed = True
+            self._wake.set()
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
@@ -108,71 +108,196 @@ class Consumer:
             except Exception:  # a bug in a scan must not silence the queue: said aloud, then tried again
                 log.exception("scan failed, trying again in %.0f s", pause)
             self._wake.wait(pause)
+        self._leave()
 
     def _scan(self) -> float:
         """Hand out all that can be; returns the seconds until something may be due."""
-        # Jitter, so that workers started together do not scan together for ever.
-        rescan = self._rescan_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for security
-        # It asks about each lock of others, too: with the rescan, not with every watch that fires.
-        look_for_strays = time.monotonic() >= self._next_look_for_strays
-        if look_for_strays:
-            self._next_look_for_strays = time.monotonic() + rescan
-        return min([rescan, *(self._scan_pool(pool, look_for_strays) for pool in self._pools)])
+        if self._rearm:
+            self._rearm = False
+            self._pool_names.changed, self._rescan_at = True, 0.0
+            for view in self._views.values():
+                view.rearm()
+        if time.monotonic() >= self._rescan_at:
+            self._rescan()
+        if self._pool_names.refresh():
+            self._arrange()
+        self._join()
+        while not self._stopping.is_set():
+            candidates = self._pick()
+            if not candidates or not self._claim(candidates):
+                break
+        return self._pause()
 
-    def _scan_pool(self, pool: str, look_for_strays: bool) -> float:
-        now, next_due = self._set.clock.now_ms(), math.inf
-        # Tokens before locks: an item that moves on between the two listings is then seen as held.
-        listings = {queue: self._list(self._set.layout.queue(queue, pool)) for queue in self._queues}
-        stops = self._list(self._set.layout.stops(pool))
-        locked = self._list(self._set.layout.locks(pool))
-        if look_for_strays:
-            self._set.release_strays(pool, locked)
-        for queue, names in listings.items():
-            for token in self._tokens(queue, names):
-                if self._stopping.is_set():
-                    break
-                if token.id in locked or self._set.holds(token.id) or not self._accepts(token.id):
-                    continue
-                if token.id not in stops:
-                    if token.due > now:
-                        next_due = min(next_due, (token.due - now) / 1000 + 0.001)
-                        continue
-                    if self._room(queue) <= 0:
-                        continue
-                if not self._take(queue, pool, token, stopped=token.id in stops):
-                    next_due = min(next_due, _RETRY_SECONDS)
-        return next_due
+    # ------------------------------------------------------------------ rescan
+    def _rescan(self) -> None:
+        """Look at all folders, whatever the watches have told: in one request for hundreds of them."""
+        # Jitter, so that consumers started together do not rescan together for ever.
+        self._rescan_at = time.monotonic() + self._rescan_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for security
+        session, views = self._set.session, list(self._views.values())
+        watched = [view.watched() for view in views]
+        found = session.get_many([self._pool_names.path, *(path for paths in watched for path in paths)])
+        self._pool_names.notice(None if found[0] is None else found[0][1])
+        start = 1
+        for view, paths in zip(views, watched, strict=True):
+            view.notice(found[start : start + len(paths)])
+            start += len(paths)
+            view.refresh_locks()
+            view.bring_back()
+            if view.locked() and self._set.release_strays(view.pool, view.locked()):
+                view.rearm()
 
-    def _list(self, path: str) -> frozenset[str]:
-        folder = self._folders.get(path)
-        if folder is None:
-            folder = self._folders[path] = Folder(self._set.session, path, self._wake.set)
-        return folder.refresh()
+    def _arrange(self) -> None:
+        """Serve the pools that there are now, and their low lanes."""
+        there = set(self._pool_names.names)
+        mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
+        pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
+        for pool in pools:
+            if pool not in self._views:
+                self._set.ensure_pool(pool)
+                self._views[pool] = PoolView(
+                    self._set.root,
+                    self._set.claimer,
+                    pool,
+                    self._queues,
+                    member=self._name,
+                    accepts=self._accepts,
+                    wake=self._wake.set,
+                )
+                self._generation = -1
+        self._views = {pool: view for pool, view in self._views.items() if pool in pools}
+        self._rotation.keep(set(mains))
 
-    def _tokens(self, queue: str, names: frozenset[str]) -> list[Token]:
-        tokens = []
-        for name in names:
-            token = Token.parse(name)
-            if token is not None:
-                tokens.append(token)
-            elif name not in self._reported:
-                self._reported.add(name)
-                log.warning("foreign node %r in queue %s is left alone", name, queue)
-        return sorted(tokens)
+    def _join(self) -> None:
+        """Be seen as a consumer of each pool, so that the others leave us our share."""
+        session, generation = self._set.session, self._set.session.generation
+        if generation == self._generation:
+            return
+        queues = list(self._queues)
+        document = encode({"worker": self._set.root.owner, "queues": queues, "since": timestamp()})
+        members = [[Create(view.member, document, ephemeral=True)] for view in self._views.values()]
+        for refused in commit_many(session, members):
+            if refused is not None and not (isinstance(refused, Conflict) and refused.reason == "NodeExists"):
+                raise refused
+        self._generation = generation
 
-    def _take(self, queue: str, pool: str, token: Token, *, stopped: bool) -> bool:
-        """Claim an item and hand it out; False when that failed and shall be tried again."""
+    def _leave(self) -> None:
+        """Leave the rest to the others at once; without a connection our nodes go with the session."""
+        session = self._set.session
+        if session.state is SessionState.CONNECTED:
+            refusals = commit_many(session, [[Delete(view.member)] for view in self._views.values()])
+            log.debug("left the pools: %s", refusals)
+
+    # ------------------------------------------------------------------ pick
+    def _pick(self) -> list[Candidate]:
+        root = self._set.root
+        now_ms = root.clock.now_ms()
+        now = f"{now_ms:011x}"
+        room = {queue: self._room(queue) for queue in self._queues}
+        candidates: list[Candidate] = []
+        serving: dict[str, PoolView] = {}
+        for pool, view in self._views.items():
+            view.refresh(now)
+            candidates += view.take_stopped()
+            if not self._is_paused(pool) and time.monotonic() >= view.blocked_until:
+                serving[pool] = view
+            if not pool.endswith(LOW):
+                limits = root.pools.limits(pool, self._wake.set)[0]
+                self._rotation.arrange(pool, self._weights.get(pool, limits.weight), limits.low_share)
+
+        def take(pool: str, low: bool) -> Candidate | None:
+            view = serving.get(pool + LOW if low else pool)
+            candidate = None if view is None else view.take(now, room)
+            if candidate is not None:
+                room[candidate.queue] -= 1
+            return candidate
+
+        if any(left > 0 for left in room.values()):
+            candidates += self._rotation.collect(take, _BATCH)
+            if not candidates:
+                candidates = self._steal(serving, f"{now_ms - STEAL_AFTER_MS:011x}", room)
+        return candidates
+
+    def _steal(
+        self, serving: Mapping[str, PoolView], due_before: str, room: dict[str, int]
+    ) -> list[Candidate]:
+        views = [view for view in serving.values() if time.monotonic() >= view.steal_at]
+        random.shuffle(views)
+        for view in views:
+            if stolen := view.steal(due_before, room):
+                return stolen
+        return []
+
+    # ------------------------------------------------------------------ claim
+    def _claim(self, candidates: Sequence[Candidate]) -> bool:
+        """Claim and hand out; False when it is better to pause before the next round."""
         try:
-            claim = self._set.claim(queue, pool, token, stopped=stopped)
-        except (CorruptRecord, ItemNotFound) as error:
-            if self._set.bury(queue, pool, token, error):
-                log.warning("%s moved from %s to %s: %s", token.id, queue, self._set.root.dead, error)
-            return True
-        except QueueError:
-            raise  # ZooKeeper does not answer: the next scan
-        except Exception:  # one item must not hide those behind it
-            log.exception("%s in %s cannot be claimed", token.id, queue)
-            return False
-        if claim is not None:
-            self._hand_out(claim)
+            outcomes = self._set.claimer.claim(candidates)
+        except BaseException:
+            for candidate in candidates:  # they were taken out of the backlog: list it again
+                self._views[candidate.pool].backlog_of(candidate.queue).folder.changed = True
+            raise
+        claims = [outcome for outcome in outcomes if isinstance(outcome, Claim)]
+        for claim in claims:
+            try:
+                self._hand_out(claim)
+            except Exception:  # the others are to be handed out all the same
+                log.exception("%s could not be handed out", claim.id)
+                claim.abandon()
+        trouble: QueueError | None = None
+        for candidate, outcome in zip(candidates, outcomes, strict=True):
+            if isinstance(outcome, QueueError) and not self._explain(candidate, outcome):
+                trouble = outcome
+        if trouble is not None:
+            raise trouble
+        if not claims:
+            for pool in {candidate.pool for candidate in candidates}:
+                self._views[pool].steal_at = time.monotonic() + random.uniform(0.05, 0.2)  # noqa: S311 - not for security
         return True
+
+    def _explain(self, candidate: Candidate, error: QueueError) -> bool:
+        """Do what follows from a refusal; False when ZooKeeper does not answer."""
+        view = self._views[candidate.pool]
+        backlog, name = view.backlog_of(candidate.queue), candidate.token.name
+        match error:
+            case NotClaimed(reason=Refusal.MOVED_ON):
+                pass
+            case NotClaimed(reason=Refusal.POOL_CHANGED):
+                backlog.put_back(name)
+            case NotClaimed(reason=Refusal.NO_STOP):
+                backlog.put_back(name)
+                view.forget_stops()
+            case NotClaimed(reason=Refusal.FULL):
+                backlog.put_back(name)
+                view.blocked_until = time.monotonic() + _FULL_SECONDS
+            case NotClaimed():
+                backlog.put_aside(name)
+            case CorruptRecord() | ItemNotFound():
+                if self._set.bury(candidate.queue, candidate.pool, candidate.token, error):
+                    log.warning(
+                        "%s moved from %s to %s: %s",
+                        candidate.token.id,
+                        candidate.queue,
+                        self._set.root.dead,
+                        error,
+                    )
+            case _:
+                backlog.put_back(name)
+                return False
+        return True
+
+    # ------------------------------------------------------------------ pause
+    def _pause(self) -> float:
+        """Seconds until something may be to do, if no watch fires before."""
+        now_ms = self._set.clock.now_ms()
+        pauses = [self._rescan_at - time.monotonic()]
+        room = {queue: self._room(queue) for queue in self._queues}
+        for pool, view in self._views.items():
+            pauses.append(view.rest_left())
+            if not self._is_paused(pool):  # a change of its limits wakes us
+                pauses.append(view.wait(now_ms, room))
+        return max(0.0, min(pauses))
+
+    def _is_paused(self, pool: str) -> bool:
+        # Who pauses a pool means its low lane too.
+        pools = self._set.pools
+        return any(pools.limits(name, self._wake.set)[0].paused for name in {pool, pool.removesuffix(LOW)})

@@ -1,7 +1,6 @@
 """Limits of pools: nodes that operators change while everything runs."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -11,14 +10,14 @@ from queues.documents import decode, encode
 from queues.errors import Conflict, InvalidLimit
 from queues.names import LOW, Layout, check_pool
 from queues.operations import Set
-from queues.session import Session
+from queues.session import Session, Stat
 from queues.transaction import commit
 
 log = logging.getLogger(__name__)
 
 # `ls` of ZooKeeper's own tools fails at 1 MB of names, some 10,000 items with long ids.
 DEFAULT_BOUND = 10_000
-_LOOK_AGAIN_SECONDS = 5.0  # how long a lost watch can hide a change; claims check the version in any case
+_LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change; claims check the version in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ class Pools:
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session = session
         self._layout = layout
-        self._guard = threading.Lock()
         self._seen: dict[str, tuple[Seen, float]] = {}
         session.on_change(self.forget)  # watches are gone with the connection
 
@@ -86,6 +84,11 @@ class Pools:
         seen = self.read(pool, _Forget(self, pool, wake))
         self._seen[pool] = (seen, now)
         return seen
+
+    def learn(self, pool: str, found: tuple[bytes, Stat] | None) -> None:
+        """Take note of what somebody has just read of a pool whose limits are known and watched here."""
+        if found is not None and pool in self._seen:
+            self._seen[pool] = ((PoolLimits.decode(pool, found[0]), found[1].version), time.monotonic())
 
     def read(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
         """The limits of a pool as they stand in ZooKeeper."""

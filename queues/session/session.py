@@ -199,13 +199,20 @@ class Session:
         stat = self._read(lambda: self._client.exists_async(path, watch=_watcher(wake)))
         return None if stat is None else Stat.of(stat)
 
-    def children(self, path: str, wake: Wake | None = None) -> list[str] | None:
+    def children(self, path: str) -> list[str] | None:
         """Names of the children, in no order; None where there is no such node."""
+        listed = self.listing(path)
+        return None if listed is None else listed[0]
+
+    def listing(self, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
+        """The children and the stat that belongs to them; `wake` is called once when they change."""
         try:
-            names: list[str] = self._read(lambda: self._client.get_children_async(path, watch=_watcher(wake)))
+            names, stat = self._read(
+                lambda: self._client.get_children_async(path, watch=_watcher(wake), include_data=True)
+            )
         except NoNodeError:
             return None
-        return names
+        return names, Stat.of(stat)
 
     def get_many(self, paths: Sequence[str]) -> list[Found]:
         """Data and stat of many nodes in few requests, None where there is no node."""

@@ -1,12 +1,13 @@
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from queues.claim import Claim
+from queues.claimer import Candidate, Claimer
 from queues.consumer import Consumer
-from queues.errors import ClaimLost
+from queues.errors import ClaimLost, QueueError
 from queues.operations import Create, Set
 from queues.queue import QueueSet
 from queues.transaction import commit
@@ -174,15 +175,15 @@ def test_a_scan_that_fails_is_tried_again(
     queues = open_queues()
     queues.put("accept", "a", {})
     failed = threading.Event()
-    claim = QueueSet.claim
+    claim = Claimer.claim
 
-    def fail_once(self: QueueSet, *arguments: object, **_: object) -> Claim | None:
+    def fail_once(self: Claimer, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
         if not failed.is_set():
             failed.set()
             raise RuntimeError("a bug")
-        return claim(self, *arguments)  # type: ignore[arg-type] # passed on as they came
+        return claim(self, candidates)
 
-    monkeypatch.setattr(QueueSet, "claim", fail_once)
+    monkeypatch.setattr(Claimer, "claim", fail_once)
     desk = make_desk(queues)
     desk.wait_for("a")
     assert failed.is_set()

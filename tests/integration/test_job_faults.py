@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,10 @@ from orchestrator.client import Client
 from orchestrator.job_loop import JobLoop
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
+from queues.claim import Claim
+from queues.claimer import Candidate, Claimer
 from queues.consumer import Consumer
+from queues.errors import QueueError
 from queues.operations import Create, Delete
 from queues.session import Session
 from queues.transaction import commit
@@ -32,13 +35,13 @@ def stop_path(office: Office, job_id: str) -> str:
 
 def scans(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Count the scans of all consumers from now on."""
-    counted, scan = [0], Consumer._scan_pool  # noqa: SLF001 - what the test waits for
+    counted, scan = [0], Consumer._scan  # noqa: SLF001 - what the test waits for
 
-    def counting(self: Consumer, *arguments: Any) -> float:
+    def counting(self: Consumer) -> float:
         counted[0] += 1
-        return scan(self, *arguments)
+        return scan(self)
 
-    monkeypatch.setattr(Consumer, "_scan_pool", counting)
+    monkeypatch.setattr(Consumer, "_scan", counting)
     return lambda: counted[0]
 
 
@@ -51,14 +54,14 @@ def test_a_finished_job_is_kept_when_two_workers_see_a_late_stop(
     first.drain()
     session, stop = office.session(), stop_path(office, job_id)
     commit(session, [Create(stop, STALE)])
-    listed, locks = Consumer._list, f"{office.settings.root}/locks/default"  # noqa: SLF001 - where the race is
+    claim = Claimer.claim
 
-    def between(self: Consumer, path: str) -> frozenset[str]:
-        if path == locks and session.exists(stop) is not None:
+    def between(self: Claimer, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
+        if session.exists(stop) is not None:
             commit(session, [Delete(stop)])  # another worker claims, removes the stop, lets go
-        return listed(self, path)
+        return claim(self, candidates)
 
-    monkeypatch.setattr(Consumer, "_list", between)
+    monkeypatch.setattr(Claimer, "claim", between)
     count = scans(monkeypatch)
     office.worker()
     wait_until(lambda: count() >= 3, 30, "the stop is gone and more scans have passed")

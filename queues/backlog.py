@@ -1,0 +1,147 @@
+"""The tokens of one folder that may be free, in the order in which they are due."""
+
+import random
+import zlib
+from bisect import bisect_left
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from queues.folder import Folder
+from queues.names import due_of, id_of, is_token, order_of
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which items a consumer takes first: those whose id falls to its place among `of` consumers.
+
+    So consumers do not race for the same head. What the others leave lying is taken as well, a little later.
+    """
+
+    place: int | None = 0
+    of: int = 1
+
+    def contains(self, item_id: str) -> bool:
+        """Whether the item falls to this consumer."""
+        return self.of == 1 or zlib.crc32(item_id.encode()) % self.of == self.place
+
+
+class Backlog:
+    """Names of tokens, soonest last, so that taking one costs nothing; names only: 200,000 fit well."""
+
+    def __init__(self, queue: str, pool: str, folder: Folder, foreign: Callable[[str, str], None]) -> None:
+        self.queue = queue
+        self.pool = pool
+        self.folder = folder
+        self._foreign = foreign
+        self._mine: list[str] = []
+        self._others: list[str] = []
+        self._aside: list[str] = []
+        self._share = Share()
+        self._listed_at = ""  # the ensemble's time at the last listing, as due times are written
+
+    def refresh(self, now: str, *, force: bool = False) -> bool:
+        """List the folder when that is needed; True when it was listed.
+
+        While the next token was due before the last listing, nothing that was put since can precede it.
+        `now` is the ensemble's time as eleven hex digits, as everywhere here.
+        """
+        head = due_of(self._mine[-1]) if self._mine else None
+        if not force and head is not None and head <= now and head <= self._listed_at:
+            return False
+        if not self.folder.refresh():
+            return False
+        self._listed_at = now
+        self._sort()
+        return True
+
+    def divide(self, share: Share) -> None:
+        """Go by this share from now on."""
+        if share != self._share:
+            self._share = share
+            self._divide(self._mine + self._others)
+
+    def _sort(self) -> None:
+        names = []
+        for name in self.folder.names:
+            if is_token(name):
+                names.append(name)
+            else:
+                self._foreign(self.queue, name)
+        self.folder.names = []  # they are here now
+        self._aside = []
+        self._divide(names)
+
+    def _divide(self, names: list[str]) -> None:
+        names.sort(key=order_of, reverse=True)
+        if self._share.of == 1:
+            self._mine, self._others = names, []
+        else:
+            self._mine = [name for name in names if self._share.contains(id_of(name))]
+            self._others = [name for name in names if not self._share.contains(id_of(name))]
+
+    # ------------------------------------------------------------------ take
+    def take(self, now: str, is_free: Callable[[str], bool]) -> str | None:
+        """The next token of our share that is due and free; None when there is none for now."""
+        while self._mine and (due := due_of(self._mine[-1])) <= now:
+            if self.folder.changed and due > self._listed_at:
+                return None  # something put since may precede it: list first
+            name = self._mine.pop()
+            if is_free(id_of(name)):
+                return name
+            self._aside.append(name)
+        return None
+
+    def steal(self, due_before: str, limit: int, is_free: Callable[[str], bool]) -> list[str]:
+        """Some tokens of other consumers' shares that have been due for a while, from a random place on."""
+        others = self._others
+        first = bisect_left(others, True, key=lambda name: due_of(name) <= due_before)
+        count = len(others) - first
+        size = max(1, min(limit, count // (2 * self._share.of)))
+        if count == 0:
+            return []
+        start = first + random.randrange(max(1, count - size + 1))  # noqa: S311 - not for security
+        names = others[start : start + size]
+        del others[start : start + size]
+        free = [name for name in names if is_free(id_of(name))]
+        self._aside += [name for name in names if name not in free]
+        return free
+
+    def find(self, ids: Collection[str]) -> list[str]:
+        """The tokens of these items, due or not, which are taken out."""
+        found = []
+        for names in (self._mine, self._others, self._aside):
+            mine = [name for name in names if id_of(name) in ids]
+            for name in mine:
+                names.remove(name)
+            found += mine
+        return found
+
+    # ------------------------------------------------------------------ give back
+    def put_aside(self, name: str) -> None:
+        """Somebody seems to hold it: until the locks have changed."""
+        self._aside.append(name)
+
+    def put_back(self, name: str) -> None:
+        """It may be free still."""
+        self._divide([*self._mine, *self._others, name])
+
+    def has_aside(self) -> bool:
+        """Whether something waits for the locks to change."""
+        return bool(self._aside)
+
+    def bring_back(self, is_free: Callable[[str], bool]) -> None:
+        """The locks have changed: what is free now may be taken."""
+        back = [name for name in self._aside if is_free(id_of(name))]
+        if back:
+            self._aside = [name for name in self._aside if not is_free(id_of(name))]
+            self._divide([*self._mine, *self._others, *back])
+
+    # ------------------------------------------------------------------ when
+    def next_due(self, *, others: bool) -> str | None:
+        """When the next token is due, of our share or of the others'."""
+        names = self._others if others else self._mine
+        return due_of(names[-1]) if names else None
+
+    def must_list_first(self) -> bool:
+        """Whether the next token has to wait for a listing."""
+        return self.folder.changed and bool(self._mine) and due_of(self._mine[-1]) > self._listed_at

@@ -1,0 +1,194 @@
+"""What one consumer sees of one pool: its backlogs, locks, stops, fellow consumers and limits."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from queues.backlog import Backlog, Share
+from queues.claimer import Candidate, Claimer
+from queues.folder import Folder
+from queues.names import Token, id_of
+from queues.root import Root
+from queues.session.multi_read import Found
+
+log = logging.getLogger(__name__)
+
+# Locks come and go with every claim of anybody: they are listed again only so often, and where it matters.
+_LOCKS_REST_SECONDS = 0.2
+# When many consumers start or end together, each of them hears of each of the others.
+_MEMBERS_REST_SECONDS = 0.5
+# What falls to another consumer is left to it for so long after it is due.
+STEAL_AFTER_MS = 250
+MAX_STOLEN = 50
+
+
+class PoolView:
+    """The tokens of one pool that seem to be free."""
+
+    def __init__(
+        self,
+        root: Root,
+        claimer: Claimer,
+        pool: str,
+        queues: Sequence[str],
+        *,
+        member: str,
+        accepts: Callable[[str], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        self.pool = pool
+        self.member = root.layout.consumers(pool) + "/" + member
+        self.blocked_until = 0.0  # monotonic; the pool is at its cap
+        self.steal_at = 0.0  # monotonic; a round of stealing was in vain
+        self._root = root
+        self._claimer = claimer
+        self._accepts = accepts
+        self._reported: set[str] = set()
+        layout, session = root.layout, root.session
+        self.backlogs = [
+            Backlog(queue, pool, Folder(session, layout.queue(queue, pool), wake), self._report)
+            for queue in queues
+        ]
+        self._locks = Folder(session, layout.locks(pool), wake)
+        self._stops = Folder(session, layout.stops(pool), wake)
+        self._members = Folder(session, layout.consumers(pool), wake)
+        self._locked: frozenset[str] = frozenset()
+        self._stopped: frozenset[str] = frozenset()
+        self._members_now: list[str] = []
+
+    def _folders(self) -> list[Folder]:
+        return [*(backlog.folder for backlog in self.backlogs), self._locks, self._stops, self._members]
+
+    # ------------------------------------------------------------------ refresh
+    def watched(self) -> list[str]:
+        """The nodes whose change is of interest here; the answer goes to `notice`."""
+        return [folder.path for folder in self._folders()] + [self._root.layout.pool(self.pool)]
+
+    def notice(self, found: Sequence[Found]) -> None:
+        """What a rescan has read of the watched nodes."""
+        for folder, node in zip(self._folders(), found, strict=False):
+            folder.notice(None if node is None else node[1])
+        self._root.pools.learn(self.pool, found[-1])
+
+    def refresh(self, now: str) -> None:
+        """List what has changed and matters now."""
+        if self._members.refresh(rest=_MEMBERS_REST_SECONDS):
+            self._members_now = sorted(self._members.names)
+            mine = self.member.rpartition("/")[2]
+            place = self._members_now.index(mine) if mine in self._members_now else None
+            share = Share(place, max(1, len(self._members_now)))
+            for backlog in self.backlogs:
+                backlog.divide(share)
+        if self._stops.refresh():
+            self._stopped = frozenset(self._stops.names)
+        listed = [backlog.refresh(now) for backlog in self.backlogs]
+        if any(listed) or any(backlog.has_aside() for backlog in self.backlogs):
+            self.refresh_locks()
+
+    def refresh_locks(self) -> None:
+        """List the locks, and bring back what is not locked any more."""
+        if self._locks.refresh(rest=_LOCKS_REST_SECONDS):
+            self._locked = frozenset(self._locks.names)
+            self.bring_back()
+
+    def bring_back(self) -> None:
+        """Consider again what was put aside."""
+        for backlog in self.backlogs:
+            backlog.bring_back(self.is_free)
+
+    def locked(self) -> frozenset[str]:
+        """The ids that were locked when the locks were listed last."""
+        return self._locked
+
+    def is_free(self, item_id: str) -> bool:
+        """Whether nobody seems to hold an item that may be taken here."""
+        return item_id not in self._locked and not self._claimer.holds(item_id) and self._accepts(item_id)
+
+    # ------------------------------------------------------------------ candidates
+    def take_stopped(self) -> list[Candidate]:
+        """The items that somebody asked to stop: due or not, room or not."""
+        if not self._stopped:
+            return []
+        candidates = []
+        for backlog in self.backlogs:
+            for name in backlog.find(self._stopped):
+                if self.is_free(id_of(name)):
+                    candidates += self._candidates(backlog, [name], stopped=True)
+                else:
+                    backlog.put_aside(name)
+        return candidates
+
+    def take(self, now: str, room: dict[str, int]) -> Candidate | None:
+        """The next item of our share that is due, of a queue with room; None when there is none."""
+        for backlog in self.backlogs:
+            if room[backlog.queue] > 0 and (name := backlog.take(now, self.is_free)) is not None:
+                candidates = self._candidates(backlog, [name])
+                if candidates:
+                    return candidates[0]
+        return None
+
+    def steal(self, due_before: str, room: Mapping[str, int]) -> list[Candidate]:
+        """Items of other consumers' shares that these leave lying."""
+        stolen: list[Candidate] = []
+        for backlog in self.backlogs:
+            limit = min(room[backlog.queue], MAX_STOLEN)
+            due = backlog.next_due(others=True)
+            if limit <= 0 or due is None or due > due_before:
+                continue
+            backlog.refresh(due_before, force=True)
+            self.refresh_locks()
+            stolen += self._candidates(backlog, backlog.steal(due_before, limit, self.is_free))
+        return stolen
+
+    def backlog_of(self, queue: str) -> Backlog:
+        """The backlog of one queue."""
+        return next(backlog for backlog in self.backlogs if backlog.queue == queue)
+
+    def _candidates(self, backlog: Backlog, names: list[str], *, stopped: bool = False) -> list[Candidate]:
+        candidates = []
+        for name in names:
+            token = Token.parse(name)
+            if token is None:
+                self._report(backlog.queue, name)
+            else:
+                candidates.append(Candidate(backlog.queue, self.pool, token, stopped))
+        return candidates
+
+    def _report(self, queue: str, name: str) -> None:
+        if name not in self._reported:
+            self._reported.add(name)
+            log.warning("foreign node %r in queue %s is left alone", name, queue)
+
+    def forget_stops(self) -> None:
+        """A request to stop that was seen here is gone: list them again."""
+        self._stopped = frozenset()
+        self._stops.changed = True
+
+    def rearm(self) -> None:
+        """The watches are gone with the connection: only a listing sets them again."""
+        for folder in self._folders():
+            folder.changed = True
+
+    # ------------------------------------------------------------------ when
+    def wait(self, now_ms: int, room: Mapping[str, int]) -> float:
+        """Seconds until a token of a queue with room may be taken; infinite when nothing is in sight."""
+        waits = [math.inf]
+        for backlog in self.backlogs:
+            if room[backlog.queue] <= 0:
+                continue
+            if (due := backlog.next_due(others=False)) is not None:
+                left = (int(due, 16) - now_ms) / 1000 + 0.001
+                waits.append(max(left, backlog.folder.rest_left()) if backlog.must_list_first() else left)
+            if (due := backlog.next_due(others=True)) is not None:
+                left = (int(due, 16) + STEAL_AFTER_MS - now_ms) / 1000 + 0.001
+                waits.append(max(left, self.steal_at - time.monotonic()))
+        return max(min(waits), self.blocked_until - time.monotonic())
+
+    def rest_left(self) -> float:
+        """Seconds until something that has changed may be listed; infinite when nothing waits for that."""
+        folders = [backlog.folder for backlog in self.backlogs]
+        folders += [self._stops, self._members]
+        if any(backlog.has_aside() for backlog in self.backlogs):
+            folders.append(self._locks)
+        return min((folder.rest_left() for folder in folders if folder.changed), default=float("inf"))

@@ -1,0 +1,75 @@
+"""Whose turn it is: weighted round robin over pools, each with its low lane."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Lane:
+    """One pool in the rotation."""
+
+    pool: str
+    weight: int
+    low_share: float
+    current: int = 0
+    low_credit: float = 0.0
+
+
+class Rotation(Generic[T]):
+    """Gives turns to pools in proportion to their weights, evenly spread: nginx's smooth round robin.
+
+    A pool that has nothing loses its turn and saves none up. Within the turns of a pool its low lane gets
+    those for which the pool itself has nothing, and `low_share` of them in any case.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, Lane] = {}
+
+    def arrange(self, pool: str, weight: int, low_share: float) -> None:
+        """Add a pool, or change one."""
+        lane = self._lanes.setdefault(pool, Lane(pool, weight, low_share))
+        lane.weight, lane.low_share = weight, low_share
+
+    def keep(self, pools: set[str]) -> None:
+        """Drop all others."""
+        self._lanes = {pool: lane for pool, lane in self._lanes.items() if pool in pools}
+
+    def collect(self, take: Callable[[str, bool], T | None], limit: int) -> list[T]:
+        """Up to `limit` things; `take(pool, low)` gives the next of a pool or of its low lane, or None."""
+        taken: list[T] = []
+        lanes = list(self._lanes.values())
+        while lanes and len(taken) < limit:
+            lane = self._next(lanes)
+            thing = self._take(lane, take)
+            if thing is None:
+                lane.current = 0
+                lanes.remove(lane)
+            else:
+                taken.append(thing)
+        return taken
+
+    @staticmethod
+    def _next(lanes: list[Lane]) -> Lane:
+        if len(lanes) == 1:
+            return lanes[0]
+        total = 0
+        for lane in lanes:
+            lane.current += lane.weight
+            total += lane.weight
+        chosen = max(lanes, key=lambda lane: lane.current)
+        chosen.current -= total
+        return chosen
+
+    @staticmethod
+    def _take(lane: Lane, take: Callable[[str, bool], T | None]) -> T | None:
+        low_first = lane.low_credit + lane.low_share >= 1
+        for low in (True, False) if low_first else (False, True):
+            thing = take(lane.pool, low)
+            if thing is not None:
+                # What the low lane gets beyond its share is not held against it.
+                lane.low_credit = max(0.0, lane.low_credit - 1) if low else lane.low_credit + lane.low_share
+                return thing
+        return None
