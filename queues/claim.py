@@ -1,12 +1,12 @@
 """A held item: every change of it is one multi that fails when the item is no longer ours."""
 
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from queues.bundle import commit_many
+from queues.documents import new_nonce
 from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
 from queues.events import EventKind
 from queues.names import Token
@@ -97,8 +97,7 @@ class Claim:
 
     def release(self) -> None:
         """Let go without a change; who comes next finds the item as it is."""
-        holding = [*self._lock_operations(release=True), Check(self._path, self.version)]
-        Step(self, EventKind.COMMIT, holding, (), record=None, release=True).run()
+        self.letting_go().run()
 
     def remove(self, extra: Sequence[Operation] = ()) -> None:
         """Remove the item; `extra` removes what hangs below its record, which goes last."""
@@ -132,7 +131,7 @@ class Claim:
             queue=queue or old.queue,
             pool=pool or old.pool,
             token=old.token if due is None else Token(id=old.id, due=due, seq=old.token.seq),
-            nonce=uuid.uuid4().hex,
+            nonce=new_nonce(),
             claims=0,
             failures=failures,
             error=error,
@@ -160,6 +159,11 @@ class Claim:
         holding = [*self._lock_operations(release=True), Delete(token), Check(self._path, self.version)]
         last = Delete(self._path, self.version)
         return Step(self, EventKind.REMOVE, holding, (*extra, last), record=None, release=True)
+
+    def letting_go(self) -> "Step":
+        """What `release` does, made but not sent."""
+        holding = [*self._lock_operations(release=True), Check(self._path, self.version)]
+        return Step(self, EventKind.COMMIT, holding, (), record=None, release=True)
 
     @property
     def _path(self) -> str:

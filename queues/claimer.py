@@ -3,13 +3,12 @@
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from queues.bundle import commit_many
 from queues.claim import Claim, Held
-from queues.documents import encode, timestamp
+from queues.documents import encode, new_nonce, timestamp
 from queues.errors import (
     Conflict,
     CorruptRecord,
@@ -77,11 +76,15 @@ class Claimer:
         """
         layout = self._root.layout
         found = self._root.session.get_many([layout.record(c.token.id) for c in candidates])
+        gone = self._gone(candidates, found)
         outcomes: list[Claim | QueueError] = []
         attempts: list[tuple[int, _Attempt]] = []
         places = Places(self._root)
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
             try:
+                if index in gone:
+                    outcomes.append(NotClaimed(candidate.token.id, Refusal.MOVED_ON))
+                    continue
                 attempts.append((index, self._prepare(candidate, node, places)))
             except QueueError as error:
                 outcomes.append(error)
@@ -103,6 +106,24 @@ class Claimer:
                 if not isinstance(outcomes[index], Claim):
                     self._forget(attempt.record, attempt.held)
         return outcomes
+
+    def _gone(self, candidates: Sequence[Candidate], found: Sequence[Found]) -> set[int]:
+        """Which tokens are not there any more, as their records tell: such a claim would be refused anyway.
+
+        One that is refused takes the others of its multi with it, and a stale listing has many of them.
+        """
+        layout, doubtful = self._root.layout, []
+        for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
+            if node is not None and candidate.token.name.encode() not in node[0]:
+                doubtful.append(index)
+            elif node is not None and f'"queue": "{candidate.queue}"'.encode() not in node[0]:
+                doubtful.append(index)
+        if not doubtful:
+            return set()
+        # The record is no proof: what was buried stands elsewhere than its record says.
+        paths = [layout.token(c.queue, c.pool, c.token) for c in (candidates[index] for index in doubtful)]
+        nodes = self._root.session.get_many(paths)
+        return {index for index, node in zip(doubtful, nodes, strict=True) if node is None}
 
     def seize(self, record: Record) -> Claim | None:
         """Take an item from whoever holds it: the lock changes hands in one multi, and the old fence is void.
@@ -132,7 +153,7 @@ class Claimer:
         if node is None:
             raise ItemNotFound(token.id)
         record = Record.decode(token.id, node[0])
-        nonce = uuid.uuid4().hex
+        nonce = new_nonce()
         claimed = record.evolve(
             queue=candidate.queue, pool=pool, token=token, nonce=nonce, claims=record.claims + 1
         )

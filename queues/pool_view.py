@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 # Locks come and go with every claim of anybody: they are listed again only so often, and where it matters.
 _LOCKS_REST_SECONDS = 0.2
 # When many consumers start or end together, each of them hears of each of the others.
-_MEMBERS_REST_SECONDS = 0.5
+_MEMBERS_REST_SECONDS = 0.1
 # What falls to another consumer is left to it for so long after it is due.
 STEAL_AFTER_MS = 250
 MAX_STOLEN = 50

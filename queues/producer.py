@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from queues.background import Background
 from queues.bound import Bound
 from queues.bundle import commit_many
+from queues.documents import new_nonce
 from queues.errors import Conflict, IdTaken, PutsFailed, QueueError
 from queues.events import EventKind
 from queues.names import Token, check_id
@@ -86,7 +87,7 @@ class Producer:
             queue=queue,
             pool=item.pool,
             token=Token(id=item_id, due=due, seq=self._next_seq(now)),
-            nonce=uuid.uuid4().hex,
+            nonce=new_nonce(),
             payload=item.payload,
         )
 

@@ -1,7 +1,7 @@
 """The record of an item: where it stands, who holds it, and the payload of its owner."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from queues.documents import decode, encode
@@ -80,4 +80,11 @@ class Record:
 
     def evolve(self, **changes: Any) -> "Record":
         """A copy with these fields changed."""
-        return replace(self, **changes)
+        # `dataclasses.replace` costs five times as much, twice for each item that is moved.
+        new = object.__new__(Record)
+        for name in _FIELDS:
+            object.__setattr__(new, name, changes[name] if name in changes else getattr(self, name))
+        return new
+
+
+_FIELDS = tuple(field.name for field in fields(Record))

@@ -13,6 +13,7 @@ MAX_MULTI_BYTES = 512 * 1024
 _OPERATION_OVERHEAD_BYTES = 64
 # The break is known here before the session reports it: without a pause the next send would be in vain.
 _RESEND_PAUSE_SECONDS = 0.05
+_WITH_DATA = (Create, Set)  # a tuple: asked for each operation, and a union is five times slower
 
 Step = Sequence[Operation]
 """Operations that are done together or not at all."""
@@ -53,15 +54,15 @@ def insist(session: Session, operations: Step, deadline: float, *, sent: bool) -
 
 def examine(operations: Step, results: Sequence[Any], *, sent: bool) -> Conflict | None:
     """The conflict that refused a multi, None when it was done; raises OutcomeUnknown when neither shows."""
+    if len(results) == len(operations) and not any(isinstance(result, Exception) for result in results):
+        return None
     for index, result in enumerate(results):
         reason = refusal(result)
         if reason is not None:
             return Conflict(index, operations[index], reason, ambiguous=sent)
     # No real error and yet not every operation done: kazoo would have told nobody.
-    if len(results) != len(operations) or any(isinstance(result, Exception) for result in results):
-        message = f"ZooKeeper rolled a multi back without a reason: {results!r}"
-        raise OutcomeUnknown(message)
-    return None
+    message = f"ZooKeeper rolled a multi back without a reason: {results!r}"
+    raise OutcomeUnknown(message)
 
 
 def size(operations: Step) -> int:
@@ -69,7 +70,7 @@ def size(operations: Step) -> int:
     total = 0
     for operation in operations:
         total += len(operation.path) + _OPERATION_OVERHEAD_BYTES
-        if isinstance(operation, Create | Set):
+        if isinstance(operation, _WITH_DATA):
             total += len(operation.data)
     return total
 

@@ -30,11 +30,13 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import Connect
-from kazoo.protocol.states import KazooState, ZnodeStat
+from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from queues.errors import Refused, SessionLost, Unreachable
-from queues.operations import Check, Create, Delete, Operation, Set
+from queues.operations import Operation
+from queues.session.multi import Multi, acl_bytes
 from queues.session.multi_read import MAX_PATHS, Found, MultiRead
 from queues.session.settings import SessionSettings
 from queues.session.stat import Stat
@@ -91,6 +93,7 @@ class Session:
             command_retry=KazooRetry(max_tries=0),
             logger=logging.getLogger("kazoo"),
         )
+        self._acl = acl_bytes(OPEN_ACL_UNSAFE)
         self._client.add_listener(self._on_state)
         self._hear_negotiated_timeout()
         _OPEN.add(self)
@@ -227,9 +230,7 @@ class Session:
 
     def _multi_read(self, paths: Sequence[str]) -> Any:
         root = self._client.chroot
-        request, reply = MultiRead([root + path for path in paths]), self._client.handler.async_result()
-        self._client._call(request, reply)  # noqa: SLF001 - the door that kazoo's own calls take
-        return reply
+        return self._call(MultiRead([root + path for path in paths]))
 
     def _read(self, call: Callable[[], Any]) -> Any:
         # A read changes nothing, so a lost reply is simply asked for again.
@@ -269,18 +270,12 @@ class Session:
 
     def post(self, operations: Sequence[Operation]) -> "Posted":
         """Send one multi without waiting for its reply; several may be under way."""
-        request = self._client.transaction()
-        for operation in operations:
-            match operation:
-                case Check(path, version):
-                    request.check(path, version)
-                case Create(path, data, ephemeral):
-                    request.create(path, data, ephemeral=ephemeral)
-                case Set(path, data, version):
-                    request.set_data(path, data, version)
-                case Delete(path, version):
-                    request.delete(path, version)
-        return Posted(request.commit_async())
+        return Posted(self._call(Multi(operations, self._client.chroot, self._acl)))
+
+    def _call(self, request: Multi | MultiRead) -> Any:
+        reply = self._client.handler.async_result()
+        self._client._call(request, reply)  # noqa: SLF001 - the door that kazoo's own requests take
+        return reply
 
     # ------------------------------------------------------------------ fork
     def _forget_after_fork(self) -> None:
@@ -301,7 +296,7 @@ class Posted:
             results = self._reply.get(timeout=timeout)
         except _REPLY_LOST as error:
             raise ReplyLost(type(error).__name__) from error
-        return [Stat.of(result) if isinstance(result, ZnodeStat) else result for result in results]
+        return list(results)
 
 
 _OPEN: "weakref.WeakSet[Session]" = weakref.WeakSet()

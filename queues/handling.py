@@ -1,0 +1,263 @@
+"""Handlers: user code that gets an item and says what becomes of it."""
+
+import logging
+import queue
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, assert_never
+
+from queues.claim import Claim, Step, run_steps
+from queues.consumer import RESCAN_SECONDS, Consumer
+from queues.documents import timestamp
+from queues.errors import ClaimLost
+from queues.names import DEFAULT_POOL
+from queues.queue import QueueSet
+
+log = logging.getLogger(__name__)
+
+_SETTLED_TOGETHER = 200  # four multis of fifty
+_MAX_TRACEBACK_CHARACTERS = 8_000
+_MAX_REASON_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The item is finished: it is removed."""
+
+
+DONE = Done()
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """Again in the same queue, with another payload if one is given, after a delay."""
+
+    payload: Mapping[str, Any] | None = None
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """On to another queue; when the consumer takes that one too and there is no delay, it stays held."""
+
+    queue: str
+    payload: Mapping[str, Any] | None = None
+    delay_ms: int = 0
+    pool: str | None = None
+
+
+Action = Done | Requeue | Move
+Handler = Callable[[Claim], Action]
+"""Gets a claimed item; reads `id`, `queue`, `payload`; calls `check()` before what cannot be undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """What happens to an item whose handler raises: again after a growing delay, then dead."""
+
+    attempts: int = 5  # failures in one queue; the last brings it to dead
+    delay_ms: int = 1_000
+    factor: float = 2.0
+    max_delay_ms: int = 60_000
+    max_claims: int = 10  # claims without a step between: such an item kills those who handle it
+
+    def delay_after(self, failures: int) -> int:
+        """Milliseconds to wait after so many failures."""
+        return min(round(self.delay_ms * self.factor ** min(failures - 1, 64)), self.max_delay_ms)
+
+
+class HandlerPool:
+    """Consumes queues with a handler in `threads` threads; at most `held` items are in hand at once.
+
+    What handlers ask for is committed together where it comes together. Use as a context manager, or call
+    `start` and `stop`.
+    """
+
+    def __init__(
+        self,
+        queue_set: QueueSet,
+        queues: Sequence[str],
+        handler: Handler,
+        *,
+        threads: int = 8,
+        held: int | None = None,
+        pools: Mapping[str, int] | Sequence[str] | None = (DEFAULT_POOL,),
+        retries: Retries | None = None,
+        rescan_seconds: float = RESCAN_SECONDS,
+    ) -> None:
+        self._set = queue_set
+        self._queues = frozenset(queues)
+        self._handler = handler
+        self._retries = Retries() if retries is None else retries
+        self._limit = 2 * threads if held is None else held
+        self._guard = threading.Lock()
+        self._in_hand = 0
+        self._stopping = threading.Event()
+        self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[tuple[Claim, Action | Exception] | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"handler-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        self._settler = threading.Thread(target=self._settle, name="settler", daemon=True)
+        self._consumer = Consumer(
+            queue_set,
+            queues,
+            hand_out=self._take,
+            room=lambda _queue: 0 if self._stopping.is_set() else self._limit - self._in_hand,
+            pools=pools,
+            rescan_seconds=rescan_seconds,
+        )
+
+    def start(self) -> Self:
+        """Begin to consume."""
+        for thread in (*self._threads, self._settler):
+            thread.start()
+        self._consumer.start()
+        return self
+
+    def stop(self) -> None:
+        """Claim nothing more, let running handlers come to their end, let go of what none has begun."""
+        self._stopping.set()
+        self._consumer.stop()
+        for _ in self._threads:
+            self._inbox.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._outbox.put(None)
+        self._settler.join()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def in_hand(self) -> int:
+        """How many items are held now."""
+        return self._in_hand
+
+    # ------------------------------------------------------------------ handlers
+    def _take(self, claim: Claim) -> None:
+        with self._guard:
+            self._in_hand += 1
+        self._inbox.put(claim)
+
+    def _work(self) -> None:
+        while (claim := self._inbox.get()) is not None:
+            if self._stopping.is_set():
+                self._outbox.put((claim, _LetGo()))
+                continue
+            self._outbox.put((claim, self._handle(claim)))
+
+    def _handle(self, claim: Claim) -> Action | Exception:
+        if claim.record.claims > self._retries.max_claims:
+            return _KillsWorkers(claim.record.claims - 1)
+        try:
+            claim.check()
+            action = self._handler(claim)
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is counted against the item
+            return error
+        if not isinstance(action, Action):
+            return TypeError(f"the handler returned {action!r}, not DONE, Requeue or Move")  # type: ignore[unreachable] # user code is not always typed
+        return action
+
+    # ------------------------------------------------------------------ outcomes
+    def _settle(self) -> None:
+        """Commit outcomes, as many together as there are; never ends before `stop` says so."""
+        ended = False
+        while not ended:
+            outcomes = [self._outbox.get()]
+            while len(outcomes) < _SETTLED_TOGETHER and not self._outbox.empty():
+                outcomes.append(self._outbox.get())
+            ended = None in outcomes
+            try:
+                self._commit([outcome for outcome in outcomes if outcome is not None])
+            except Exception:  # a bug must not keep the items that come after
+                log.exception("outcomes could not be committed")
+
+    def _commit(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> None:
+        steps: list[Step] = []
+        for claim, outcome in outcomes:
+            try:
+                steps.append(self._step(claim, outcome))
+            except ClaimLost as error:
+                log.info("%s", error)
+                self._end(claim)
+            except Exception as error:  # noqa: BLE001 - what the handler asked for cannot be done: it failed
+                self._add_failure(claim, error, steps)
+        for step, refused in zip(steps, run_steps(steps), strict=True):
+            if refused is not None:
+                log.warning("%s was not brought on: %s", step.claim.id, refused)
+            if refused is None and step.claim.held:
+                self._inbox.put(step.claim)  # moved on into a queue that is taken here: held all the way
+            else:
+                self._end(step.claim)
+
+    def _add_failure(self, claim: Claim, error: Exception, steps: list[Step]) -> None:
+        try:
+            steps.append(self._failure(claim, error))
+        except Exception:  # not even that: who claims it next may have more luck
+            log.exception("%s is let go", claim.id)
+            self._end(claim)
+
+    def _end(self, claim: Claim) -> None:
+        if claim.held:
+            claim.abandon()
+        with self._guard:
+            self._in_hand -= 1
+        self._consumer.look_again()
+
+    def _step(self, claim: Claim, outcome: Action | Exception) -> Step:
+        match outcome:
+            case Done():
+                return claim.removal()
+            case Requeue(payload, delay_ms):
+                return claim.step(payload=payload, due=self._due(delay_ms), release=True)
+            case Move(queue_, payload, delay_ms, pool):
+                stays = queue_ in self._queues and not delay_ms and not self._stopping.is_set()
+                due = self._due(delay_ms) if delay_ms else None
+                return claim.step(payload=payload, queue=queue_, pool=pool, due=due, release=not stays)
+            case ClaimLost():
+                raise outcome
+            case _LetGo():
+                record = claim.record  # a step, so that claims which came to nothing are not counted
+                return claim.step(failures=record.failures, error=record.error, release=True)
+            case Exception():
+                return self._failure(claim, outcome)
+            case _:
+                assert_never(outcome)
+
+    def _failure(self, claim: Claim, error: Exception) -> Step:
+        failures = claim.record.failures + 1
+        is_last = failures >= self._retries.attempts or isinstance(error, _KillsWorkers)
+        note = {
+            "reason": f"{type(error).__name__}: {error}"[:_MAX_REASON_CHARACTERS],
+            "traceback": "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARACTERS:],
+            "queue": claim.queue,
+            "since": timestamp(),
+        }
+        if is_last:
+            log.error("%s is brought from %s to dead: %s", claim.id, claim.queue, note["reason"])
+            return claim.step(queue=self._set.root.dead, failures=failures, error=note, release=True)
+        delay_ms = self._retries.delay_after(failures)
+        log.warning("%s failed in %s, again in %d ms: %s", claim.id, claim.queue, delay_ms, note["reason"])
+        return claim.step(due=self._due(delay_ms), failures=failures, error=note, release=True)
+
+    def _due(self, delay_ms: int) -> int:
+        return self._set.clock.now_ms() + delay_ms
+
+
+class _LetGo(Exception):
+    """The item goes back as it was."""
+
+
+class _KillsWorkers(Exception):
+    """The item was claimed again and again, and nobody who did lived to say what became of it."""
+
+    def __init__(self, claims: int) -> None:
+        super().__init__(
+            f"it was claimed {claims} times and no handler came to an end: it may kill its worker"
+        )
