@@ -116,6 +116,11 @@ class Backlog:
             found += mine
         return found
 
+    def doubt(self) -> None:
+        """What was listed turns out to be stale: take nothing more before the next listing."""
+        self.folder.changed = True
+        self._listed_at = ""
+
     # ------------------------------------------------------------------ give back
     def put_aside(self, name: str) -> None:
         """Somebody seems to hold it: until the locks have changed."""

@@ -24,10 +24,10 @@ class Bound:
 
     def take(self, queue: str, pool: str, deadline: float) -> None:
         """Take room for one item; raises QueueFull when there is none at `deadline` (monotonic seconds)."""
-        with self._guard:
-            room = self._rooms.get((queue, pool))
-            if room is None:
-                room = self._rooms[queue, pool] = _Room(self._root, queue, pool)
+        room = self._rooms.get((queue, pool))
+        if room is None:
+            with self._guard:
+                room = self._rooms.setdefault((queue, pool), _Room(self._root, queue, pool))
         while not room.take():
             if time.monotonic() >= deadline:
                 raise QueueFull(queue, pool, room.bound)
@@ -49,9 +49,9 @@ class _Room:
     def take(self) -> bool:
         # False when the pool is full.
         with self._guard:
-            self.bound = self._root.pools.limits(self._pool)[0].bound
             now = time.monotonic()
             if self._allowance <= 0 or now - self._counted_at > _MAX_AGE_SECONDS:
+                self.bound = self._root.pools.limits(self._pool)[0].bound
                 stat = self._root.session.exists(self._root.layout.queue(self._queue, self._pool))
                 free = self.bound - (0 if stat is None else stat.children)
                 self._allowance = free if free <= 0 else max(1, free // 10)

@@ -114,9 +114,8 @@ class Claimer:
         """
         layout, doubtful = self._root.layout, []
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
-            if node is not None and candidate.token.name.encode() not in node[0]:
-                doubtful.append(index)
-            elif node is not None and f'"queue": "{candidate.queue}"'.encode() not in node[0]:
+            names = (candidate.token.name, f'"queue": "{candidate.queue}"')
+            if node is not None and not all(name.encode() in node[0] for name in names):
                 doubtful.append(index)
         if not doubtful:
             return set()

@@ -243,6 +243,7 @@ class Consumer:
             except Exception:  # the others are to be handed out all the same
                 log.exception("%s could not be handed out", claim.id)
                 claim.abandon()
+        self._doubt(candidates, outcomes)
         trouble: QueueError | None = None
         for candidate, outcome in zip(candidates, outcomes, strict=True):
             if isinstance(outcome, QueueError) and not self._explain(candidate, outcome):
@@ -253,6 +254,17 @@ class Consumer:
             for pool in {candidate.pool for candidate in candidates}:
                 self._views[pool].steal_at = time.monotonic() + random.uniform(0.05, 0.2)  # noqa: S311 - not for security
         return True
+
+    def _doubt(self, candidates: Sequence[Candidate], outcomes: Sequence[Claim | QueueError]) -> None:
+        """Others are at work where we are: beyond one miss in ten a new listing is cheaper."""
+        missed = [
+            candidate
+            for candidate, outcome in zip(candidates, outcomes, strict=True)
+            if isinstance(outcome, NotClaimed) and outcome.reason in {Refusal.MOVED_ON, Refusal.HELD}
+        ]
+        if 10 * len(missed) > len(candidates):
+            for pool, queue in {(candidate.pool, candidate.queue) for candidate in missed}:
+                self._views[pool].backlog_of(queue).doubt()
 
     def _explain(self, candidate: Candidate, error: QueueError) -> bool:
         """Do what follows from a refusal; False when ZooKeeper does not answer."""

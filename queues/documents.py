@@ -27,6 +27,13 @@ def new_nonce() -> str:
     return os.urandom(16).hex()
 
 
+def new_uuid() -> str:
+    """A random UUID (version 4, RFC 9562) as text."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
 def timestamp() -> str:
     """The time now as people and other programs read it: ISO 8601, UTC, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

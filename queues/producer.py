@@ -3,14 +3,13 @@
 import contextlib
 import threading
 import time
-import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
 from queues.background import Background
 from queues.bound import Bound
 from queues.bundle import commit_many
-from queues.documents import new_nonce
+from queues.documents import new_nonce, new_uuid
 from queues.errors import Conflict, IdTaken, PutsFailed, QueueError
 from queues.events import EventKind
 from queues.names import Token, check_id
@@ -20,8 +19,6 @@ from queues.receipts import Receipts
 from queues.record import Record
 from queues.root import Root
 from queues.transaction import Step
-
-_PER_ROUND = 1_000  # of many items: ids and bytes of so many are in memory at once
 
 
 class Producer:
@@ -69,21 +66,39 @@ class Producer:
         root, deadline = self._root, time.monotonic() + max_wait
         root.check_queue(queue)
         outcomes: list[Record | QueueError] = []
-        for start in range(0, len(items), _PER_ROUND):
-            part = items[start : start + _PER_ROUND]
-            records = [self._record(queue, item) for item in part]
-            root.ensure_buckets([record.id for record in records])
-            outcomes += self._send(queue, part, records, deadline=deadline, existing=existing)
+        records: dict[int, Record] = {}  # what was sent, by its place
+
+        def steps() -> Iterator[Step]:
+            for item in items:
+                try:
+                    record = self._record(queue, item)
+                    step = self._step(record, item, deadline)
+                except QueueError as error:
+                    outcomes.append(error)
+                    continue
+                records[len(outcomes)] = record
+                outcomes.append(record)
+                yield step
+
+        started = time.monotonic()
+        refusals = commit_many(root.session, steps(), self._receipts)
+        seconds = time.monotonic() - started
+        for place, refusal in zip(records, refusals, strict=True):
+            record = records[place]
+            if refusal is not None:
+                outcomes[place] = self._outcome(record, refusal, existing=existing)
+            else:
+                root.notify(EventKind.PUT, record, seconds=seconds)
         return outcomes
 
     def _record(self, queue: str, item: NewItem) -> Record:
-        item_id = str(uuid.uuid4()) if item.id is None else check_id(item.id)
+        item_id = new_uuid() if item.id is None else check_id(item.id)
         self._root.ensure_pool(item.pool)
         now = self._root.clock.now_ms()
         due = now + item.delay_ms if item.due_ms is None else item.due_ms
         return Record(
             id=item_id,
-            run_key=item.run_key or str(uuid.uuid4()),
+            run_key=item.run_key or new_uuid(),
             queue=queue,
             pool=item.pool,
             token=Token(id=item_id, due=due, seq=self._next_seq(now)),
@@ -91,38 +106,14 @@ class Producer:
             payload=item.payload,
         )
 
-    def _send(
-        self,
-        queue: str,
-        items: Sequence[NewItem],
-        records: Sequence[Record],
-        *,
-        deadline: float,
-        existing: bool,
-    ) -> list[Record | QueueError]:
+    def _step(self, record: Record, item: NewItem, deadline: float) -> Step:
         root, layout = self._root, self._root.layout
-        outcomes: list[Record | QueueError] = list(records)
-        places, steps = [], list[Step]()
-        for place, (item, record) in enumerate(zip(items, records, strict=True)):
-            path = layout.record(record.id)
-            try:
-                data = record.encode(root.max_record_bytes)
-                self._bound.take(queue, record.pool, deadline)
-            except QueueError as error:
-                outcomes[place] = error
-                continue
-            places.append(place)
-            token = Create(layout.token(queue, record.pool, record.token))
-            steps.append([Create(path, data), token, *item.riders(path)])
-        started = time.monotonic()
-        refusals = commit_many(root.session, steps, self._receipts)
-        for place, refusal in zip(places, refusals, strict=True):
-            record = records[place]
-            if refusal is not None:
-                outcomes[place] = self._outcome(record, refusal, existing=existing)
-            else:
-                root.notify(EventKind.PUT, record, seconds=time.monotonic() - started)
-        return outcomes
+        data = record.encode(root.max_record_bytes)
+        root.ensure_bucket(record.id)
+        self._bound.take(record.queue, record.pool, deadline)
+        path = layout.record(record.id)
+        token = Create(layout.token(record.queue, record.pool, record.token))
+        return [Create(path, data), token, *item.riders(path)]
 
     def _outcome(self, record: Record, error: QueueError, *, existing: bool) -> Record | QueueError:
         root = self._root

@@ -80,10 +80,10 @@ class Root:
             self.session.ensure_path(folder(pool))
         self._ensured.add(pool)
 
-    def ensure_buckets(self, item_ids: Sequence[str]) -> None:
-        """Make the folders in which the records of these items stand."""
-        buckets = {self.layout.record(item_id).rpartition("/")[0] for item_id in item_ids}
-        for bucket in buckets - self._ensured:
+    def ensure_bucket(self, item_id: str) -> None:
+        """Make the folder in which the record of an item stands."""
+        bucket = self.layout.record(item_id).rpartition("/")[0]
+        if bucket not in self._ensured:
             self.session.ensure_path(bucket)
             self._ensured.add(bucket)
 
