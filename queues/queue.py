@@ -1,5 +1,6 @@
 """The queues of one root: put, look, claim, and what operators do."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -20,7 +21,7 @@ from queues.pools import Pools
 from queues.producer import Producer
 from queues.record import MAX_RECORD_BYTES, Record
 from queues.root import Root
-from queues.session import Session
+from queues.session import Session, SessionSettings
 from queues.strays import release_strays
 
 
@@ -41,11 +42,22 @@ class QueueSet:
         max_record_bytes: int = MAX_RECORD_BYTES,
     ) -> None:
         names = queues if dead in queues else (*queues, dead)
+        self._owns_session = False
         self.root = Root(session, layout, names, dead=dead, owner=owner, max_record_bytes=max_record_bytes)
         self.claimer = Claimer(self.root)
         self.look = Inspection(self.root)
         self._producer = Producer(self.root)
         self._desk = Desk(self.root, self.claimer)
+
+    @classmethod
+    def connect(
+        cls, zookeeper: str | SessionSettings, root: str, queues: Sequence[str], *, owner: str = ""
+    ) -> Self:
+        """Queues below `root` on a session of their own, which ends with `close`; raises Unreachable."""
+        settings = SessionSettings(zookeeper) if isinstance(zookeeper, str) else zookeeper
+        made = cls(Session(settings).start(), Layout(root), queues, owner=owner or f"pid-{os.getpid()}")
+        made._owns_session = True
+        return made
 
     @property
     def session(self) -> Session:
@@ -81,9 +93,11 @@ class QueueSet:
         self.root.listeners.add(listener)
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Wait for background puts; False when some are not done in time. The session stays open."""
+        """Wait for background puts, False when some are not done in time; end the session of `connect`."""
         done = self._producer.close(timeout)
         self.claimer.sessions.close()
+        if self._owns_session:
+            self.session.close()
         return done
 
     def __enter__(self) -> Self:

@@ -1,0 +1,96 @@
+"""What ten idle workers cost: processor time and requests, with seven queues in twenty pools.
+
+Each worker is a process of its own that consumes all queues of all pools; nothing is there to consume. Last
+line: JSON, per worker.
+
+    python benchmarks/queue_idle.py [--seconds 30] [--workers 10]
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.embedded.four_letter import ask
+from queues.handling import DONE, HandlerPool
+from queues.queue import QueueSet
+
+QUEUES = ["accept", "running", "fail", "success", "kill", "finish", "dead"]
+POOLS = 20
+ROOT = "/idle"
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def processor_seconds() -> float:
+    """Of this process, so far."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def work(hosts: str, begin: Barrier, end: Barrier, report: Any) -> None:
+    """One worker: reports the processor time between the two barriers."""
+    with (
+        QueueSet.connect(hosts, ROOT, QUEUES) as queues,
+        HandlerPool(queues, QUEUES[:-1], lambda _claim: DONE, pools=None),
+    ):
+        begin.wait()
+        before = processor_seconds()
+        end.wait()
+        report.put(processor_seconds() - before)
+
+
+def requests_received(hosts: str) -> int:
+    """What the server has received so far, pings included."""
+    lines = ask(hosts, "srvr").splitlines()
+    return int(next(line for line in lines if line.startswith("Received:")).split()[1])
+
+
+def main() -> None:
+    """Start a server and the workers, let them idle, count."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--workers", type=int, default=10)
+    arguments = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EmbeddedZooKeeper(ServerConfig(Path(folder), owner="benchmark")) as server,
+    ):
+        with QueueSet.connect(server.hosts, ROOT, QUEUES) as queues:
+            for number in range(POOLS):
+                queues.ensure_pool(f"pool-{number}")
+        count = arguments.workers
+        begin, end, report = SPAWN.Barrier(count + 1), SPAWN.Barrier(count + 1), SPAWN.Queue()
+        processes = [
+            SPAWN.Process(target=work, args=(server.hosts, begin, end, report), daemon=True)
+            for _ in range(count)
+        ]
+        for process in processes:
+            process.start()
+        time.sleep(15)  # all have seen each other, and have rescanned: what is measured is the idle state
+        begin.wait()
+        before, started = requests_received(server.hosts), time.monotonic()
+        time.sleep(arguments.seconds)
+        seconds = time.monotonic() - started
+        received = requests_received(server.hosts) - before
+        end.wait()
+        cpu = sum(report.get(timeout=60) for _ in processes)
+        for process in processes:
+            process.join()
+    print(
+        json.dumps(
+            {
+                "cpu_percent": round(100 * cpu / seconds / count, 3),
+                "requests_per_second": round(received / seconds / count, 2),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

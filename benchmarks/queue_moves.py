@@ -1,0 +1,247 @@
+"""Queue moves per second: Curator's DistributedIdQueue with a lock path against ours, in one run.
+
+Both do the same work on the same embedded ZooKeeper with fsync: consume an item under a lock and bring it
+into the next queue. Curator puts it there and then deletes it here; ours is one atomic move. Rounds
+alternate, the medians count. Ours also with a standing depth: items that are moved stay in the queues, so
+that the depth does not change. Last line: JSON, moves (and puts) per second.
+
+    python benchmarks/queue_moves.py [--rounds 5] [--items 5000]
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import curator_peer
+from kazoo.client import KazooClient
+
+from queues.claim import Claim
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.events import Event, EventKind
+from queues.handling import HandlerPool, Move
+from queues.new_item import NewItem
+from queues.queue import QueueSet
+
+QUEUES = ["todo", "next"]
+PAYLOAD = {"text": "x" * 189}  # 200 bytes of JSON
+WORKERS = (1, 2, 4)
+DEPTHS = {1_000: 1, 10_000: 1, 200_000: 20}  # items: pools
+DEPTH_MOVES = 10_000
+HELD = 400
+LIMIT_SECONDS = 300.0
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@contextmanager
+def queue_set(hosts: str, root: str) -> Iterator[QueueSet]:
+    """Queues on a session of their own."""
+    with QueueSet.connect(hosts, root, QUEUES) as queues:
+        yield queues
+
+
+def items(count: int, prefix: str, pool: str = "default") -> list[NewItem]:
+    """New items with ids of their own."""
+    return [NewItem(PAYLOAD, id=f"{prefix}-{number}", pool=pool) for number in range(count)]
+
+
+def enqueue(hosts: str, root: str, count: int) -> float:
+    """Items per second by `put_many`, after a warm-up."""
+    with queue_set(hosts, root) as queues:
+        queues.ensure_pool()
+        queues.pools.change("default", bound=1_000_000, paused=True)
+        queues.put_many("next", items(500, "warm"))
+        for item in queues.tokens("next"):
+            queues.remove(item.id)
+        made = items(count, "job")
+        started = time.perf_counter()
+        queues.put_many("todo", made)
+        return count / (time.perf_counter() - started)
+
+
+def consume(hosts: str, root: str, ready: Barrier, done: Any) -> None:
+    """One worker process: moves items until told to stop."""
+    with (
+        queue_set(hosts, root) as queues,
+        HandlerPool(queues, ["todo"], lambda _claim: Move("next"), threads=4, held=HELD, pools=None),
+    ):
+        ready.wait()
+        done.wait()
+
+
+def moves(hosts: str, root: str, count: int, workers: int) -> float:
+    """Moves per second from the moment the paused pool is resumed to the last item in the next queue."""
+    ready, done = SPAWN.Barrier(workers + 1), SPAWN.Event()
+    processes = [
+        SPAWN.Process(target=consume, args=(hosts, root, ready, done), daemon=True) for _ in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    with queue_set(hosts, root) as queues:
+        ready.wait()
+        started = time.perf_counter()
+        queues.pools.change("default", paused=False)
+        wait_for(lambda: queues.count("next") >= count)
+        seconds = time.perf_counter() - started
+        assert queues.count("todo") == 0  # noqa: S101 - the figure would be wrong
+    done.set()
+    for process in processes:
+        process.join()
+    return count / seconds
+
+
+def circulate(hosts: str, root: str, ready: Barrier, done: Any, report: Any) -> None:
+    """One worker that moves items from either queue into the other, so that none is ever used up."""
+    counted = [0]
+
+    def handle(claim: Claim) -> Move:
+        # Due now: behind all others, as if it had just been put.
+        return Move("next" if claim.queue == "todo" else "todo", delay_ms=1)
+
+    def count(event: Event) -> None:
+        counted[0] += event.kind is EventKind.MOVE  # told by one thread, the settler
+
+    with (
+        queue_set(hosts, root) as queues,
+        HandlerPool(queues, QUEUES, handle, threads=4, held=HELD, pools=None),
+    ):
+        queues.listen(count)
+        ready.wait()
+        wait_for(lambda: counted[0] >= HELD)  # its lists are read
+        started, before = time.perf_counter(), counted[0]
+        wait_for(lambda: counted[0] >= before + DEPTH_MOVES)
+        seconds = time.perf_counter() - started
+        moved = counted[0] - before
+        done.wait()
+    report.put((moved / seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+
+
+def depth(hosts: str, root: str, standing: int, pools: int) -> tuple[float, float]:
+    """Moves per second, and the consumer's peak memory in MiB, with so many items in the queues."""
+    with queue_set(hosts, root) as queues:
+        for number in range(pools):
+            pool = f"pool-{number}"
+            queues.ensure_pool(pool)
+            queues.pools.change(pool, bound=1_000_000)
+            queues.put_many("todo", items(standing // pools, pool, pool))
+    ready, done, report = SPAWN.Barrier(2), SPAWN.Event(), SPAWN.Queue()
+    process = SPAWN.Process(target=circulate, args=(hosts, root, ready, done, report), daemon=True)
+    process.start()
+    ready.wait()
+    done.set()
+    rate, memory = report.get(timeout=LIMIT_SECONDS)
+    process.join()
+    return rate, memory
+
+
+def single_put(hosts: str, root: str, count: int = 300) -> float:
+    """Median of one synchronous put over the median of one raw kazoo multi of as many creates."""
+    client = KazooClient(hosts)
+    client.start()
+    client.ensure_path(f"{root}/raw")
+    ours, raw = list[float](), list[float]()
+    with queue_set(hosts, root) as queues:
+        for number in range(2 * 256):  # all folders are there
+            queues.put("todo", f"first-{number}", PAYLOAD)
+        for number in range(count):
+            started = time.perf_counter()
+            queues.put("todo", f"single-{number}", PAYLOAD)
+            between = time.perf_counter()
+            multi = client.transaction()
+            multi.create(f"{root}/raw/{number}", json.dumps(PAYLOAD).encode())
+            multi.create(f"{root}/raw/{number}-token", b"")
+            assert not any(isinstance(result, Exception) for result in multi.commit())  # noqa: S101 - as above
+            ours.append(between - started)
+            raw.append(time.perf_counter() - between)
+    client.stop()
+    client.close()
+    return statistics.median(ours) / statistics.median(raw)
+
+
+def wait_for(condition: Any) -> None:
+    """Wait until the condition holds; fails after some minutes."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            message = "the queues stand still"
+            raise TimeoutError(message)
+        time.sleep(0.005)
+
+
+@contextmanager
+def fresh_root(hosts: str) -> Iterator[str]:
+    """A path of its own for each measurement, removed afterwards: the server's memory stays as it was."""
+    root = f"/bench-{uuid.uuid4().hex[:8]}"
+    yield root
+    client = KazooClient(hosts, timeout=30)
+    client.start()
+    client.delete(root, recursive=True)
+    client.stop()
+    client.close()
+
+
+def measure(hosts: str, rounds: int, count: int) -> dict[str, Any]:
+    """All figures, rounds of both alternating."""
+    found: dict[str, dict[str, list[float]]] = {"curator": {}, "ours": {}}
+    puts: dict[str, list[float]] = {"curator": [], "ours": []}
+    for number in range(rounds):
+        for workers in WORKERS:
+            with fresh_root(hosts) as root:
+                puts["curator"].append(curator_peer.enqueue(hosts, root, count))
+                rate = curator_peer.moves(hosts, root, count, workers)
+                found["curator"].setdefault(str(workers), []).append(rate)
+            with fresh_root(hosts) as root:
+                puts["ours"].append(enqueue(hosts, root, count))
+                ours = moves(hosts, root, count, workers)
+                found["ours"].setdefault(str(workers), []).append(ours)
+            print(f"round {number + 1}, {workers} workers: Curator {rate:,.0f}, ours {ours:,.0f} moves/s")
+    medians = {
+        who: {workers: round(statistics.median(rates)) for workers, rates in figures.items()}
+        for who, figures in found.items()
+    }
+    enqueued = {who: round(statistics.median(rates)) for who, rates in puts.items()}
+    result: dict[str, Any] = {
+        **medians,
+        "ratio": {w: round(medians["ours"][w] / medians["curator"][w], 2) for w in medians["ours"]},
+        "enqueue": {**enqueued, "ratio": round(enqueued["ours"] / enqueued["curator"], 2)},
+    }
+    with fresh_root(hosts) as root:
+        result["single_put_ratio"] = round(single_put(hosts, root), 2)
+    result["depth"], result["memory_mib"] = {}, {}
+    for standing, pools in DEPTHS.items():
+        rates = []
+        for _ in range(max(1, rounds // 2)):
+            with fresh_root(hosts) as root:
+                rate, memory = depth(hosts, root, standing, pools)
+            rates.append(rate)
+            print(f"{standing:,} deep: {rate:,.0f} moves/s, {memory:.0f} MiB")
+        result["depth"][str(standing)] = round(statistics.median(rates))
+        result["memory_mib"][str(standing)] = round(memory)
+    return result
+
+
+def main() -> None:
+    """Start a server, measure, print."""
+    parser = argparse.ArgumentParser(description=sys.modules[__name__].__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--items", type=int, default=5_000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        config = ServerConfig(Path(folder), heap_mb=2048, owner="benchmark")
+        with EmbeddedZooKeeper(config) as server:
+            print(json.dumps(measure(server.hosts, arguments.rounds, arguments.items)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Claims on demand: for those who have a loop of their own."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from queues.claim import Claim, run_steps
+from queues.consumer import RESCAN_SECONDS, Consumer
+from queues.names import DEFAULT_POOL
+from queues.queue import QueueSet
+
+
+class Puller:
+    """Claims items when asked, as many as asked for; a consumer of its own finds them.
+
+    Use as a context manager, or call `start` and `stop`. `claim` may be called by several threads.
+    """
+
+    def __init__(
+        self,
+        queue_set: QueueSet,
+        queues: Sequence[str],
+        *,
+        pools: Mapping[str, int] | Sequence[str] | None = (DEFAULT_POOL,),
+        rescan_seconds: float = RESCAN_SECONDS,
+    ) -> None:
+        self._ready = threading.Condition()
+        self._claims: deque[Claim] = deque()
+        self._wanted = 0
+        self._consumer = Consumer(
+            queue_set,
+            queues,
+            hand_out=self._take,
+            room=lambda _queue: self._wanted - len(self._claims),
+            pools=pools,
+            rescan_seconds=rescan_seconds,
+        )
+
+    def start(self) -> Self:
+        """Begin to look for items; none is claimed before somebody asks."""
+        self._consumer.start()
+        return self
+
+    def stop(self) -> None:
+        """Claim nothing more, and let go of what nobody has fetched."""
+        self._consumer.stop()
+        with self._ready:
+            left, self._claims = list(self._claims), deque()
+        run_steps([claim.letting_go() for claim in left])
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def claim(self, count: int = 1, *, timeout: float = 0.0) -> list[Claim]:
+        """Up to `count` items, as soon as there is one; none when there is none after `timeout` seconds.
+
+        Each is held until it is committed with `release`, removed, released or abandoned.
+        """
+        deadline = time.monotonic() + timeout
+        with self._ready:
+            self._wanted += count
+            try:
+                self._consumer.look_again()
+                while not self._claims and self._ready.wait(max(0.0, deadline - time.monotonic())):
+                    pass
+                return [self._claims.popleft() for _ in range(min(count, len(self._claims)))]
+            finally:
+                self._wanted -= count
+
+    def _take(self, claim: Claim) -> None:
+        with self._ready:
+            self._claims.append(claim)
+            self._ready.notify()
