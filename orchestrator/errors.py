@@ -35,3 +35,7 @@ class NoSuchAttempt(OrchestratorError):
 
 class LogsElsewhere(OrchestratorError):
     """The logs of the job are on another host."""
+
+
+class TooManyClaims(OrchestratorError):
+    """A job was claimed again and again and nothing came of it: it may end the workers that handle it."""

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from loguru import logger
 
+from orchestrator.errors import TooManyClaims
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Finish, Move, Release, Remove
 from orchestrator.handlers.job import Context, HeldJob
@@ -30,6 +31,8 @@ MAX_HANDLER_ERRORS = 5  # then dead: an operator has to look, and a poison job m
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
 _WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
+_WITHOUT_DRIVER = {Queue.ACCEPT, Queue.SUCCESS, Queue.FAIL}
+MAX_CLAIMS = 10  # without a step between: such a job ends the worker that handles it, each time anew
 _MAX_LOGGED_CHARACTERS = 200
 _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
 
@@ -54,6 +57,7 @@ class JobLoop:
         """Handle the job until it is let go or lost; never raises."""
         refusals = 0
         try:
+            self._check_claims(job)
             while job.claim.held:
                 try:
                     self._apply(job, self._handler(job)(job))
@@ -69,6 +73,11 @@ class JobLoop:
             job.claim.abandon()
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is counted against the job
             self._count_error(job, error)
+
+    def _check_claims(self, job: HeldJob) -> None:
+        claims, queue = job.claim.record.claims, Queue(job.claim.queue)
+        if claims > MAX_CLAIMS and queue in _WITHOUT_DRIVER:
+            self._bury(job, TooManyClaims(f"it was claimed {claims} times in {queue} and nothing came of it"))
 
     def _handler(self, job: HeldJob) -> Handler:
         # In finish any status is at home; elsewhere the status decides, whatever queue the token stands in.

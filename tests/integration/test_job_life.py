@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import AlreadyEnded
+from orchestrator.job_loop import MAX_CLAIMS
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN
 from queues.errors import IdTaken, ItemNotFound
@@ -257,6 +258,21 @@ def test_a_handler_that_fails_again_and_again_brings_the_job_to_dead_with_the_re
     assert "a bug in a handler" in detail.job.error.message
     (row,) = office.client.standing(Queue.DEAD)
     assert "a bug in a handler" in row["reason"]
+
+
+def test_a_job_that_ends_its_workers_again_and_again_is_brought_to_dead(office: Office) -> None:
+    job_id = office.submit("pass")
+    queue_set = office.client._set  # noqa: SLF001 - claims as a worker would
+    for _ in range(MAX_CLAIMS):
+        (token,) = queue_set.tokens(Queue.ACCEPT)
+        claim = queue_set.claim(Queue.ACCEPT, "default", token)
+        assert claim is not None
+        claim.release()  # as when the worker ends: the lock goes, and nothing else happens
+    office.worker()
+    detail = office.wait(job_id)
+    assert (detail.job.queue, detail.job.status, detail.job.attempt) == (Queue.DEAD, Status.DEAD, 0)
+    assert detail.job.error is not None
+    assert "claimed 11 times" in detail.job.error.message
 
 
 def test_a_finished_job_is_removed_when_its_time_is_over_with_its_files(office: Office) -> None:
