@@ -1,20 +1,18 @@
 """A held item: every change of it is one multi that fails when the item is no longer ours."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from queues.bundle import commit_many
 from queues.documents import new_nonce
-from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
+from queues.errors import ClaimLost
 from queues.events import EventKind
 from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.record import Record
 from queues.root import Root
 from queues.session import Session, SessionState
-from queues.transaction import commit
+from queues.step import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Claim:
     def __init__(
         self, root: Root, record: Record, *, version: int, held: Held, on_end: Callable[["Claim"], None]
     ) -> None:
-        self._root = root
+        self.root = root
         self._on_end = on_end
         self.how = held
         self.record = record
@@ -119,9 +117,9 @@ class Claim:
         error: Mapping[str, Any] | None = None,
         extra: Sequence[Operation] = (),
         release: bool = False,
-    ) -> "Step":
+    ) -> Step:
         """What `commit` does, made but not sent: see `run_steps`."""
-        old, root = self.record, self._root
+        old, root = self.record, self.root
         if queue is not None:
             root.check_queue(queue)
         if pool is not None and pool != old.pool:
@@ -153,24 +151,24 @@ class Claim:
             kind = EventKind.COMMIT if before == after else EventKind.REQUEUE
         return Step(self, kind, holding, extra, record=new, release=release)
 
-    def removal(self, extra: Sequence[Operation] = ()) -> "Step":
+    def removal(self, extra: Sequence[Operation] = ()) -> Step:
         """What `remove` does, made but not sent."""
-        token = self._root.layout.token(self.queue, self.record.pool, self.record.token)
+        token = self.root.layout.token(self.queue, self.record.pool, self.record.token)
         holding = [*self._lock_operations(release=True), Delete(token), Check(self._path, self.version)]
         last = Delete(self._path, self.version)
         return Step(self, EventKind.REMOVE, holding, (*extra, last), record=None, release=True)
 
-    def letting_go(self) -> "Step":
+    def letting_go(self) -> Step:
         """What `release` does, made but not sent."""
         holding = [*self._lock_operations(release=True), Check(self._path, self.version)]
         return Step(self, EventKind.COMMIT, holding, (), record=None, release=True)
 
     @property
     def _path(self) -> str:
-        return self._root.layout.record(self.id)
+        return self.root.layout.record(self.id)
 
     def _lock_operations(self, *, release: bool, pool: str | None = None) -> list[Operation]:
-        layout, old = self._root.layout, self.record.pool
+        layout, old = self.root.layout, self.record.pool
         lock = layout.lock(old, self.id)
         swapped = pool is not None and pool != old
         if not release and not swapped:
@@ -188,7 +186,7 @@ class Claim:
     def lose(self, reason: str) -> ClaimLost:
         """The claim is at its end without our doing; the error to raise."""
         if self.held:
-            self._root.notify(EventKind.LOST, self.record, version=self.version, detail=reason)
+            self.root.notify(EventKind.LOST, self.record, version=self.version, detail=reason)
         self.end()
         return ClaimLost(self.id, reason)
 
@@ -197,101 +195,3 @@ class Claim:
         if self.held:
             self.held = False
             self._on_end(self)
-
-
-class Step:
-    """One change of a held item: the operations of its multi, and what they mean when they are done."""
-
-    def __init__(
-        self,
-        claim: Claim,
-        kind: EventKind,
-        holding: Sequence[Operation],
-        extra: Sequence[Operation],
-        *,
-        record: Record | None,
-        release: bool,
-    ) -> None:
-        self.claim = claim
-        self.operations = (*holding, *extra)
-        self._kind = kind
-        self._holding = len(holding)
-        self._record = record  # as it will be; None when it stays or goes
-        self._release = release
-
-    def run(self) -> None:
-        """Do it; raises ClaimLost, or Conflict when only `extra` was refused."""
-        claim = self.claim
-        if not claim.held:
-            raise ClaimLost(claim.id, "it was let go before")
-        started, refused = time.monotonic(), None
-        try:
-            commit(claim.how.session, self.operations)
-        except Conflict as conflict:
-            refused = conflict
-        error = self.settle(refused, time.monotonic() - started)
-        if error is not None:
-            raise error from refused
-
-    def settle(self, refused: QueueError | None, seconds: float) -> QueueError | None:
-        """Take note of the answer to the multi; returns the error of this step, None when it was done."""
-        claim = self.claim
-        # A refusal after a lost reply may be the echo of our own success: the nonce tells.
-        if isinstance(refused, Conflict) and not (refused.ambiguous and self._is_done()):
-            return refused if refused.index >= self._holding else claim.lose(str(refused))
-        if refused is not None and not isinstance(refused, Conflict):
-            return refused
-        before, version = claim.record, claim.version
-        if self._record is not None:
-            claim.record = self._record
-            version = claim.version = claim.version + 1
-            if self._record.pool != before.pool:
-                claim.how = replace(claim.how, place=None)
-        claim.has_left = self._release and self._kind is not EventKind.COMMIT
-        if self._release:
-            claim.end()
-        claim._root.notify(  # noqa: SLF001 - two halves of one thing
-            self._kind,
-            before,
-            to_queue=claim.record.queue,
-            version=version,
-            released=self._release,
-            seconds=seconds,
-        )
-        return None
-
-    def _is_done(self) -> bool:
-        claim, session = self.claim, self.claim.how.session
-        layout = claim._root.layout  # noqa: SLF001 - two halves of one thing
-        found = session.get(layout.record(claim.id))
-        if self._kind is EventKind.REMOVE:  # done when the item is gone, or another has its id
-            return found is None or found[1].version < claim.version
-        if self._record is None:  # release: done when our lock is no longer there
-            return found is None or session.exists(layout.lock(claim.record.pool, claim.id)) is None
-        if found is None:
-            return False
-        try:
-            return Record.decode(claim.id, found[0]).nonce == self._record.nonce
-        except CorruptRecord:
-            return False
-
-
-def run_steps(steps: Sequence[Step]) -> list[QueueError | None]:
-    """Do steps of different items, together where that is possible; returns the error of each, or None."""
-    outcomes: list[QueueError | None] = [None] * len(steps)
-    places: dict[Session, list[int]] = {}
-    for place, step in enumerate(steps):
-        if step.claim.held:
-            places.setdefault(step.claim.how.session, []).append(place)
-        else:
-            outcomes[place] = ClaimLost(step.claim.id, "it was let go before")
-    for session, mine in places.items():
-        started = time.monotonic()
-        refusals = commit_many(session, [steps[place].operations for place in mine])
-        seconds = time.monotonic() - started
-        for place, refused in zip(mine, refusals, strict=True):
-            try:
-                outcomes[place] = steps[place].settle(refused, seconds)
-            except QueueError as error:  # the look at what became of it failed
-                outcomes[place] = error
-    return outcomes

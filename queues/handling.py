@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, assert_never
 
-from queues.claim import Claim, Step, run_steps
+from queues.claim import Claim
 from queues.consumer import RESCAN_SECONDS, Consumer
 from queues.documents import timestamp
 from queues.errors import ClaimLost
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
+from queues.step import Step, run_steps
 
 log = logging.getLogger(__name__)
 

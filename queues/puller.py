@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from queues.claim import Claim, run_steps
+from queues.claim import Claim
 from queues.consumer import RESCAN_SECONDS, Consumer
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
+from queues.step import run_steps
 
 
 class Puller:

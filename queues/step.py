@@ -1,0 +1,115 @@
+"""One change of a held item, made before it is sent, so that many can travel together."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from queues.bundle import commit_many
+from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
+from queues.events import EventKind
+from queues.operations import Operation
+from queues.record import Record
+from queues.session import Session
+from queues.transaction import commit
+
+if TYPE_CHECKING:  # a claim makes its steps, and a step tells its claim what became of it
+    from queues.claim import Claim
+
+
+class Step:
+    """One change of a held item: the operations of its multi, and what they mean when they are done."""
+
+    def __init__(
+        self,
+        claim: "Claim",
+        kind: EventKind,
+        holding: Sequence[Operation],
+        extra: Sequence[Operation],
+        *,
+        record: Record | None,
+        release: bool,
+    ) -> None:
+        self.claim = claim
+        self.operations = (*holding, *extra)
+        self._kind = kind
+        self._holding = len(holding)
+        self._record = record  # as it will be; None when it stays or goes
+        self._release = release
+
+    def run(self) -> None:
+        """Do it; raises ClaimLost, or Conflict when only `extra` was refused."""
+        claim = self.claim
+        if not claim.held:
+            raise ClaimLost(claim.id, "it was let go before")
+        started, refused = time.monotonic(), None
+        try:
+            commit(claim.how.session, self.operations)
+        except Conflict as conflict:
+            refused = conflict
+        error = self.settle(refused, time.monotonic() - started)
+        if error is not None:
+            raise error from refused
+
+    def settle(self, refused: QueueError | None, seconds: float) -> QueueError | None:
+        """Take note of the answer to the multi; returns the error of this step, None when it was done."""
+        claim = self.claim
+        # A refusal after a lost reply may be the echo of our own success: the nonce tells.
+        if isinstance(refused, Conflict) and not (refused.ambiguous and self._is_done()):
+            return refused if refused.index >= self._holding else claim.lose(str(refused))
+        if refused is not None and not isinstance(refused, Conflict):
+            return refused
+        before, version = claim.record, claim.version
+        if self._record is not None:
+            claim.record = self._record
+            version = claim.version = claim.version + 1
+            if self._record.pool != before.pool:
+                claim.how = replace(claim.how, place=None)
+        claim.has_left = self._release and self._kind is not EventKind.COMMIT
+        if self._release:
+            claim.end()
+        claim.root.notify(
+            self._kind,
+            before,
+            to_queue=claim.record.queue,
+            version=version,
+            released=self._release,
+            seconds=seconds,
+        )
+        return None
+
+    def _is_done(self) -> bool:
+        claim, session = self.claim, self.claim.how.session
+        layout = claim.root.layout
+        found = session.get(layout.record(claim.id))
+        if self._kind is EventKind.REMOVE:  # done when the item is gone, or another has its id
+            return found is None or found[1].version < claim.version
+        if self._record is None:  # release: done when our lock is no longer there
+            return found is None or session.exists(layout.lock(claim.record.pool, claim.id)) is None
+        if found is None:
+            return False
+        try:
+            return Record.decode(claim.id, found[0]).nonce == self._record.nonce
+        except CorruptRecord:
+            return False
+
+
+def run_steps(steps: Sequence[Step]) -> list[QueueError | None]:
+    """Do steps of different items, together where that is possible; returns the error of each, or None."""
+    outcomes: list[QueueError | None] = [None] * len(steps)
+    places: dict[Session, list[int]] = {}
+    for place, step in enumerate(steps):
+        if step.claim.held:
+            places.setdefault(step.claim.how.session, []).append(place)
+        else:
+            outcomes[place] = ClaimLost(step.claim.id, "it was let go before")
+    for session, mine in places.items():
+        started = time.monotonic()
+        refusals = commit_many(session, [steps[place].operations for place in mine])
+        seconds = time.monotonic() - started
+        for place, refused in zip(mine, refusals, strict=True):
+            try:
+                outcomes[place] = steps[place].settle(refused, seconds)
+            except QueueError as error:  # the look at what became of it failed
+                outcomes[place] = error
+    return outcomes
