@@ -186,7 +186,13 @@ class Claim:
     def lose(self, reason: str) -> ClaimLost:
         """The claim is at its end without our doing; the error to raise."""
         if self.held:
-            self.root.notify(EventKind.LOST, self.record, version=self.version, detail=reason)
+            self.root.notify(
+                EventKind.LOST,
+                self.record,
+                version=self.version,
+                same_session=self.how.generation == self.how.session.generation,
+                detail=reason,
+            )
         self.end()
         return ClaimLost(self.id, reason)
 

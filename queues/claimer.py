@@ -205,8 +205,8 @@ class Claimer:
             reason = attempt.refusals[refused.index]
             if reason is Refusal.POOL_CHANGED:
                 root.pools.forget()
-            try:  # after a lost reply it may be the echo of our own success: the nonce tells
-                if not (refused.ambiguous and root.read(record.id)[0].nonce == record.nonce):
+            try:
+                if not (refused.ambiguous and self._is_mine(record)):
                     return NotClaimed(record.id, reason)
             except QueueError as error:
                 return error
@@ -217,6 +217,10 @@ class Claimer:
         claim = Claim(root, record, version=attempt.version + 1, held=attempt.held, on_end=self._on_end)
         root.notify(EventKind.CLAIM, record, version=claim.version, seconds=seconds)
         return claim
+
+    def _is_mine(self, record: Record) -> bool:
+        # After a lost reply a refusal may be the echo of our own success: the nonce tells.
+        return self._root.read(record.id)[0].nonce == record.nonce
 
     def on_return(self, listener: Callable[[str, str], None]) -> None:
         """Call `listener` with queue and pool when an item is let go where it stood."""

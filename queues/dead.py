@@ -4,7 +4,7 @@ from queues.claim import Claim
 from queues.claimer import Candidate, Claimer
 from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, CorruptRecord, ItemNotFound, QueueError
-from queues.events import EventKind
+from queues.events import Event, EventKind
 from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation
 from queues.root import Root
@@ -32,7 +32,19 @@ def bury(root: Root, queue: str, pool: str, token: Token, error: QueueError) -> 
         commit(session, operations)
     except Conflict as conflict:
         return conflict.ambiguous and session.exists(grave) is not None
-    root.notify(EventKind.DEAD, None, detail=f"{token.id}: {error}")
+    root.listeners.notify(
+        Event(
+            EventKind.DEAD,
+            token.id,
+            queue,
+            pool,
+            to_queue=root.dead,
+            to_pool=pool,
+            due=token.due,
+            released=True,
+            detail=str(error),
+        )
+    )
     return True
 
 

@@ -31,10 +31,14 @@ class Event:
     queue: str = ""  # where the item stood before
     pool: str = ""
     to_queue: str = ""  # where it stands now
+    to_pool: str = ""
+    due: int = 0  # when it is due there
     run_key: str = ""
     version: int = 0  # of the record, after the change: the fence
+    nonce: str = ""  # in the record, after the change
     released: bool = False
     seconds: float = 0.0
+    same_session: bool = True  # of a lost claim: whether its session lives, so that it was taken by force
     detail: str = ""
 
 

@@ -37,35 +37,42 @@ class Root:
         session.on_change(self._on_session_change)
 
     def _on_session_change(self) -> None:
-        self.notify(EventKind.SESSION, detail=self.session.state.value)
+        self.listeners.notify(Event(EventKind.SESSION, detail=self.session.state.value))
 
     def notify(
         self,
         kind: EventKind,
-        record: Record | None = None,
+        before: Record,
+        after: Record | None = None,
         *,
-        to_queue: str = "",
         version: int = 0,
         released: bool = False,
         seconds: float = 0.0,
+        same_session: bool = True,
         detail: str = "",
     ) -> None:
-        """Tell the listeners; `record` is the item as it stood before."""
+        """Tell the listeners what happened to an item; `after` is the same when nothing else is given."""
         if not self.listeners:
             return
-        event = Event(
-            kind,
-            id="" if record is None else record.id,
-            queue="" if record is None else record.queue,
-            pool="" if record is None else record.pool,
-            run_key="" if record is None else record.run_key,
-            to_queue=to_queue or ("" if record is None else record.queue),
-            version=version,
-            released=released,
-            seconds=seconds,
-            detail=detail,
+        after = before if after is None else after
+        self.listeners.notify(
+            Event(
+                kind,
+                id=before.id,
+                queue=before.queue,
+                pool=before.pool,
+                to_queue=after.queue,
+                to_pool=after.pool,
+                due=after.token.due,
+                run_key=before.run_key,
+                version=version,
+                nonce=after.nonce,
+                released=released,
+                seconds=seconds,
+                same_session=same_session,
+                detail=detail,
+            )
         )
-        self.listeners.notify(event)
 
     # ------------------------------------------------------------------ folders
     def ensure_pool(self, pool: str = DEFAULT_POOL) -> None:

@@ -66,24 +66,26 @@ class Step:
             if self._record.pool != before.pool:
                 claim.how = replace(claim.how, place=None)
         claim.has_left = self._release and self._kind is not EventKind.COMMIT
-        if self._release:
-            claim.end()
         claim.root.notify(
             self._kind,
             before,
-            to_queue=claim.record.queue,
+            claim.record,
             version=version,
             released=self._release,
             seconds=seconds,
         )
+        if self._release:
+            claim.end()
         return None
 
     def _is_done(self) -> bool:
         claim, session = self.claim, self.claim.how.session
         layout = claim.root.layout
         found = session.get(layout.record(claim.id))
-        if self._kind is EventKind.REMOVE:  # done when the item is gone, or another has its id
-            return found is None or found[1].version < claim.version
+        if self._kind is EventKind.REMOVE:
+            # Gone, or another has its id: by us, if nobody can have held it since; else nobody can tell.
+            gone = found is None or found[1].version < claim.version
+            return gone and claim.how.generation == session.generation
         if self._record is None:  # release: done when our lock is no longer there
             return found is None or session.exists(layout.lock(claim.record.pool, claim.id)) is None
         if found is None:

@@ -1,0 +1,133 @@
+"""One run of the suite: an ensemble, actors behind proxies, faults, a drain, and the judgement."""
+
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kazoo.client import KazooClient
+
+from tests.chaos.actor_process import ActorProcess
+from tests.chaos.checker import check_folder
+from tests.chaos.damage import Spoiler
+from tests.chaos.ensemble_support import BreakableEnsemble, ensemble_offset_ms
+from tests.chaos.history import History
+from tests.chaos.mutations import Protection
+from tests.chaos.nemesis import Nemesis
+from tests.chaos.proxy import FaultProxy, ProxyLoop
+from tests.chaos.queue_actor import MAX_ATTEMPTS, TAKEN, WAYS, ActorConfig
+from tests.chaos.report import Report
+from tests.chaos.rules import Rules
+from tests.chaos.schedule import Trouble, plan
+from tests.chaos.snapshot import take_snapshot
+from tests.servers.zookeeper import zookeeper_client
+from tests.waiting import wait_until
+
+ROOT = "/chaos"
+SESSION_S = 4.0
+SETTLE_S = 90.0  # for the queues to be empty after the last fault; a stalled queue is a failure
+_WARM_UP_S = 4.0
+_PUTTING = 0.8  # of the time items are put; the faults go on
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """What one run consists of; the same seed gives the same faults at the same times."""
+
+    seed: int
+    items: int
+    actors: int
+    faults: int
+    seconds: float
+    kinds: Sequence[Trouble] = tuple(Trouble)
+    without: Protection | None = None
+    settle_s: float = SETTLE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run; `stalled` names what was left in the queues, empty when nothing was."""
+
+    report: Report
+    applied: int
+    failures: tuple[str, ...]
+    stalled: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was violated, and everything came to its end."""
+        return self.report.ok and not self.stalled and not self.failures
+
+
+def run(campaign: Campaign, folder: Path) -> Outcome:
+    """Run it in `folder`, where the histories and logs stay."""
+    names = [f"a{number}" for number in range(campaign.actors)]
+    with ExitStack() as stack:
+        ensemble = stack.enter_context(BreakableEnsemble(folder / "zookeeper"))
+        proxies = stack.enter_context(ProxyLoop())
+        client = stack.enter_context(zookeeper_client(ensemble.hosts, timeout=20))
+        offset = ensemble_offset_ms(client, "/clock")
+        history = stack.enter_context(History(folder, "nemesis"))
+        begin, actors = time.monotonic(), dict[str, ActorProcess]()
+        for name in names:
+            proxy = stack.enter_context(FaultProxy(proxies, ensemble.hosts))
+            config = ActorConfig(
+                name=name,
+                folder=str(folder),
+                hosts=proxy.address,
+                root=ROOT,
+                session_s=SESSION_S,
+                puts=campaign.items // campaign.actors,
+                begin=begin,
+                seconds=campaign.seconds * _PUTTING,
+                without=campaign.without or "",
+            )
+            command = [sys.executable, "-m", "tests.chaos.queue_actor", json.dumps(asdict(config))]
+            actors[name] = stack.enter_context(ActorProcess(name, folder, proxy, command))
+        spoiler = Spoiler(client, ROOT, history, random.Random(campaign.seed))  # noqa: S311 - repeatable
+        nemesis = Nemesis(actors, history, ensemble.hosts, ensemble=ensemble, spoil=spoiler.spoil)
+        interval = (campaign.seconds - _WARM_UP_S) / max(1, campaign.faults)
+        schedule = plan(
+            campaign.seed,
+            names,
+            campaign.faults,
+            interval_s=interval,
+            session_s=SESSION_S,
+            kinds=campaign.kinds,
+        )
+        threading.Event().wait(_WARM_UP_S)
+        nemesis.run(schedule, threading.Event())
+        ensemble.wait_until_whole()
+        stalled = _settle(client, actors, campaign)
+        for actor in actors.values():
+            if actor.exit_code is None:
+                actor.stop()
+        rules = Rules(WAYS, MAX_ATTEMPTS, ensemble_offset_ms=offset)
+        report = check_folder(folder, lambda only: take_snapshot(client, ROOT, only), rules)
+        return Outcome(report, nemesis.applied, tuple(nemesis.failures), stalled)
+
+
+def _settle(client: KazooClient, actors: dict[str, ActorProcess], campaign: Campaign) -> str:
+    """Wait until nothing is on its way any more; what is left otherwise."""
+    left: list[str] = []
+
+    def is_empty() -> bool:
+        left[:] = [
+            f"{queue}/{pool}/{name}"
+            for queue in TAKEN
+            for pool in client.get_children(f"{ROOT}/queues/{queue}")
+            for name in client.get_children(f"{ROOT}/queues/{queue}/{pool}")
+        ]
+        return not left
+
+    ended = [f"{name} ended with {actor.exit_code}" for name, actor in actors.items() if actor.exit_code]
+    try:
+        wait_until(is_empty, campaign.settle_s, "the queues are empty")
+    except AssertionError:
+        ended.append(f"{len(left)} items stand still, first {left[:5]}")
+    return "; ".join(ended)

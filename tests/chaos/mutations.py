@@ -1,0 +1,82 @@
+"""Protections that can be taken out of a process, to show that the suite notices."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import assert_never
+
+from queues import bundle, transaction
+from queues.claimer import Claimer
+from queues.consumer import Consumer
+from queues.operations import Check, Delete, Operation, Set
+from queues.session import Session
+from queues.step import Step
+
+
+class Protection(StrEnum):
+    """What keeps the promises, one at a time."""
+
+    FENCE = "fence"  # the version of the record and the lock, in each step of a holder
+    TOKEN_CHECK = "token-check"  # noqa: S105 - no password: the token is there when the item is claimed
+    NONCE = "nonce"  # after a lost reply, whose change it was
+    RESULTS = "results"  # every result of a multi is looked at
+    RESCAN = "rescan"  # what the watches missed is found
+
+
+def take_out(protection: Protection) -> None:
+    """Take it out of this process."""
+    match protection:
+        case Protection.FENCE:
+            _rewrite(_without_fence)
+        case Protection.TOKEN_CHECK:
+            _replace(Claimer, "_gone", lambda *_: set())
+            _rewrite(_without_token_check)
+        case Protection.NONCE:
+            _replace(Step, "_is_done", lambda _step: True)
+            _replace(Claimer, "_is_mine", lambda *_: True)
+        case Protection.RESULTS:
+            for module in (transaction, bundle):
+                _replace(module, "examine", lambda *_, **__: None)
+        case Protection.RESCAN:
+            _replace(Consumer, "_rescan", _rescan_never)
+        case _:
+            assert_never(protection)
+
+
+def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
+    getattr(owner, name)  # a name that is gone would make the test prove nothing
+    setattr(owner, name, by)
+
+
+def _rewrite(change: Callable[[Sequence[Operation]], list[Operation]]) -> None:
+    post = Session.post
+    _replace(Session, "post", lambda session, operations: post(session, change(operations)))
+
+
+def _without_fence(operations: Sequence[Operation]) -> list[Operation]:
+    changed: list[Operation] = []
+    for operation in operations:
+        match operation:
+            case Set(path, data, _) if "/jobs/" in path:
+                changed.append(Set(path, data, -1))
+            case Check(path, version) if "/jobs/" in path and version >= 0:
+                changed.append(Check(path))
+            case Delete(path, version) if "/jobs/" in path and version >= 0:
+                changed.append(Delete(path))
+            case Check(path, _) if "/locks/" in path:
+                changed.append(Check("/"))
+            case Delete(path, _) if "/locks/" in path:
+                changed.append(Check("/"))
+            case _:
+                changed.append(operation)
+    return changed
+
+
+def _without_token_check(operations: Sequence[Operation]) -> list[Operation]:
+    return [
+        Check("/") if isinstance(operation, Check) and "/queue-|" in operation.path else operation
+        for operation in operations
+    ]
+
+
+def _rescan_never(consumer: Consumer) -> None:
+    consumer._rescan_at = float("inf")  # noqa: SLF001 - likewise
