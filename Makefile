@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+MINUTES ?= 10
 # Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
 WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
 
-.PHONY: run test lint types contracts unit tests format clean
+.PHONY: run test lint types contracts unit tests chaos format clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -23,7 +24,11 @@ contracts: $(VENV)/installed-test
 	$(BIN)/lint-imports
 
 tests: $(VENV)/installed-test
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not chaos'
+	$(BIN)/pytest -m chaos
+
+chaos: $(VENV)/installed-test  ## the queues under faults for as long as you like: make chaos MINUTES=120
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
 
 unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
 	$(BIN)/pytest tests/unit

@@ -66,6 +66,7 @@ class Outcome:
 
 def run(campaign: Campaign, folder: Path) -> Outcome:
     """Run it in `folder`, where the histories and logs stay."""
+    folder.mkdir(parents=True, exist_ok=True)
     names = [f"a{number}" for number in range(campaign.actors)]
     with ExitStack() as stack:
         ensemble = stack.enter_context(BreakableEnsemble(folder / "zookeeper"))
