@@ -3,8 +3,9 @@
 import logging
 import queue
 import threading
+import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, assert_never
 
@@ -18,6 +19,7 @@ from queues.step import Step, run_steps
 
 log = logging.getLogger(__name__)
 
+_POLL_SECONDS = 0.05
 _SETTLED_TOGETHER = 200  # four multis of fifty
 _MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_REASON_CHARACTERS = 2_000
@@ -139,6 +141,18 @@ class HandlerPool:
     def in_hand(self) -> int:
         """How many items are held now."""
         return self._in_hand
+
+    def wait_empty(self, timeout: float) -> bool:
+        """Wait until no item stands in the queues, in any pool; False when some do after `timeout`."""
+        deadline = time.monotonic() + timeout
+        while any(sum(pools.values()) for name, pools in self._counts() if name in self._queues):
+            if time.monotonic() >= deadline:
+                return False
+            self._stopping.wait(_POLL_SECONDS)
+        return True
+
+    def _counts(self) -> ItemsView[str, Mapping[str, int]]:
+        return self._set.look.counts().items()
 
     # ------------------------------------------------------------------ handlers
     def _take(self, claim: Claim) -> None:

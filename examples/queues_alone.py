@@ -1,0 +1,21 @@
+"""The queues without jobs and without Spark: `python examples/queues_alone.py HOST:PORT`."""
+
+import sys
+
+from queues.claim import Claim
+from queues.handling import DONE, Action, HandlerPool, Move
+from queues.new_item import NewItem
+from queues.queue import QueueSet
+
+
+def handle(claim: Claim) -> Action:
+    """Pack an order, then ship it; raise, and the item comes again later, five times at most."""
+    print(f"{claim.queue}: {claim.id} {dict(claim.payload)}")
+    return Move("ship", {**claim.payload, "packed": True}) if claim.queue == "pack" else DONE
+
+
+with QueueSet.connect(sys.argv[1], "/shop", ["pack", "ship"]) as queues:
+    queues.put("pack", "order-1", {"article": "lamp"})
+    queues.put_many("pack", [NewItem({"article": "chair"}, id=f"order-{n}") for n in (2, 3)])
+    with HandlerPool(queues, ["ship", "pack"], handle, threads=2) as pool:
+        pool.wait_empty(timeout=30)
