@@ -16,7 +16,6 @@ import statistics
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.synchronize import Barrier
@@ -40,6 +39,9 @@ DEPTHS = {1_000: 1, 10_000: 1, 200_000: 20}  # items: pools
 DEPTH_MOVES = 10_000
 HELD = 400
 LIMIT_SECONDS = 300.0
+
+Figures = dict[str, dict[str, list[float]]]
+"""Of whom, of what, one in each round."""
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -180,67 +182,73 @@ def wait_for(condition: Any) -> None:
 
 
 @contextmanager
-def fresh_root(hosts: str) -> Iterator[str]:
-    """A path of its own for each measurement, removed afterwards: the server's memory stays as it was."""
-    root = f"/bench-{uuid.uuid4().hex[:8]}"
-    yield root
-    client = KazooClient(hosts, timeout=30)
-    client.start()
-    client.delete(root, recursive=True)
-    client.stop()
-    client.close()
+def server() -> Iterator[str]:
+    """A server of its own for each round: what an earlier one left in its memory does not count."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EmbeddedZooKeeper(ServerConfig(Path(folder), heap_mb=2048, owner="benchmark")) as started,
+    ):
+        yield started.hosts
 
 
-def measure(hosts: str, rounds: int, count: int) -> dict[str, Any]:
+def compare(hosts: str, number: int, count: int, found: Figures, puts: Figures) -> None:
+    """One round: both, with each number of workers, in turn."""
+    for workers in WORKERS:
+        key = str(workers)
+        root = f"/curator-{workers}"
+        puts["curator"].setdefault("all", []).append(curator_peer.enqueue(hosts, root, count))
+        peer = curator_peer.moves(hosts, root, count, workers)
+        found["curator"].setdefault(key, []).append(peer)
+        root = f"/ours-{workers}"
+        puts["ours"].setdefault("all", []).append(enqueue(hosts, root, count))
+        ours = moves(hosts, root, count, workers)
+        found["ours"].setdefault(key, []).append(ours)
+        print(f"round {number}, {workers} workers: Curator {peer:,.0f}, ours {ours:,.0f} moves/s", flush=True)
+
+
+def medians(figures: Figures) -> dict[str, dict[str, int]]:
+    """The median of each list."""
+    return {
+        who: {key: round(statistics.median(rates)) for key, rates in by_key.items()}
+        for who, by_key in figures.items()
+    }
+
+
+def measure(rounds: int, count: int) -> dict[str, Any]:
     """All figures, rounds of both alternating."""
-    found: dict[str, dict[str, list[float]]] = {"curator": {}, "ours": {}}
-    puts: dict[str, list[float]] = {"curator": [], "ours": []}
-    for number in range(rounds):
-        for workers in WORKERS:
-            with fresh_root(hosts) as root:
-                puts["curator"].append(curator_peer.enqueue(hosts, root, count))
-                rate = curator_peer.moves(hosts, root, count, workers)
-                found["curator"].setdefault(str(workers), []).append(rate)
-            with fresh_root(hosts) as root:
-                puts["ours"].append(enqueue(hosts, root, count))
-                ours = moves(hosts, root, count, workers)
-                found["ours"].setdefault(str(workers), []).append(ours)
-            print(f"round {number + 1}, {workers} workers: Curator {rate:,.0f}, ours {ours:,.0f} moves/s")
-    medians = {
-        who: {workers: round(statistics.median(rates)) for workers, rates in figures.items()}
-        for who, figures in found.items()
+    found: Figures = {"curator": {}, "ours": {}}
+    puts: Figures = {"curator": {}, "ours": {}}
+    depths: Figures = {"rate": {}, "memory": {}}
+    for number in range(1, rounds + 1):
+        with server() as hosts:
+            compare(hosts, number, count, found, puts)
+        for standing, pools in DEPTHS.items():
+            with server() as hosts:
+                rate, memory = depth(hosts, "/depth", standing, pools)
+            depths["rate"].setdefault(str(standing), []).append(rate)
+            depths["memory"].setdefault(str(standing), []).append(memory)
+            print(f"round {number}, {standing:,} deep: {rate:,.0f} moves/s, {memory:.0f} MiB", flush=True)
+    with server() as hosts:
+        single = single_put(hosts, "/single")
+    rates, enqueued, deep = medians(found), medians(puts), medians(depths)
+    by_who = {who: enqueued[who]["all"] for who in enqueued}
+    return {
+        **rates,
+        "ratio": {key: round(rates["ours"][key] / rates["curator"][key], 2) for key in rates["ours"]},
+        "enqueue": {**by_who, "ratio": round(by_who["ours"] / by_who["curator"], 2)},
+        "single_put_ratio": round(single, 2),
+        "depth": deep["rate"],
+        "memory_mib": deep["memory"],
     }
-    enqueued = {who: round(statistics.median(rates)) for who, rates in puts.items()}
-    result: dict[str, Any] = {
-        **medians,
-        "ratio": {w: round(medians["ours"][w] / medians["curator"][w], 2) for w in medians["ours"]},
-        "enqueue": {**enqueued, "ratio": round(enqueued["ours"] / enqueued["curator"], 2)},
-    }
-    with fresh_root(hosts) as root:
-        result["single_put_ratio"] = round(single_put(hosts, root), 2)
-    result["depth"], result["memory_mib"] = {}, {}
-    for standing, pools in DEPTHS.items():
-        rates = []
-        for _ in range(max(1, rounds // 2)):
-            with fresh_root(hosts) as root:
-                rate, memory = depth(hosts, root, standing, pools)
-            rates.append(rate)
-            print(f"{standing:,} deep: {rate:,.0f} moves/s, {memory:.0f} MiB")
-        result["depth"][str(standing)] = round(statistics.median(rates))
-        result["memory_mib"][str(standing)] = round(memory)
-    return result
 
 
 def main() -> None:
-    """Start a server, measure, print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=sys.modules[__name__].__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--items", type=int, default=5_000)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        config = ServerConfig(Path(folder), heap_mb=2048, owner="benchmark")
-        with EmbeddedZooKeeper(config) as server:
-            print(json.dumps(measure(server.hosts, arguments.rounds, arguments.items)))
+    print(json.dumps(measure(arguments.rounds, arguments.items)))
 
 
 if __name__ == "__main__":
