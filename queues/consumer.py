@@ -4,18 +4,15 @@ import logging
 import random
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 
-from queues.bundle import commit_many
 from queues.claim import Claim
 from queues.claimer import Candidate
-from queues.documents import encode, timestamp
-from queues.errors import Conflict, CorruptRecord, ItemNotFound, NotClaimed, QueueError, Refusal
+from queues.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, Refusal
 from queues.folder import Folder
 from queues.names import DEFAULT_POOL, LOW
-from queues.operations import Create, Delete
 from queues.pool_view import STEAL_AFTER_MS, PoolView
+from queues.presence import Presence
 from queues.queue import QueueSet
 from queues.rotation import Rotation
 from queues.session import SessionState
@@ -55,8 +52,7 @@ class Consumer:
         self._room = room
         self._accepts = accepts
         self._rescan_seconds = rescan_seconds
-        self._name = f"{queue_set.root.owner or 'consumer'}-{uuid.uuid4().hex[:6]}"
-        self._generation = -1  # of the session in which it is a member of its pools
+        self._presence = Presence(queue_set.root, queues, lambda: list(self._views))
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._rescan_at = 0.0
@@ -108,7 +104,7 @@ class Consumer:
             except Exception:  # a bug in a scan must not silence the queue: said aloud, then tried again
                 log.exception("scan failed, trying again in %.0f s", pause)
             self._wake.wait(pause)
-        self._leave()
+        self._presence.withdraw()
 
     def _scan(self) -> float:
         """Hand out all that can be; returns the seconds until something may be due."""
@@ -121,7 +117,7 @@ class Consumer:
             self._rescan()
         if self._pool_names.refresh():
             self._arrange()
-        self._join()
+        self._presence.announce()
         while not self._stopping.is_set():
             candidates = self._pick()
             if not candidates or not self._claim(candidates):
@@ -159,33 +155,12 @@ class Consumer:
                     self._set.claimer,
                     pool,
                     self._queues,
-                    member=self._name,
+                    member=self._presence.name,
                     accepts=self._accepts,
                     wake=self._wake.set,
                 )
-                self._generation = -1
         self._views = {pool: view for pool, view in self._views.items() if pool in pools}
         self._rotation.keep(set(mains))
-
-    def _join(self) -> None:
-        """Be seen as a consumer of each pool, so that the others leave us our share."""
-        session, generation = self._set.session, self._set.session.generation
-        if generation == self._generation:
-            return
-        queues = list(self._queues)
-        document = encode({"worker": self._set.root.owner, "queues": queues, "since": timestamp()})
-        members = [[Create(view.member, document, ephemeral=True)] for view in self._views.values()]
-        for refused in commit_many(session, members):
-            if refused is not None and not (isinstance(refused, Conflict) and refused.reason == "NodeExists"):
-                raise refused
-        self._generation = generation
-
-    def _leave(self) -> None:
-        """Leave the rest to the others at once; without a connection our nodes go with the session."""
-        session = self._set.session
-        if session.state is SessionState.CONNECTED:
-            refusals = commit_many(session, [[Delete(view.member)] for view in self._views.values()])
-            log.debug("left the pools: %s", refusals)
 
     # ------------------------------------------------------------------ pick
     def _pick(self) -> list[Candidate]:

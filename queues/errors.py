@@ -173,3 +173,12 @@ class InvalidPayload(QueueError):
     def __init__(self, item_id: str, error: Exception) -> None:
         super().__init__(f"the payload of {item_id!r} cannot be written as JSON: {error}")
         self.item_id = item_id
+
+
+class AccessDenied(QueueError):
+    """This client and ZooKeeper do not accept each other; the message says what to check."""
+
+    def __init__(self, hosts: str, reason: str) -> None:
+        super().__init__(f"no access to ZooKeeper at {hosts}: {reason}")
+        self.hosts = hosts
+        self.reason = reason

@@ -38,7 +38,7 @@ class PoolView:
         wake: Callable[[], None],
     ) -> None:
         self.pool = pool
-        self.member = root.layout.consumers(pool) + "/" + member
+        self._member = member
         self.blocked_until = 0.0  # monotonic; the pool is at its cap
         self.steal_at = 0.0  # monotonic; a round of stealing was in vain
         self._root = root
@@ -55,7 +55,6 @@ class PoolView:
         self._members = Folder(session, layout.consumers(pool), wake)
         self._locked: frozenset[str] = frozenset()
         self._stopped: frozenset[str] = frozenset()
-        self._members_now: list[str] = []
 
     def _folders(self) -> list[Folder]:
         return [*(backlog.folder for backlog in self.backlogs), self._locks, self._stops, self._members]
@@ -74,10 +73,9 @@ class PoolView:
     def refresh(self, now: str) -> None:
         """List what has changed and matters now."""
         if self._members.refresh(rest=_MEMBERS_REST_SECONDS):
-            self._members_now = sorted(self._members.names)
-            mine = self.member.rpartition("/")[2]
-            place = self._members_now.index(mine) if mine in self._members_now else None
-            share = Share(place, max(1, len(self._members_now)))
+            members = sorted(self._members.names)
+            place = members.index(self._member) if self._member in members else None
+            share = Share(place, max(1, len(members)))
             for backlog in self.backlogs:
                 backlog.divide(share)
         if self._stops.refresh():

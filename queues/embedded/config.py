@@ -59,6 +59,8 @@ class ServerConfig:
     start_timeout_s: float = 60.0
     owner: str = ""
     member: Member | None = None
+    settings: tuple[tuple[str, str], ...] = ()  # further lines of zoo.cfg, or other values for ours
+    jvm_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.tick_ms <= LONGEST_SESSION_MS // 2:
@@ -82,6 +84,7 @@ class ServerConfig:
             "autopurge.snapRetainCount": 3,
             "autopurge.purgeInterval": 24,
             "standaloneEnabled": "true",
+            **dict(self.settings),
         }
         lines = [f"{name}={value}" for name, value in settings.items()]
         if self.member is not None:

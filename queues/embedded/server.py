@@ -100,7 +100,7 @@ class EmbeddedZooKeeper:
         java, jars = find_java(), find_jars()
         command = [
             *(str(java.path), *QUICK_START, f"-Xmx{self.config.heap_mb}m", "-XX:+ExitOnOutOfMemoryError"),
-            f"-Dlog4j2.configurationFile={LOG_CONFIG_FILE}",
+            *(f"-Dlog4j2.configurationFile={LOG_CONFIG_FILE}", *self.config.jvm_options),
             *("-cp", str(jars / "*"), SERVER_CLASS, f"./{CONFIG_FILE}"),
         ]
         try:

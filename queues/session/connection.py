@@ -1,0 +1,138 @@
+"""kazoo's connection thread, mended where it fails, hides a failure, or knows what it does not tell."""
+
+import contextlib
+import socket
+import ssl
+import time
+from typing import Any
+
+from kazoo.exceptions import AuthFailedError, ConnectionDropped
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import Connect
+from kazoo.protocol.states import KeeperState
+from kazoo.retry import ForceRetryError
+
+from queues.errors import AccessDenied
+from queues.session.contact import Contact
+
+# A server that does not answer our goodbye is not waited for: the session ends by its timeout then.
+_GOODBYE_SECONDS = 2.0
+# A caller waits no longer for a thread that does not fetch what it is asked to send.
+_HAND_OVER_SECONDS = 5.0
+
+_LOGIN_REFUSED = (
+    "the login was refused; check user and password, and that the server has them (SASL: its JAAS file)"
+)
+
+
+class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
+    """Reports to `contact` what it hears, and goes on where kazoo's thread would end without a word."""
+
+    def __init__(self, client: Any, retry: Any, contact: Contact, sasl: dict[str, str] | None) -> None:
+        super().__init__(client, retry, logger=client.logger, sasl_options=sasl)
+        self._contact = contact
+        self._hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
+        self._asked: tuple[int, float] | None = None  # xid of a request without answer yet, when it was sent
+        self._attempts = 0
+        self._refusals: list[str] = []
+
+    def start(self) -> None:
+        """Start the thread."""
+        super().start()
+        self._write_sock.settimeout(_HAND_OVER_SECONDS)
+
+    def stop(self, timeout: float | None = None) -> Any:
+        """Wait for the thread's end, and bring it about when the server stays silent."""
+        if not self.connection_stopped.wait(_GOODBYE_SECONDS):
+            connected = self._socket
+            with contextlib.suppress(OSError, AttributeError):  # it is none, or not connected any more
+                connected.shutdown(socket.SHUT_RDWR)
+        return super().stop(timeout)
+
+    def drop_after_fork(self) -> None:
+        """Close this process's copies of the sockets; the parent's stay as they are."""
+        for copy in (self._socket, self._read_sock, self._write_sock):
+            with contextlib.suppress(OSError, AttributeError):
+                copy.close()
+
+    # ------------------------------------------------------------------ how long since
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        sent_at = time.monotonic()
+        reply = super()._invoke(timeout, request, xid)
+        if isinstance(request, Connect) and reply[0].time_out > 0:
+            # kazoo uses what the server grants and tells nobody.
+            self._contact.negotiated_timeout = reply[0].time_out / 1000
+            self._contact.heard(sent_at)
+        return reply
+
+    def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:
+        if xid and self._asked is None:
+            self._asked = (xid, time.monotonic())
+        super()._submit(request, timeout, xid)
+
+    def _read_header(self, timeout: float) -> Any:
+        answer = super()._read_header(timeout)
+        if self._asked is not None and answer[0].xid == self._asked[0]:
+            self._contact.heard(self._asked[1])
+            self._asked = None
+        return answer
+
+    def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
+        # kazoo pings, and so notices silence, only while nothing else is sent.
+        if self._asked is not None and time.monotonic() - self._asked[1] > read_timeout:
+            raise ConnectionDropped("requests are not answered")
+        super()._send_request(read_timeout, connect_timeout)
+
+    # ------------------------------------------------------------------ connect
+    def _connect_loop(self, retry: Any) -> Any:
+        self._attempts, self._refusals = 0, []
+        try:
+            return super()._connect_loop(retry)
+        except ForceRetryError:
+            if self._refusals and len(self._refusals) == self._attempts:
+                self._contact.refuse(self._refusals[-1])
+            raise
+        except Exception as error:
+            # kazoo's thread would end here: no connection any more, and nobody would know why.
+            self._contact.trouble = error
+            if self.client._state != KeeperState.CONNECTING:  # noqa: SLF001 - no public way
+                self.client._session_callback(KeeperState.CONNECTING)  # noqa: SLF001 - likewise
+            raise ForceRetryError("Reconnecting") from error
+
+    def _connect(self, host: str, hostip: str, port: int) -> Any:
+        self._asked = None
+        self._attempts += 1
+        try:
+            timeouts = super()._connect(host, hostip, port)
+        except AuthFailedError as error:
+            if not isinstance(error.__cause__, ConnectionDropped):
+                self._contact.end(lambda: AccessDenied(self._hosts, _LOGIN_REFUSED))
+                raise
+            # Old servers refuse so; but one that just died does it too, and kazoo would give up for ever.
+            self._contact.trouble = error
+            self._refusals.append(_LOGIN_REFUSED)
+            raise ConnectionDropped("dropped in SASL") from error
+        except Exception as error:
+            self._contact.trouble = error
+            if isinstance(error.__context__, ssl.SSLError):
+                self._refusals += _tls_refusal(f"{host}:{port}", error.__context__)
+            raise
+        self._contact.connected()
+        return timeouts
+
+
+def _tls_refusal(server: str, error: ssl.SSLError) -> list[str]:
+    """What to check, if it is certificates that are the trouble; nothing for a connection that just broke."""
+    reason = (error.reason or "").replace("_", " ").lower()
+    if isinstance(error, ssl.SSLCertVerificationError):
+        words = (
+            f"the certificate of {server} is not accepted ({error.verify_message}); check the CA file, and "
+            "that the certificate names the host as it stands in `hosts`"
+        )
+    elif "alert" in reason:
+        words = f"{server} refused TLS ({reason}); check this client's certificate and key"
+    elif "wrong version" in reason:
+        words = f"{server} does not speak TLS ({reason}); check its port, and the versions that it allows"
+    else:
+        return []
+    return [words]

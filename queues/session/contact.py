@@ -1,0 +1,146 @@
+"""What is known of the connection, by our own clock."""
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from queues.errors import QueueError
+from queues.session.listeners import Listeners, Wake
+
+# The server counts from the last request that it had from us; a sixth is kept for its rounding and ours.
+_SAFE_SHARE = 5 / 6
+
+
+class SessionState(StrEnum):
+    """What we know of the connection."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+
+
+class Contact:
+    """Told by kazoo's thread what happens; asked by everybody else. Nothing here waits for ZooKeeper.
+
+    kazoo reports a loss only once a server has told it so, when others may long hold what was ours. Here the
+    session counts as lost when the last request that is known to have arrived is too long ago.
+    """
+
+    def __init__(self, asked_timeout: float) -> None:
+        self.negotiated_timeout = asked_timeout  # seconds; what the server granted
+        self.generation = 0  # grows with each lost session: what was held in an earlier one is not held
+        self.connections = 0  # grows with each connection, be it of the same session
+        self.trouble: BaseException | None = None  # why the last attempt to connect failed
+        self.refused = ""  # why no server let us in when all were tried last
+        self._ready = False  # connected and authenticated
+        self._proven = -math.inf  # when a request was sent that was answered, by the monotonic clock
+        self._over: Callable[[], QueueError] | None = None  # the error of all calls from now on
+        self._changed = threading.Condition()
+        self._listeners = Listeners()
+        self._timer: threading.Timer | None = None
+
+    # ------------------------------------------------------------------ ask
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be sent."""
+        return self._ready
+
+    @property
+    def state(self) -> SessionState:
+        """The connection as known now; it turns into LOST before the server can have ended the session."""
+        if self._over is not None or self._silence() >= self._safe:
+            return SessionState.LOST
+        return SessionState.CONNECTED if self._ready else SessionState.SUSPENDED
+
+    def seconds_away(self) -> float:
+        """How long there has been no contact; 0 while connected."""
+        return 0.0 if self._ready else self._silence()
+
+    def check(self) -> None:
+        """Raise the error of the session's end, if it has come."""
+        if self._over is not None:
+            raise self._over()
+
+    def wait(self, seconds: float, *, or_refused: bool = False) -> bool:
+        """Wait until requests can be sent; False after `seconds`, or when all servers refuse us."""
+        if self._ready:
+            return True
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._ready or self._over is not None or (or_refused and bool(self.refused)),
+                max(0.0, seconds),
+            )
+        self.check()
+        return self._ready
+
+    def on_change(self, wake: Wake) -> None:
+        """Call `wake` at each change, and when the session counts as lost by our own clock."""
+        self._listeners.add(wake)
+
+    # ------------------------------------------------------------------ tell
+    def heard(self, sent_at: float) -> None:
+        """An answer came to a request that was sent then."""
+        self._proven = sent_at
+
+    def connected(self) -> None:
+        """Requests can be sent."""
+        self._stop_timer()
+        self.connections += 1
+        self.trouble, self.refused = None, ""
+        with self._changed:
+            self._ready = self._over is None
+        self._listeners.tell()
+        with self._changed:
+            self._changed.notify_all()
+
+    def broken(self, *, lost: bool) -> None:
+        """The connection is gone, or (`lost`) a server said that the session is."""
+        was_ready, self._ready = self._ready, False
+        if lost:
+            self._stop_timer()
+            self.generation += 1
+        elif was_ready:
+            left = self._safe - self._silence()
+            self._timer = threading.Timer(max(0.0, left) + 0.001, self._listeners.tell)
+            self._timer.daemon = True
+            self._timer.start()
+        if was_ready or lost:
+            self._listeners.tell()
+
+    def refuse(self, reason: str) -> None:
+        """All servers were tried, and none let us in."""
+        with self._changed:
+            self.refused = reason
+            self._changed.notify_all()
+
+    def end(self, error: Callable[[], QueueError]) -> None:
+        """No more calls: each raises what `error` makes."""
+        self._stop_timer()
+        with self._changed:
+            self._over = self._over or error
+            self._ready = False
+            self._changed.notify_all()
+
+    def end_after_fork(self, error: Callable[[], QueueError]) -> None:
+        """The same in a child process, where a thread that is not there may hold the condition's lock."""
+        self._changed = threading.Condition()
+        self._listeners = Listeners()
+        self._timer = None
+        self._over = error
+        self._ready = False
+        self.generation += 1
+
+    # ------------------------------------------------------------------ clock
+    @property
+    def _safe(self) -> float:
+        return self.negotiated_timeout * _SAFE_SHARE
+
+    def _silence(self) -> float:
+        return time.monotonic() - self._proven
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()

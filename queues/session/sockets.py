@@ -1,0 +1,56 @@
+"""The sockets that kazoo works on: connected within seconds, and encrypted as we want it."""
+
+import socket
+import ssl
+from typing import Any
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+from queues.session.settings import Tls
+
+# kazoo would wait for a whole session timeout at a host that swallows packets, with the others untried.
+_CONNECT_SECONDS = 5.0
+
+
+class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
+    """kazoo's threads and sockets, the sockets made by us."""
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
+    ) -> socket.socket:
+        """Connect; called by kazoo with an address that was looked up."""
+        connected = socket.create_connection(address, min(timeout or _CONNECT_SECONDS, _CONNECT_SECONDS))
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return self._secured(connected, hostname)
+        except BaseException:
+            connected.close()
+            raise
+
+    def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
+        return connected
+
+
+class TlsSockets(Sockets):
+    """The same with TLS.
+
+    kazoo's own way trusts the system's list beside the given CA, and leaves host names unchecked.
+    """
+
+    def __init__(self, tls: Tls) -> None:
+        super().__init__()
+        self._tls = tls
+
+    def _secured(self, connected: socket.socket, hostname: str | None) -> socket.socket:
+        return self._tls.context().wrap_socket(connected, server_hostname=hostname)
+
+    def select(self, read: Any, write: Any, broken: Any, timeout: float | None = None) -> Any:
+        """Wait for sockets; what TLS has decrypted but not handed out is there already.
+
+        No select of the system shows it, so a second reply in one record would wait for the next ping.
+        """
+        pending = [item for item in read if isinstance(item, ssl.SSLSocket) and item.pending()]
+        if not pending:
+            return super().select(read, write, broken, timeout)
+        readable, writable, others = super().select(read, write, broken, 0)
+        return [*pending, *(item for item in readable if item not in pending)], writable, others
