@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from queues.errors import QueueError, SessionLost
+from queues.errors import SessionLost
 from queues.new_item import NewItem
 from queues.record import Record
 
@@ -17,7 +17,7 @@ _PER_ROUND = 1_000  # those that travel together
 class Background:
     """One thread that puts what has come together, round by round."""
 
-    def __init__(self, put: Callable[[str, Sequence[NewItem]], Sequence[Record | QueueError]]) -> None:
+    def __init__(self, put: Callable[[str, Sequence[NewItem]], Sequence[Record | Exception]]) -> None:
         self._put_many = put
         self._inbox: queue.Queue[tuple[str, NewItem, Future[Record]] | None] = queue.Queue(_MAX_AT_HAND)
         self._guard = threading.Condition()
@@ -58,10 +58,12 @@ class Background:
             with contextlib.suppress(queue.Empty):
                 while len(round_) < _PER_ROUND:
                     round_.append(self._inbox.get_nowait())
-            entries = [entry for entry in round_ if entry is not None]
+            there = [entry for entry in round_ if entry is not None]
+            entries = [entry for entry in there if entry[2].set_running_or_notify_cancel()]
+            self._count_down(len(there) - len(entries))
             for queue_ in dict.fromkeys(entry[0] for entry in entries):
                 self._put(queue_, [(item, future) for name, item, future in entries if name == queue_])
-            if len(entries) < len(round_):
+            if len(there) < len(round_):
                 return
 
     def _put(self, queue_: str, entries: list[tuple[NewItem, "Future[Record]"]]) -> None:
@@ -76,6 +78,9 @@ class Background:
                 future.set_result(outcome)
             else:
                 future.set_exception(outcome)
+        self._count_down(len(entries))
+
+    def _count_down(self, done: int) -> None:
         with self._guard:
-            self._at_hand -= len(entries)
+            self._at_hand -= done
             self._guard.notify_all()

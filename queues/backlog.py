@@ -40,15 +40,16 @@ class Backlog:
         self._listed_at = ""  # the ensemble's time at the last listing, as due times are written
 
     def refresh(self, now: str, *, force: bool = False) -> bool:
-        """List the folder when that is needed; True when it was listed.
+        """List the folder when that is needed or costs nothing; True when it was listed.
 
-        While the next token was due before the last listing, nothing that was put since can precede it.
-        `now` is the ensemble's time as eleven hex digits, as everywhere here.
+        While the next token was due before the last listing, nothing that was put since with a due time of
+        its own can precede it. `now` is the ensemble's time as eleven hex digits, as everywhere here.
         """
-        head = due_of(self._mine[-1]) if self._mine else None
-        if not force and head is not None and head <= now and head <= self._listed_at:
+        head = due_of(self._mine[-1]) if self._mine else "never"
+        is_due = head <= now
+        if is_due and head <= self._listed_at and not (force or self.folder.is_cheap()):
             return False
-        if not self.folder.refresh():
+        if not self.folder.refresh(urgent=is_due):
             return False
         self._listed_at = now
         self._sort()
@@ -146,6 +147,10 @@ class Backlog:
         """When the next token is due, of our share or of the others'."""
         names = self._others if others else self._mine
         return due_of(names[-1]) if names else None
+
+    def next_id(self) -> str | None:
+        """The item whose turn it is in our share, due or not."""
+        return id_of(self._mine[-1]) if self._mine else None
 
     def must_list_first(self) -> bool:
         """Whether the next token has to wait for a listing."""

@@ -2,19 +2,21 @@
 
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from queues.errors import QueueFull
 from queues.root import Root
 
-_POLL_SECONDS = 0.2  # while a put waits for room
 _MAX_AGE_SECONDS = 1.0
 
 
 class Bound:
     """How many more items each folder takes.
 
-    Counted here and looked up again long before that can be wrong by much: ZooKeeper has no bounded folder,
-    so several producers can together overshoot, each by a tenth of what was free.
+    One producer keeps to it exactly. Single puts count on for up to a second, within a tenth of what was
+    free, before they look again: ZooKeeper has no bounded folder, and several producers can overshoot.
     """
 
     def __init__(self, root: Root) -> None:
@@ -22,16 +24,31 @@ class Bound:
         self._guard = threading.Lock()
         self._rooms: dict[tuple[str, str], _Room] = {}
 
-    def take(self, queue: str, pool: str, deadline: float) -> None:
-        """Take room for one item; raises QueueFull when there is none at `deadline` (monotonic seconds)."""
+    @contextmanager
+    def room(self, queue: str, pools: Sequence[str]) -> Iterator[list[bool]]:
+        """Whether there is room for each of these puts, one per pool named; kept while the context lasts."""
+        granted = {pool: self._room(queue, pool).take(count) for pool, count in Counter(pools).items()}
+        left = dict(granted)
+        answers = []
+        for pool in pools:
+            answers.append(left[pool] > 0)
+            left[pool] -= 1
+        try:
+            yield answers
+        finally:
+            for pool, count in granted.items():
+                self._room(queue, pool).settle(count)
+
+    def error(self, queue: str, pool: str) -> QueueFull:
+        """What to tell who got no room."""
+        return QueueFull(queue, pool, self._room(queue, pool).bound)
+
+    def _room(self, queue: str, pool: str) -> "_Room":
         room = self._rooms.get((queue, pool))
         if room is None:
             with self._guard:
                 room = self._rooms.setdefault((queue, pool), _Room(self._root, queue, pool))
-        while not room.take():
-            if time.monotonic() >= deadline:
-                raise QueueFull(queue, pool, room.bound)
-            time.sleep(_POLL_SECONDS)
+        return room
 
 
 class _Room:
@@ -42,21 +59,28 @@ class _Room:
         self._queue = queue
         self._pool = pool
         self._guard = threading.Lock()
+        self._under_way = 0  # granted, and not yet known to be there
         self._allowance = 0
         self._counted_at = -_MAX_AGE_SECONDS
         self.bound = 0
 
-    def take(self) -> bool:
-        # False when the pool is full.
+    def take(self, count: int) -> int:
+        """How many of so many puts there is room for; to be settled when they are done."""
         with self._guard:
-            now = time.monotonic()
-            if self._allowance <= 0 or now - self._counted_at > _MAX_AGE_SECONDS:
-                self.bound = self._root.pools.limits(self._pool)[0].bound
-                stat = self._root.session.exists(self._root.layout.queue(self._queue, self._pool))
-                free = self.bound - (0 if stat is None else stat.children)
-                self._allowance = free if free <= 0 else max(1, free // 10)
-                self._counted_at = now
-            if self._allowance <= 0:
-                return False
-            self._allowance -= 1
-            return True
+            if count > 1 or self._allowance <= 0 or time.monotonic() - self._counted_at > _MAX_AGE_SECONDS:
+                free = self._count()
+                self._allowance = free if count > 1 or free <= 0 else max(1, free // 10)
+            granted = max(0, min(count, self._allowance))
+            self._allowance = 0 if count > 1 else self._allowance - granted
+            self._under_way += granted
+            return granted
+
+    def settle(self, granted: int) -> None:
+        with self._guard:
+            self._under_way -= granted
+
+    def _count(self) -> int:
+        self.bound = self._root.pools.limits(self._pool)[0].bound
+        stat = self._root.session.exists(self._root.layout.queue(self._queue, self._pool))
+        self._counted_at = time.monotonic()
+        return self.bound - (0 if stat is None else stat.children) - self._under_way

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queues.documents import new_nonce
-from queues.errors import ClaimLost
+from queues.errors import ClaimLost, QueueError
 from queues.events import EventKind
 from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation, Set
@@ -104,6 +104,14 @@ class Claim:
     def abandon(self) -> None:
         """Forget the claim; the lock goes with the session, or a rescan removes it."""
         self.end()
+
+    def give_up(self) -> None:
+        """Let go if it is still held: what was wanted of it could not be done."""
+        if self.held:
+            try:
+                self.release()
+            except QueueError:
+                self.abandon()
 
     # ------------------------------------------------------------------ steps
     def step(

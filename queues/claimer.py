@@ -68,9 +68,10 @@ class Claimer:
             return item_id in self._nonces
 
     # ------------------------------------------------------------------ claim
-    def claim(self, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
+    def claim(self, candidates: Sequence[Candidate], *, capped: bool = True) -> list[Claim | QueueError]:
         """Claim these items, each for itself; an error for each that was not.
 
+        `capped`: within the caps of their pools, which do not bind operators.
         NotClaimed: somebody was faster. CorruptRecord, ItemNotFound: there is a token and no item that can
         be read, see `bury`.
         """
@@ -79,7 +80,7 @@ class Claimer:
         gone = self._gone(candidates, found)
         outcomes: list[Claim | QueueError] = []
         attempts: list[tuple[int, _Attempt]] = []
-        places = Places(self._root)
+        places = Places(self._root) if capped else None
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
             try:
                 if index in gone:
@@ -131,7 +132,7 @@ class Claimer:
         """
         node = self._root.session.get(self._root.layout.record(record.id))
         candidate = Candidate(record.queue, record.pool, record.token)
-        attempt = self._prepare(candidate, node, Places(self._root), seize=True)
+        attempt = self._prepare(candidate, node, None, seize=True)
         claim: Claim | QueueError | None = None
         try:
             started = time.monotonic()
@@ -146,7 +147,9 @@ class Claimer:
             raise claim
         return claim
 
-    def _prepare(self, candidate: Candidate, node: Found, places: Places, *, seize: bool = False) -> _Attempt:
+    def _prepare(
+        self, candidate: Candidate, node: Found, places: Places | None, *, seize: bool = False
+    ) -> _Attempt:
         root, token, pool = self._root, candidate.token, candidate.pool
         layout = root.layout
         if node is None:
@@ -163,7 +166,7 @@ class Claimer:
         if self.holds(token.id) and not seize:
             raise NotClaimed(token.id, Refusal.HELD)
         seen = root.pools.limits(pool)
-        place = None if seize else places.take(pool, seen[0].cap, token.id)
+        place = None if places is None else places.take(pool, seen[0].cap, token.id)
         lock = layout.lock(pool, token.id)
         weight = 2 * len(lock)  # of the lock and of its place in a capped pool
         session = self.sessions.reserve(weight)

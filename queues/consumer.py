@@ -28,7 +28,8 @@ _BATCH = 200  # claims at once: four multis of fifty
 class Consumer:
     """Claims due items of the given queues, earlier queues first, and hands each to `hand_out`.
 
-    `room(queue)` says how many more items of a queue may be taken now; `hand_out` must not block. An item
+    `room(queue)` says how many more items of a queue may be taken now, `total` how many of all queues
+    together; `hand_out` must not block. An item
     that somebody asked to stop is taken from any queue, due or not, room or not. `pools`: names, or names
     with weights that go before those of the pools themselves, or None for all pools that there are.
     """
@@ -40,6 +41,7 @@ class Consumer:
         *,
         hand_out: Callable[[Claim], None],
         room: Callable[[str], int],
+        total: Callable[[], int] = lambda: _BATCH,
         pools: Mapping[str, int] | Sequence[str] | None = (DEFAULT_POOL,),
         accepts: Callable[[str], bool] = lambda _id: True,
         rescan_seconds: float = RESCAN_SECONDS,
@@ -50,12 +52,14 @@ class Consumer:
         self._weights = dict(pools) if isinstance(pools, Mapping) else {}
         self._hand_out = hand_out
         self._room = room
+        self._total = total
         self._accepts = accepts
         self._rescan_seconds = rescan_seconds
         self._presence = Presence(queue_set.root, queues, lambda: list(self._views))
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._rescan_at = 0.0
+        self._eager_at = 0.0
         self._rearm = False  # the connection was away, and all watches with it
         self._views: dict[str, PoolView] = {}
         self._pool_names = Folder(queue_set.session, queue_set.layout.pools, self._wake.set)
@@ -139,7 +143,8 @@ class Consumer:
             start += len(paths)
             view.refresh_locks()
             view.bring_back()
-            if view.locked() and self._set.release_strays(view.pool, view.locked()):
+            capped = self._set.pools.limits(view.pool, self._wake.set)[0].cap > 0
+            if (view.locked() or capped) and self._set.release_strays(view.pool, view.locked()):
                 view.rearm()
 
     def _arrange(self) -> None:
@@ -168,10 +173,12 @@ class Consumer:
         now_ms = root.clock.now_ms()
         now = f"{now_ms:011x}"
         room = {queue: self._room(queue) for queue in self._queues}
+        total = min(self._total(), _BATCH)
+        has_room = total > 0 and any(left > 0 for left in room.values())
         candidates: list[Candidate] = []
         serving: dict[str, PoolView] = {}
         for pool, view in self._views.items():
-            view.refresh(now)
+            self._refresh(view, now, has_room=has_room)
             candidates += view.take_stopped()
             if not self._is_paused(pool) and time.monotonic() >= view.blocked_until:
                 serving[pool] = view
@@ -186,11 +193,19 @@ class Consumer:
                 room[candidate.queue] -= 1
             return candidate
 
-        if any(left > 0 for left in room.values()):
-            candidates += self._rotation.collect(take, _BATCH)
+        if has_room:
+            candidates += self._rotation.collect(take, total)
             if not candidates:
+                room = {queue: min(left, total) for queue, left in room.items()}
                 candidates = self._steal(serving, f"{now_ms - STEAL_AFTER_MS:011x}", room)
         return candidates
+
+    def _refresh(self, view: PoolView, now: str, *, has_room: bool) -> None:
+        # Beyond what is needed, a twentieth of the time goes into listings: something with an earlier due
+        # time may have come in between.
+        started = time.monotonic()
+        if view.refresh(now, has_room=has_room, eager=started >= self._eager_at):
+            self._eager_at = started + 20 * (time.monotonic() - started)
 
     def _steal(
         self, serving: Mapping[str, PoolView], due_before: str, room: dict[str, int]
@@ -277,9 +292,10 @@ class Consumer:
         """Seconds until something may be to do, if no watch fires before."""
         now_ms = self._set.clock.now_ms()
         pauses = [self._rescan_at - time.monotonic()]
-        room = {queue: self._room(queue) for queue in self._queues}
+        total = self._total()
+        room = {queue: min(total, self._room(queue)) for queue in self._queues}
         for pool, view in self._views.items():
-            pauses.append(view.rest_left())
+            pauses.append(view.rest_left(has_room=any(left > 0 for left in room.values())))
             if not self._is_paused(pool):  # a change of its limits wakes us
                 pauses.append(view.wait(now_ms, room))
         return max(0.0, min(pauses))

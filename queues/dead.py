@@ -3,10 +3,11 @@
 from queues.claim import Claim
 from queues.claimer import Candidate, Claimer
 from queues.documents import decode, encode, timestamp
-from queues.errors import Conflict, CorruptRecord, ItemNotFound, QueueError
+from queues.errors import Conflict, QueueError
 from queues.events import Event, EventKind
 from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation
+from queues.record import Record
 from queues.root import Root
 from queues.transaction import commit
 
@@ -18,6 +19,8 @@ def bury(root: Root, queue: str, pool: str, token: Token, error: QueueError) -> 
     """
     layout, session = root.layout, root.session
     found = session.get(layout.record(token.id))
+    if found is not None and _can_be_claimed(root, token.id, found[0]):
+        return False  # mended since
     lock, grave = layout.lock(pool, token.id), layout.token(root.dead, pool, token)
     reason = encode({"reason": str(error), "queue": queue, "since": timestamp()})
     operations: list[Operation] = [
@@ -55,12 +58,24 @@ def replay(root: Root, claimer: Claimer, pool: str, token: Token, queue: str | N
     NotClaimed when somebody holds it.
     """
     note = root.session.get(root.layout.token(root.dead, pool, token))
-    (claim,) = claimer.claim([Candidate(root.dead, pool, token)])
+    (claim,) = claimer.claim([Candidate(root.dead, pool, token)], capped=False)
     if not isinstance(claim, Claim):
         raise claim
     target = queue or _origin(root, claim, b"" if note is None else note[0])
-    claim.commit(queue=target, due=root.clock.now_ms(), release=True)
+    try:
+        claim.commit(queue=target, due=root.clock.now_ms(), release=True)
+    finally:
+        claim.give_up()
     return target
+
+
+def _can_be_claimed(root: Root, item_id: str, data: bytes) -> bool:
+    try:
+        record = Record.decode(item_id, data)
+        record.evolve(claims=record.claims + 1).encode(root.max_record_bytes)
+    except QueueError:
+        return False
+    return True
 
 
 def _origin(root: Root, claim: Claim, note: bytes) -> str:
@@ -72,8 +87,3 @@ def _origin(root: Root, claim: Claim, note: bytes) -> str:
             error = None
     origin = "" if error is None else str(error.get("queue", ""))
     return origin if origin in root.queues and origin != root.dead else root.queues[0]
-
-
-def is_unreadable(error: QueueError) -> bool:
-    """Whether an item with this error belongs in dead."""
-    return isinstance(error, CorruptRecord | ItemNotFound)

@@ -34,7 +34,7 @@ class Desk:
         try:
             claim.remove(tuple(extra(claim)))
         finally:
-            self._let_go(claim)
+            claim.give_up()
 
     def move(
         self,
@@ -51,9 +51,18 @@ class Desk:
         claim = self.take(item_id, force=force)
         try:
             due = None if delay_ms is None else self._root.clock.now_ms() + delay_ms
-            claim.commit(queue=queue, pool=pool, payload=payload, due=due, release=True)
+            stays = queue == claim.queue  # what is dead stays dead for the same reason
+            claim.commit(
+                queue=queue,
+                pool=pool,
+                payload=payload,
+                due=due,
+                failures=claim.record.failures if stays else 0,
+                error=claim.record.error if stays else None,
+                release=True,
+            )
         finally:
-            self._let_go(claim)
+            claim.give_up()
         return claim.record
 
     def take(self, item_id: str, *, force: bool = False) -> Claim:
@@ -61,7 +70,7 @@ class Desk:
         reason = Refusal.MOVED_ON
         for _ in range(_MAX_TRIES):
             record, _version = self._root.read(check_id(item_id))
-            (claim,) = self._claimer.claim([Candidate(record.queue, record.pool, record.token)])
+            (claim,) = self._claimer.claim([Candidate(record.queue, record.pool, record.token)], capped=False)
             if isinstance(claim, Claim):
                 return claim
             if not isinstance(claim, NotClaimed):
@@ -84,8 +93,3 @@ class Desk:
             return str(decode(found[0]).get("worker", ""))
         except ValueError:
             return "somebody who left no name"
-
-    @staticmethod
-    def _let_go(claim: Claim) -> None:
-        if claim.held:
-            claim.abandon()

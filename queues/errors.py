@@ -161,7 +161,7 @@ class UnknownQueue(QueueError):
 class PutsFailed(QueueError):
     """Some items of a `put_many` were not put, the others were; `errors` has the reasons by id."""
 
-    def __init__(self, errors: Mapping[str, QueueError], total: int) -> None:
+    def __init__(self, errors: Mapping[str, Exception], total: int) -> None:
         first = next(iter(errors))
         super().__init__(f"{len(errors):,} of {total:,} items were not put; {first!r}: {errors[first]}")
         self.errors = dict(errors)

@@ -1,5 +1,6 @@
 """The children of one node, listed again only when they have changed."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -7,19 +8,25 @@ from queues.session import Session, Stat
 
 # A listing of 10,000 names takes some 25 ms; one folder then takes at most a tenth of its reader's time.
 _REST = 10
+_CHEAP_SECONDS = 0.005  # so much for a listing is always there when it is urgent
 
 
 class Folder:
-    """What was listed last, whether that is still true, and when it may be listed again."""
+    """What was listed last, whether that is still true, and when it may be listed again.
 
-    def __init__(self, session: Session, path: str, wake: Callable[[], None]) -> None:
+    `rest`: seconds between listings, if that is longer than what their cost asks for.
+    """
+
+    def __init__(self, session: Session, path: str, wake: Callable[[], None], *, rest: float = 0.0) -> None:
         self.path = path
         self.names: list[str] = []
         self.changed = True
         self._session = session
         self._wake = wake
         self._zxid = -1
-        self._rested_at = 0.0
+        self._rest = rest
+        self._listed_at = -math.inf
+        self._cost = 0.0
 
     def notice(self, stat: Stat | None) -> None:
         """Compare with what somebody has just seen of the node: a watch may have been lost."""
@@ -27,16 +34,20 @@ class Folder:
         if zxid != self._zxid:
             self.changed = True
 
-    def rest_left(self) -> float:
-        """Seconds until it may be listed again."""
-        return max(0.0, self._rested_at - time.monotonic())
+    def rest_left(self, *, urgent: bool = False) -> float:
+        """Seconds until it may be listed again; when it is `urgent`, only an expensive one has to rest."""
+        rest = max(_REST * self._cost, self._rest)
+        if urgent:
+            rest = 0.0 if self.is_cheap() else _REST * self._cost
+        return max(0.0, self._listed_at + rest - time.monotonic())
 
-    def refresh(self, *, rest: float = 0.0) -> bool:
-        """List it if it has changed and has rested; True when it was listed.
+    def is_cheap(self) -> bool:
+        """Whether the last listing took next to no time."""
+        return self._cost < _CHEAP_SECONDS
 
-        `rest`: seconds to rest after this listing, if that is longer than its cost asks for.
-        """
-        if not self.changed or self.rest_left() > 0:
+    def refresh(self, *, urgent: bool = False) -> bool:
+        """List it if it has changed and has rested; True when it was listed."""
+        if not self.changed or self.rest_left(urgent=urgent) > 0:
             return False
         self.changed = False  # what changes from here on is told by the new watch
         started = time.monotonic()
@@ -46,8 +57,8 @@ class Folder:
             self.changed = True
             raise
         self.names, self._zxid = ([], -1) if listed is None else (listed[0], listed[1].children_zxid)
-        now = time.monotonic()
-        self._rested_at = now + max(rest, _REST * (now - started))
+        self._listed_at = time.monotonic()
+        self._cost = self._listed_at - started
         return True
 
     def _on_change(self) -> None:

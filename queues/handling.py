@@ -1,5 +1,6 @@
 """Handlers: user code that gets an item and says what becomes of it."""
 
+import contextlib
 import logging
 import queue
 import threading
@@ -12,7 +13,7 @@ from typing import Any, Self, assert_never
 from queues.claim import Claim
 from queues.consumer import RESCAN_SECONDS, Consumer
 from queues.documents import timestamp
-from queues.errors import ClaimLost
+from queues.errors import ClaimLost, TooLarge
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
 from queues.step import Step, run_steps
@@ -23,6 +24,7 @@ _POLL_SECONDS = 0.05
 _SETTLED_TOGETHER = 200  # four multis of fifty
 _MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_REASON_CHARACTERS = 2_000
+_SHORT_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ class HandlerPool:
             queue_set,
             queues,
             hand_out=self._take,
-            room=lambda _queue: 0 if self._stopping.is_set() else self._limit - self._in_hand,
+            room=lambda _queue: self._limit,
+            total=lambda: 0 if self._stopping.is_set() else self._limit - self._in_hand,
             pools=pools,
             rescan_seconds=rescan_seconds,
         )
@@ -131,6 +134,11 @@ class HandlerPool:
             thread.join()
         self._outbox.put(None)
         self._settler.join()
+        left = []  # what was moving on while the handlers came to their end
+        with contextlib.suppress(queue.Empty):
+            while True:
+                left.append(self._inbox.get_nowait())
+        self._commit([(claim, _LetGo()) for claim in left if claim is not None])
 
     def __enter__(self) -> Self:
         return self.start()
@@ -248,21 +256,30 @@ class HandlerPool:
     def _failure(self, claim: Claim, error: Exception) -> Step:
         failures = claim.record.failures + 1
         is_last = failures >= self._retries.attempts or isinstance(error, _KillsWorkers)
-        note = {
-            "reason": f"{type(error).__name__}: {error}"[:_MAX_REASON_CHARACTERS],
-            "traceback": "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARACTERS:],
-            "queue": claim.queue,
-            "since": timestamp(),
-        }
+        reason = _plain(f"{type(error).__name__}: {error}")[:_MAX_REASON_CHARACTERS]
+        trace = _plain("".join(traceback.format_exception(error)))[-_MAX_TRACEBACK_CHARACTERS:]
+        queue_, due = claim.queue, None
         if is_last:
-            log.error("%s is brought from %s to dead: %s", claim.id, claim.queue, note["reason"])
-            return claim.step(queue=self._set.root.dead, failures=failures, error=note, release=True)
-        delay_ms = self._retries.delay_after(failures)
-        log.warning("%s failed in %s, again in %d ms: %s", claim.id, claim.queue, delay_ms, note["reason"])
-        return claim.step(due=self._due(delay_ms), failures=failures, error=note, release=True)
+            log.error("%s is brought from %s to dead: %s", claim.id, claim.queue, reason)
+            queue_ = self._set.root.dead
+        else:
+            delay_ms = self._retries.delay_after(failures)
+            log.warning("%s failed in %s, again in %d ms: %s", claim.id, claim.queue, delay_ms, reason)
+            due = self._due(delay_ms)
+        note = {"reason": reason, "queue": claim.queue, "since": timestamp()}
+        # An item may be so large that no room is left for what happened to it.
+        for told in ({**note, "traceback": trace}, note, {**note, "reason": reason[:_SHORT_CHARACTERS]}):
+            with contextlib.suppress(TooLarge):
+                return claim.step(queue=queue_, due=due, failures=failures, error=told, release=True)
+        return claim.step(queue=queue_, due=due, failures=failures, release=True)
 
     def _due(self, delay_ms: int) -> int:
         return self._set.clock.now_ms() + delay_ms
+
+
+def _plain(text: str) -> str:
+    # A message may hold what is no Unicode, and then stands in no record.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class _LetGo(Exception):

@@ -35,7 +35,8 @@ class LockSessions:
     def give_back(self, session: Session, size: int) -> None:
         """So many bytes are not needed any more."""
         with self._guard:
-            self._used[session] -= size
+            if session in self._used:  # it may have been closed meanwhile
+                self._used[session] -= size
 
     def owns(self, session_id: int) -> bool:
         """Whether one of ours has this id."""

@@ -50,9 +50,9 @@ class PoolView:
             Backlog(queue, pool, Folder(session, layout.queue(queue, pool), wake), self._report)
             for queue in queues
         ]
-        self._locks = Folder(session, layout.locks(pool), wake)
+        self._locks = Folder(session, layout.locks(pool), wake, rest=_LOCKS_REST_SECONDS)
         self._stops = Folder(session, layout.stops(pool), wake)
-        self._members = Folder(session, layout.consumers(pool), wake)
+        self._members = Folder(session, layout.consumers(pool), wake, rest=_MEMBERS_REST_SECONDS)
         self._locked: frozenset[str] = frozenset()
         self._stopped: frozenset[str] = frozenset()
 
@@ -70,9 +70,12 @@ class PoolView:
             folder.notice(None if node is None else node[1])
         self._root.pools.learn(self.pool, found[-1])
 
-    def refresh(self, now: str) -> None:
-        """List what has changed and matters now."""
-        if self._members.refresh(rest=_MEMBERS_REST_SECONDS):
+    def refresh(self, now: str, *, has_room: bool = True, eager: bool = False) -> bool:
+        """List what has changed and matters now, or may matter when `eager`; True when tokens were listed.
+
+        Without room for anything, only what shall stop matters.
+        """
+        if self._members.refresh():
             members = sorted(self._members.names)
             place = members.index(self._member) if self._member in members else None
             share = Share(place, max(1, len(members)))
@@ -80,13 +83,16 @@ class PoolView:
                 backlog.divide(share)
         if self._stops.refresh():
             self._stopped = frozenset(self._stops.names)
-        listed = [backlog.refresh(now) for backlog in self.backlogs]
+        if not (has_room or self._stopped):
+            return False
+        listed = [backlog.refresh(now, force=eager) for backlog in self.backlogs]
         if any(listed) or any(backlog.has_aside() for backlog in self.backlogs):
             self.refresh_locks()
+        return any(listed)
 
-    def refresh_locks(self) -> None:
+    def refresh_locks(self, *, urgent: bool = False) -> None:
         """List the locks, and bring back what is not locked any more."""
-        if self._locks.refresh(rest=_LOCKS_REST_SECONDS):
+        if self._locks.refresh(urgent=urgent):
             self._locked = frozenset(self._locks.names)
             self.bring_back()
 
@@ -120,6 +126,8 @@ class PoolView:
     def take(self, now: str, room: dict[str, int]) -> Candidate | None:
         """The next item of our share that is due, of a queue with room; None when there is none."""
         for backlog in self.backlogs:
+            if self._locks.changed and backlog.next_id() in self._locked:
+                self.refresh_locks(urgent=True)  # it may have been let go: its turn is before the others'
             if room[backlog.queue] > 0 and (name := backlog.take(now, self.is_free)) is not None:
                 candidates = self._candidates(backlog, [name])
                 if candidates:
@@ -128,7 +136,6 @@ class PoolView:
 
     def steal(self, due_before: str, room: Mapping[str, int]) -> list[Candidate]:
         """Items of other consumers' shares that these leave lying."""
-        stolen: list[Candidate] = []
         for backlog in self.backlogs:
             limit = min(room[backlog.queue], MAX_STOLEN)
             due = backlog.next_due(others=True)
@@ -136,8 +143,10 @@ class PoolView:
                 continue
             backlog.refresh(due_before, force=True)
             self.refresh_locks()
-            stolen += self._candidates(backlog, backlog.steal(due_before, limit, self.is_free))
-        return stolen
+            stolen = self._candidates(backlog, backlog.steal(due_before, limit, self.is_free))
+            if stolen:
+                return stolen
+        return []
 
     def backlog_of(self, queue: str) -> Backlog:
         """The backlog of one queue."""
@@ -183,10 +192,15 @@ class PoolView:
                 waits.append(max(left, self.steal_at - time.monotonic()))
         return max(min(waits), self.blocked_until - time.monotonic())
 
-    def rest_left(self) -> float:
-        """Seconds until something that has changed may be listed; infinite when nothing waits for that."""
-        folders = [backlog.folder for backlog in self.backlogs]
-        folders += [self._stops, self._members]
-        if any(backlog.has_aside() for backlog in self.backlogs):
-            folders.append(self._locks)
-        return min((folder.rest_left() for folder in folders if folder.changed), default=float("inf"))
+    def rest_left(self, *, has_room: bool) -> float:
+        """Seconds until something that has changed has rested; infinite when nothing waits for that."""
+        folders = [self._stops, self._members]
+        if has_room:
+            folders += [backlog.folder for backlog in self.backlogs]
+            if any(backlog.has_aside() for backlog in self.backlogs):
+                folders.append(self._locks)
+        # One that has rested and was not listed is not needed: something else will wake us.
+        return min(
+            (left for folder in folders if folder.changed and (left := folder.rest_left()) > 0),
+            default=math.inf,
+        )

@@ -66,6 +66,7 @@ class Pools:
         self._session = session
         self._layout = layout
         self._seen: dict[str, tuple[Seen, float]] = {}
+        self._wakes: dict[str, list[Callable[[], None]]] = {}
         session.on_change(self.forget)  # watches are gone with the connection
 
     def forget(self, pool: str | None = None) -> None:
@@ -77,13 +78,21 @@ class Pools:
 
     def limits(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
         """The limits of a pool as known now, some seconds old at most; `wake` is called when they change."""
+        if wake is not None and wake not in (wakes := self._wakes.setdefault(pool, [])):
+            wakes.append(wake)  # also when the node is watched already, on behalf of another
         known = self._seen.get(pool)
         now = time.monotonic()
         if known is not None and now - known[1] < _LOOK_AGAIN_SECONDS:
             return known[0]
-        seen = self.read(pool, _Forget(self, pool, wake))
+        seen = self.read(pool, _Changed(self, pool))
         self._seen[pool] = (seen, now)
         return seen
+
+    def on_change(self, pool: str) -> None:
+        """The limits of a pool have changed: called on kazoo's thread."""
+        self.forget(pool)
+        for wake in self._wakes.get(pool, ()):
+            wake()
 
     def learn(self, pool: str, found: tuple[bytes, Stat] | None) -> None:
         """Take note of what somebody has just read of a pool whose limits are known and watched here."""
@@ -124,13 +133,10 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
-class _Forget:
+class _Changed:
     # Equal for equal pools: sessions keep watchers in a set per path.
     pools: Pools
     pool: str
-    wake: Callable[[], None] | None
 
     def __call__(self) -> None:
-        self.pools.forget(self.pool)
-        if self.wake is not None:
-            self.wake()
+        self.pools.on_change(self.pool)

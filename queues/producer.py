@@ -20,6 +20,8 @@ from queues.record import Record
 from queues.root import Root
 from queues.transaction import Step
 
+_POLL_FULL_SECONDS = 0.2  # while a put waits for room
+
 
 class Producer:
     """Puts items, exactly once by id. Safe to use from several threads."""
@@ -42,7 +44,7 @@ class Producer:
         instead of raising IdTaken.
         """
         (outcome,) = self._put(queue, [item], max_wait=max_wait, existing=existing)
-        if isinstance(outcome, QueueError):
+        if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
@@ -54,7 +56,7 @@ class Producer:
         errors = {
             item.id or str(place): outcome
             for place, (item, outcome) in enumerate(zip(items, outcomes, strict=True))
-            if isinstance(outcome, QueueError)
+            if isinstance(outcome, Exception)
         }
         if errors:
             raise PutsFailed(errors, len(items))
@@ -62,22 +64,39 @@ class Producer:
 
     def _put(
         self, queue: str, items: Sequence[NewItem], *, max_wait: float, existing: bool
-    ) -> list[Record | QueueError]:
-        root, deadline = self._root, time.monotonic() + max_wait
-        root.check_queue(queue)
-        outcomes: list[Record | QueueError] = []
+    ) -> list[Record | Exception]:
+        deadline = time.monotonic() + max_wait
+        self._root.check_queue(queue)
+        outcomes: dict[int, Record | Exception] = {}
+        left = list(enumerate(items))
+        while left:
+            with self._bound.room(queue, [item.pool for _, item in left]) as granted:
+                now = [entry for entry, has_room in zip(left, granted, strict=True) if has_room]
+                left = [entry for entry, has_room in zip(left, granted, strict=True) if not has_room]
+                outcomes.update(self._send(queue, now, existing=existing))
+            if left and time.monotonic() >= deadline:
+                full = {place: self._bound.error(queue, item.pool) for place, item in left}
+                return [(outcomes | full)[place] for place in range(len(items))]
+            if left:
+                time.sleep(_POLL_FULL_SECONDS)
+        return [outcomes[place] for place in range(len(items))]
+
+    def _send(
+        self, queue: str, items: Sequence[tuple[int, NewItem]], *, existing: bool
+    ) -> dict[int, Record | Exception]:
+        root = self._root
+        outcomes: dict[int, Record | Exception] = {}
         records: dict[int, Record] = {}  # what was sent, by its place
 
         def steps() -> Iterator[Step]:
-            for item in items:
+            for place, item in items:
                 try:
                     record = self._record(queue, item)
-                    step = self._step(record, item, deadline)
-                except QueueError as error:
-                    outcomes.append(error)
+                    step = self._step(record, item)
+                except Exception as error:  # noqa: BLE001 - of this item alone; riders are the caller's code
+                    outcomes[place] = error
                     continue
-                records[len(outcomes)] = record
-                outcomes.append(record)
+                outcomes[place] = records[place] = record
                 yield step
 
         started = time.monotonic()
@@ -106,11 +125,10 @@ class Producer:
             payload=item.payload,
         )
 
-    def _step(self, record: Record, item: NewItem, deadline: float) -> Step:
+    def _step(self, record: Record, item: NewItem) -> Step:
         root, layout = self._root, self._root.layout
         data = record.encode(root.max_record_bytes)
         root.ensure_bucket(record.id)
-        self._bound.take(record.queue, record.pool, deadline)
         path = layout.record(record.id)
         token = Create(layout.token(record.queue, record.pool, record.token))
         return [Create(path, data), token, *item.riders(path)]

@@ -34,7 +34,8 @@ class Puller:
             queue_set,
             queues,
             hand_out=self._take,
-            room=lambda _queue: self._wanted - len(self._claims),
+            room=lambda _queue: 1,
+            total=lambda: self._wanted - len(self._claims),
             pools=pools,
             rescan_seconds=rescan_seconds,
         )

@@ -11,7 +11,7 @@ from queues.claim import Claim
 from queues.claimer import Candidate, Claimer
 from queues.clock import EnsembleClock
 from queues.desk import Desk
-from queues.errors import NotClaimed, QueueError
+from queues.errors import ItemNotFound, NotClaimed, QueueError
 from queues.events import Listener
 from queues.inspection import Inspection
 from queues.names import DEFAULT_POOL, Layout, Token
@@ -202,8 +202,10 @@ class QueueSet:
         self, ids: Iterable[str] | None = None, *, pool: str = DEFAULT_POOL, queue: str | None = None
     ) -> dict[str, QueueError | None]:
         """Bring items from dead back to where they came from, or to `queue`; the error of each that stays."""
+        if queue is not None:
+            self.root.check_queue(queue)
         wanted = None if ids is None else set(ids)
-        outcomes: dict[str, QueueError | None] = {}
+        outcomes: dict[str, QueueError | None] = {name: ItemNotFound(name) for name in wanted or ()}
         for token in self.tokens(self.root.dead, pool):
             if wanted is None or token.id in wanted:
                 try:

@@ -65,11 +65,11 @@ class Rotation(Generic[T]):
 
     @staticmethod
     def _take(lane: Lane, take: Callable[[str, bool], T | None]) -> T | None:
-        low_first = lane.low_credit + lane.low_share >= 1
-        for low in (True, False) if low_first else (False, True):
+        lane.low_credit = min(lane.low_credit + lane.low_share, 1.0 + lane.low_share)
+        for low in (True, False) if lane.low_credit >= 1 else (False, True):
             thing = take(lane.pool, low)
             if thing is not None:
-                # What the low lane gets beyond its share is not held against it.
-                lane.low_credit = max(0.0, lane.low_credit - 1) if low else lane.low_credit + lane.low_share
+                if low:  # what it gets beyond its share is not held against it
+                    lane.low_credit = max(0.0, lane.low_credit - 1)
                 return thing
         return None

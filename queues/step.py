@@ -73,6 +73,7 @@ class Step:
             version=version,
             released=self._release,
             seconds=seconds,
+            detail=str((claim.record.error or {}).get("reason", "")),
         )
         if self._release:
             claim.end()

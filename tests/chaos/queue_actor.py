@@ -166,7 +166,7 @@ class _Producer:
     def _acked(self, item: NewItem, record: Record) -> None:
         self._tell(Kind.PUT_ACKED, item, due=record.token.due)
 
-    def _refused(self, item: NewItem, error: QueueError) -> None:
+    def _refused(self, item: NewItem, error: Exception) -> None:
         refused = isinstance(error, IdTaken | QueueFull)
         self._tell(Kind.PUT_REFUSED if refused else Kind.PUT_FAILED, item, why=str(error))
 

@@ -19,7 +19,7 @@ CUTS = (Trouble.CUT_UPSTREAM, Trouble.CUT_DOWNSTREAM)
 WEAK_SPOTS: Sequence[tuple[Protection, tuple[Trouble, ...], int]] = (
     (Protection.FENCE, (Trouble.SIGSTOP, Trouble.CLOSE_SESSION, Trouble.CUT_UPSTREAM), 600),
     (Protection.TOKEN_CHECK, (Trouble.SIGSTOP, Trouble.CLOSE_SESSION, *CUTS), 600),
-    # Missed only when a request is cut off before it arrives, and another is faster: that takes many requests.
+    # Missed only when a request is cut off before it arrives and another is faster: that takes many of them.
     (Protection.NONCE, (Trouble.CLOSE_SESSION, *CUTS), 2_400),
     (Protection.RESULTS, (Trouble.SIGSTOP, Trouble.CLOSE_SESSION, Trouble.DROP_REPLY, *CUTS), 600),
     (Protection.RESCAN, (Trouble.DROP_REPLY, Trouble.REFUSE, *CUTS), 600),

@@ -1,0 +1,116 @@
+"""What tests of claims share: taking an item, collecting what is handed out, replies that get lost."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import pytest
+
+from queues.claim import Claim
+from queues.consumer import Consumer
+from queues.operations import Operation
+from queues.queue import QueueSet
+from queues.session import Posted, ReplyLost, Session
+from tests.waiting import wait_until
+
+NEVER = 3600.0  # a rescan that does not come: what is found is found by a watch
+SOON = 0.3
+
+
+def claim_of(queues: QueueSet, item_id: str, queue: str = "accept", pool: str = "default") -> Claim:
+    """Claim an item that nobody holds."""
+    (token,) = [token for token in queues.tokens(queue, pool) if token.id == item_id]
+    claim = queues.claim(queue, pool, token)
+    assert claim is not None, f"{item_id} could not be claimed"
+    return claim
+
+
+def locks(queues: QueueSet, pool: str = "default") -> list[str]:
+    """The ids of a pool that somebody holds."""
+    return sorted(queues.session.children(queues.layout.locks(pool)) or ())
+
+
+class Collector:
+    """Collects what a consumer hands out, in its order; holds it until the test lets go."""
+
+    def __init__(
+        self,
+        queue_set: QueueSet,
+        *queues: str,
+        room: int = 1000,
+        pools: Mapping[str, int] | Sequence[str] | None = ("default",),
+        rescan_seconds: float = NEVER,
+        then: Callable[[Claim], None] = lambda _claim: None,
+    ) -> None:
+        self.claims: list[Claim] = []
+        self.room = room
+        self._then = then
+        self.consumer = Consumer(
+            queue_set,
+            queues or ("accept",),
+            hand_out=self._take,
+            room=lambda _queue: self.room - len(self.claims),
+            pools=pools,
+            rescan_seconds=rescan_seconds,
+        )
+
+    def _take(self, claim: Claim) -> None:
+        self.claims.append(claim)
+        self._then(claim)
+
+    def ids(self) -> list[str]:
+        return [claim.id for claim in self.claims]
+
+    def wait_for(self, *ids: str, timeout: float = 10) -> None:
+        """Wait until exactly these were handed out, in any order."""
+        wait_until(lambda: sorted(self.ids()) == sorted(ids), timeout, f"{ids} are handed out")
+
+    def wait_count(self, count: int, timeout: float = 10) -> None:
+        wait_until(lambda: len(self.claims) >= count, timeout, f"{count} items are handed out")
+
+    def __enter__(self) -> Self:
+        self.consumer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.consumer.stop()
+
+
+class Lost(Posted):
+    """A multi whose reply does not arrive."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def results(self, timeout: float) -> list[Any]:
+        raise ReplyLost(f"lost by the test, {timeout:.0f} s before its deadline")
+
+
+def lose_reply(
+    monkeypatch: pytest.MonkeyPatch,
+    concerns: Callable[[Sequence[Operation]], bool],
+    meanwhile: Callable[[], None] = lambda: None,
+    *,
+    arrives: bool = True,
+) -> list[Sequence[Operation]]:
+    """Lose the reply of the first multi that `concerns` says; returns the multis lost so far.
+
+    It is carried out, and then `meanwhile` happens; or it never arrives.
+    """
+    post, lost = Session.post, list[Sequence[Operation]]()
+
+    def lossy(session: Session, operations: Sequence[Operation]) -> Posted:
+        if lost or not concerns(operations):
+            return post(session, operations)
+        lost.append(operations)
+        if arrives:
+            post(session, operations).results(10)
+        meanwhile()
+        return Lost()
+
+    monkeypatch.setattr(Session, "post", lossy)
+    return lost
+
+
+def names_node(part: str) -> Callable[[Sequence[Operation]], bool]:
+    """Whether a multi has an operation on a node with this in its path."""
+    return lambda operations: any(part in operation.path for operation in operations)

@@ -1,0 +1,267 @@
+"""The ensemble's time, with a patched source of the host's: never ahead, whatever clocks and replies do."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queues.clock import EnsembleClock
+from queues.errors import Conflict, OutcomeUnknown
+from queues.names import Layout
+from queues.operations import Create, Operation
+from queues.session import Session, SessionState, Stat
+from queues.transaction import commit
+from tests.queues_support import Open, expire
+from tests.waiting import wait_until
+
+MS = 1_000_000
+LAYOUT = Layout("/test")
+EPOCH_MS = 1_790_000_000_000
+
+
+class World:
+    """Time as a test wants it, and an ensemble that lives in it: requests and replies take what is given."""
+
+    def __init__(self, *trips: tuple[int, int], host_ahead_ms: int = 0) -> None:
+        self.ns = 77_000 * MS
+        self.host_ahead_ms = host_ahead_ms
+        self.trips = list(trips)  # ms of the request and of the reply, per write; then none at all
+        self.writes = 0
+        self.error: Exception | None = None
+        self.before_reply: Callable[[], object] = lambda: None
+        # What the clock asks of a session.
+        self.connections = 1
+        self.state = SessionState.CONNECTED
+        self.settings = type("Settings", (), {"call_timeout": 5, "hosts": "h1:2181"})
+        self.ensured: list[str] = []
+
+    # Stands in for the module `time` in queues.clock.
+    def monotonic_ns(self) -> int:
+        return self.ns
+
+    def time_ns(self) -> int:
+        return self.ensemble_ns + self.host_ahead_ms * MS
+
+    @property
+    def ensemble_ns(self) -> int:
+        return EPOCH_MS * MS + self.ns
+
+    def ensure_path(self, path: str) -> None:
+        self.ensured.append(path)
+
+    # Stands in for queues.transaction.commit there.
+    def commit(self, _session: object, operations: Sequence[Operation]) -> list[Any]:
+        self.writes += 1
+        request, reply = self.trips.pop(0) if self.trips else (0, 0)
+        self.ns += request * MS
+        if self.error is not None:
+            raise self.error
+        modified = self.ensemble_ns // MS
+        self.before_reply()
+        self.ns += reply * MS
+        return [Stat(1, 0, modified, 0, 0, 0) for _ in operations]
+
+    def pass_ms(self, milliseconds: int) -> None:
+        self.ns += milliseconds * MS
+
+    def late_ms(self, clock: EnsembleClock) -> int:
+        told = clock.now_ms()
+        return self.ensemble_ns // MS - told
+
+
+@pytest.fixture
+def patched(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], EnsembleClock]:
+    def patch(world: World) -> EnsembleClock:
+        monkeypatch.setattr("queues.clock.time", world)
+        monkeypatch.setattr("queues.clock.commit", world.commit)
+        return EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # what it asks of a session is there
+
+    return patch
+
+
+@given(
+    trips=st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, 3_000)), max_size=8),
+    pauses=st.lists(st.integers(0, 400_000), max_size=6),
+)
+def test_it_is_never_ahead_and_behind_by_the_best_round_trip_at_most(
+    trips: list[tuple[int, int]], pauses: list[int]
+) -> None:
+    world = World(*trips)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("queues.clock.time", world)
+        patch.setattr("queues.clock.commit", world.commit)
+        clock = EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # as above
+        for pause in (0, *pauses):
+            world.pass_ms(pause)
+            before = world.writes
+            late = world.late_ms(clock)
+            used = trips[before : world.writes]
+            assert late >= 0
+            if used:
+                assert late <= min(map(sum, used)) + 1
+            assert late <= 6_001
+
+
+def test_a_long_round_trip_is_measured_again_until_there_is_a_short_one(
+    patched: Callable[[World], EnsembleClock],
+) -> None:
+    world = World((0, 900), (800, 0), (5, 5), (0, 0))
+    assert world.late_ms(patched(world)) <= 10
+    assert world.writes == 3
+
+
+def test_the_shortest_of_five_long_round_trips_is_taken(patched: Callable[[World], EnsembleClock]) -> None:
+    world = World((0, 900), (0, 700), (0, 300), (0, 500), (0, 800), (0, 0))
+    assert world.late_ms(patched(world)) == 300
+    assert world.writes == 5
+
+
+def test_it_is_measured_once_in_ten_minutes_and_over_each_new_connection(
+    patched: Callable[[World], EnsembleClock],
+) -> None:
+    world = World()
+    clock = patched(world)
+    for _ in range(1000):
+        clock.now_ms()
+    world.pass_ms(599_000)
+    clock.now_ms()
+    assert world.writes == 1
+    world.pass_ms(2_000)
+    clock.now_ms()
+    assert world.writes == 2
+    world.connections += 1  # behind it may be a leader with another clock
+    clock.now_ms()
+    clock.now_ms()
+    assert world.writes == 3
+
+
+def test_a_measurement_that_fails_is_made_later_and_the_old_one_serves(
+    patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    clock = patched(world)
+    world.error = OutcomeUnknown("no answer")
+    with pytest.raises(OutcomeUnknown):
+        clock.now_ms()
+    world.error = None
+    clock.now_ms()
+    world.pass_ms(601_000)
+    world.state, writes = SessionState.SUSPENDED, world.writes
+    assert world.late_ms(clock) == 0
+    assert world.writes == writes  # nobody waits for a connection just to know the time
+    world.state, world.error = SessionState.CONNECTED, OutcomeUnknown("no answer")
+    assert world.late_ms(clock) == 0
+    assert world.late_ms(clock) == 0
+    assert world.writes == writes + 1
+    assert "could not be measured again" in caplog.text
+    world.error = None
+    world.pass_ms(5_001)
+    clock.now_ms()
+    assert world.writes == writes + 2
+
+
+def test_nobody_waits_while_another_thread_measures_again(patched: Callable[[World], EnsembleClock]) -> None:
+    world = World()
+    clock = patched(world)
+    clock.now_ms()
+    world.pass_ms(601_000)
+    measuring, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        measuring.set()
+        go_on.wait(10)
+
+    world.before_reply = hold
+    other = threading.Thread(target=clock.now_ms)
+    other.start()
+    assert measuring.wait(5)
+    assert world.late_ms(clock) == 0
+    assert world.writes == 2
+    go_on.set()
+    other.join(5)
+
+
+def test_the_folder_of_the_clock_is_made_when_it_is_not_there(
+    patched: Callable[[World], EnsembleClock],
+) -> None:
+    world = World()
+    clock = patched(world)
+    write, errors = world.commit, [Conflict(0, "set", "NoNode", ambiguous=False)]
+
+    def refuse_once(session: object, operations: Sequence[Operation]) -> list[Any]:
+        if errors:
+            raise errors.pop()
+        return write(session, operations)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("queues.clock.commit", refuse_once)
+        assert world.late_ms(clock) == 0
+    assert world.ensured == [LAYOUT.clock]
+
+
+# ---------------------------------------------------------------------- a host whose clock is off
+@pytest.mark.parametrize(("ahead_ms", "words"), [(30_000, "30.0 s ahead of"), (-2_500, "2.5 s behind")])
+def test_a_host_whose_clock_is_off_says_so_and_is_corrected(
+    patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, ahead_ms: int, words: str
+) -> None:
+    world = World(host_ahead_ms=ahead_ms)
+    clock = patched(world)
+    assert world.late_ms(clock) == 0
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert words in record.getMessage()
+
+
+def test_a_clock_that_is_off_is_told_once_per_change(
+    patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    clock = patched(world)
+    for ahead_ms in (1_900, 30_000, 30_400, 29_500, -5_000, -5_000, 0, -1_000):
+        world.host_ahead_ms = ahead_ms
+        world.connections += 1
+        assert world.late_ms(clock) == 0
+    told = [record.getMessage() for record in caplog.records]
+    assert [("ahead" in text, "behind" in text, "again" in text) for text in told] == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, True),
+    ]
+
+
+def test_a_long_round_trip_is_not_taken_for_a_clock_that_is_off(
+    patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(*[(0, 7_000)] * 5)
+    patched(world).now_ms()
+    assert not caplog.records
+
+
+# ---------------------------------------------------------------------- on a server
+def test_the_time_told_is_never_later_than_that_of_a_write_that_follows(open_queues: Open) -> None:
+    queues = open_queues()
+    for number in range(50):
+        told = queues.clock.now_ms()
+        path = f"{queues.layout.root}/probe-{number}"
+        commit(queues.session, [Create(path)])
+        stat = queues.session.exists(path)
+        assert stat is not None
+        assert told <= stat.modified < told + 5_000
+
+
+def test_a_new_session_measures_anew(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    queues = open_queues()
+    before = queues.clock.now_ms()
+    send, sent = Session.send, list[str]()
+
+    def spy(session: Session, operations: Sequence[Operation], timeout: float) -> list[Any]:
+        sent.extend(operation.path for operation in operations)
+        return send(session, operations, timeout)
+
+    monkeypatch.setattr(Session, "send", spy)
+    expire(queues.session)
+    wait_until(lambda: queues.clock.now_ms() >= before and queues.layout.clock in sent, 5, "it is measured")

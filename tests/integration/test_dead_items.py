@@ -1,0 +1,286 @@
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from queues import dead
+from queues.claim import Claim
+from queues.claimer import Candidate
+from queues.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, UnknownQueue
+from queues.handling import DONE, Action, HandlerPool, Retries
+from queues.names import Token
+from queues.operations import Delete, Operation, Set
+from queues.queue import QueueSet
+from queues.session import Session
+from queues.transaction import commit
+from tests.claims_support import Collector, claim_of, locks
+from tests.queues_support import Open, expire, places_of
+from tests.waiting import wait_until
+
+ITEM = "item"
+GARBAGE = b"\x00\xffnot json"
+
+
+def write_record(queues: QueueSet, data: bytes, item_id: str = ITEM) -> None:
+    commit(queues.session, [Set(queues.layout.record(item_id), data, -1)])
+
+
+def put_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
+    """An item whose record is damaged; its token, and the bytes that would mend it."""
+    record = queues.put(queue, item_id, {"n": 1})
+    write_record(queues, GARBAGE, item_id)
+    return record.token, record.encode()
+
+
+def note_of(queues: QueueSet, token: Token) -> dict[str, Any]:
+    """What stands at the token of a dead item."""
+    found = queues.session.get(queues.layout.token("dead", "default", token))
+    assert found is not None
+    note: dict[str, Any] = json.loads(found[0])
+    return note
+
+
+def bury_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
+    token, mended = put_corrupt(queues, item_id, queue=queue)
+    assert queues.bury(queue, "default", token, CorruptRecord(item_id, "test"))
+    return token, mended
+
+
+def kill(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> None:
+    """Let the handlers of an item fail until it is dead."""
+
+    def fail(_claim: Claim) -> Action:
+        raise ValueError("no such file")
+
+    queues.put(queue, item_id, {"n": 1})
+    with HandlerPool(queues, [queue], fail, retries=Retries(attempts=1)):
+        wait_until(lambda: places_of(queues, item_id) == ["dead"], 10, "it is dead")
+
+
+# ---------------------------------------------------------------------- bury
+def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open) -> None:
+    queues = open_queues()
+    token = queues.put("accept", ITEM, {}).token
+    commit(queues.session, [Delete(queues.layout.record(ITEM))])
+    queues.put("accept", "fine", {})
+    with Collector(open_queues()) as seen:
+        seen.wait_for("fine")
+        wait_until(lambda: places_of(queues, ITEM) == ["dead"], 10, "it is dead")
+    note = note_of(queues, token)
+    assert note["queue"] == "accept"
+    assert "no item has the id" in note["reason"]
+    assert note["since"].endswith("Z")
+
+
+def test_a_corrupt_record_keeps_its_bytes_and_its_note_says_where_it_stood(open_queues: Open) -> None:
+    queues = open_queues()
+    token, _ = bury_corrupt(queues, queue="running")
+    found = queues.session.get(queues.layout.record(ITEM))
+    assert found is not None
+    assert found[0] == GARBAGE
+    assert note_of(queues, token)["queue"] == "running"
+    assert locks(queues) == []
+
+
+def test_a_record_that_was_mended_in_the_last_moment_is_not_buried(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues, operator = open_queues(), open_queues()
+    token, mended = put_corrupt(queues)
+
+    def mend_first(session: Session, operations: Sequence[Operation]) -> list[Any]:
+        write_record(operator, mended)
+        return commit(session, operations)
+
+    monkeypatch.setattr(dead, "commit", mend_first)
+    assert not queues.bury("accept", "default", token, CorruptRecord(ITEM, "test"))
+    assert places_of(queues, ITEM) == ["accept"]
+
+
+def test_a_record_that_was_mended_since_it_could_not_be_read_is_not_buried(open_queues: Open) -> None:
+    queues = open_queues()
+    token, mended = put_corrupt(queues)
+    with pytest.raises(CorruptRecord) as caught:
+        queues.claim("accept", "default", token)
+    write_record(queues, mended)
+    assert not queues.bury("accept", "default", token, caught.value)
+    assert places_of(queues, ITEM) == ["accept"]
+
+
+def test_an_item_that_has_moved_on_is_not_buried(open_queues: Open) -> None:
+    queues = open_queues()
+    token = queues.put("accept", ITEM, {}).token
+    queues.move(ITEM, "running")
+    write_record(queues, GARBAGE)
+    assert not queues.bury("accept", "default", token, CorruptRecord(ITEM, "test"))
+    assert places_of(queues, ITEM) == ["running"]
+
+
+def test_two_who_bury_the_same_item_do_it_once(open_queues: Open) -> None:
+    first, second = open_queues(), open_queues()
+    token, _ = put_corrupt(first)
+    error = CorruptRecord(ITEM, "test")
+    assert first.bury("accept", "default", token, error)
+    assert not second.bury("accept", "default", token, error)
+    assert places_of(first, ITEM) == ["dead"]
+
+
+def test_an_item_that_kills_those_who_handle_it_goes_to_dead(open_queues: Open) -> None:
+    queues = open_queues()
+    queues.put("accept", ITEM, {})
+    for _ in range(3):  # three workers claim it and are never heard of again
+        victim = open_queues("victim")
+        claim_of(victim, ITEM)
+        expire(victim.session)
+
+    def survive(_claim: Claim) -> Action:
+        raise AssertionError("it was handed to a handler once more")
+
+    with HandlerPool(queues, ["accept"], survive, retries=Retries(max_claims=3)):
+        wait_until(lambda: places_of(queues, ITEM) == ["dead"], 10, "it is dead")
+    error = queues.get(ITEM).error
+    assert error is not None
+    assert "claimed 3 times" in error["reason"]
+
+
+# ---------------------------------------------------------------------- replay
+def test_a_dead_item_goes_back_to_where_it_came_from_and_is_counted_anew(open_queues: Open) -> None:
+    queues = open_queues()
+    kill(queues, queue="running")
+    before = queues.clock.now_ms()
+    assert queues.get(ITEM).failures == 1
+    assert queues.replay() == {ITEM: None}
+    record = queues.get(ITEM)
+    assert (record.queue, record.failures, record.claims, record.error) == ("running", 0, 0, None)
+    assert record.payload == {"n": 1}
+    assert before <= record.token.due <= queues.clock.now_ms()
+    assert places_of(queues, ITEM) == ["running"]
+    assert locks(queues) == []
+
+
+def test_replayed_items_are_handled(open_queues: Open) -> None:
+    queues = open_queues()
+    kill(queues)
+    handled: list[str] = []
+
+    def handle(claim: Claim) -> Action:
+        handled.append(claim.id)
+        return DONE
+
+    with HandlerPool(queues, ["accept"], handle):
+        queues.replay()
+        wait_until(lambda: not queues.contains(ITEM), 10, "it is done")
+    assert handled == [ITEM]
+
+
+def test_only_the_items_that_were_asked_for_are_replayed(open_queues: Open) -> None:
+    queues = open_queues()
+    for item_id in ("a", "b", "c"):
+        kill(queues, item_id)
+    assert queues.replay(["a", "c"]) == {"a": None, "c": None}
+    assert [places_of(queues, item_id) for item_id in ("a", "b", "c")] == [["accept"], ["dead"], ["accept"]]
+
+
+def test_an_item_that_was_asked_for_and_is_not_dead_is_named(open_queues: Open) -> None:
+    queues = open_queues()
+    queues.put("accept", "alive", {})
+    outcomes = queues.replay(["alive", "nobody"])
+    assert {item_id: type(error) for item_id, error in outcomes.items()} == {
+        "alive": ItemNotFound,
+        "nobody": ItemNotFound,
+    }
+    assert places_of(queues, "alive") == ["accept"]
+
+
+def test_a_dead_item_can_be_replayed_into_another_queue(open_queues: Open) -> None:
+    queues = open_queues()
+    kill(queues)
+    assert queues.replay(queue="finish") == {ITEM: None}
+    assert places_of(queues, ITEM) == ["finish"]
+
+
+def test_a_replay_into_a_queue_that_does_not_exist_leaves_the_items_free(open_queues: Open) -> None:
+    queues = open_queues()
+    kill(queues)
+    outcomes: dict[str, QueueError | None] = {}
+    try:
+        outcomes = queues.replay(queue="acept")
+    except UnknownQueue as error:
+        outcomes = {ITEM: error}
+    assert isinstance(outcomes[ITEM], UnknownQueue)
+    assert places_of(queues, ITEM) == ["dead"]
+    assert locks(queues) == []
+    assert queues.replay() == {ITEM: None}
+
+
+def test_a_corrupt_item_is_replayed_only_after_it_was_mended(open_queues: Open) -> None:
+    queues = open_queues()
+    _, mended = bury_corrupt(queues, queue="running")
+    outcome = queues.replay()[ITEM]
+    assert isinstance(outcome, CorruptRecord)
+    assert places_of(queues, ITEM) == ["dead"]
+    write_record(queues, mended)
+    assert queues.replay() == {ITEM: None}
+    record = queues.get(ITEM)
+    assert (record.queue, record.payload) == ("running", {"n": 1})
+    assert places_of(queues, ITEM) == ["running"]
+    claim_of(queues, ITEM, queue="running").commit(queue="finish", release=True)
+
+
+def test_one_item_that_cannot_be_replayed_does_not_hold_up_the_others(open_queues: Open) -> None:
+    queues = open_queues()
+    bury_corrupt(queues, "a-corrupt")
+    kill(queues, "b-fine")
+    outcomes = queues.replay()
+    assert isinstance(outcomes["a-corrupt"], CorruptRecord)
+    assert outcomes["b-fine"] is None
+
+
+def test_a_dead_item_that_somebody_holds_is_left_to_them(open_queues: Open) -> None:
+    queues, operator = open_queues(), open_queues()
+    kill(queues)
+    claim = claim_of(operator, ITEM, queue="dead")
+    assert isinstance(queues.replay()[ITEM], NotClaimed)
+    claim.remove()
+    assert queues.replay() == {}
+
+
+def test_a_dead_item_can_be_removed(open_queues: Open) -> None:
+    queues = open_queues()
+    kill(queues)
+    queues.remove(ITEM)
+    assert not queues.contains(ITEM)
+    assert queues.count("dead") == 0
+
+
+def test_a_dead_item_that_is_requeued_there_keeps_the_reason_and_where_it_came_from(
+    open_queues: Open,
+) -> None:
+    queues = open_queues()
+    kill(queues, queue="running")
+    before = queues.get(ITEM)
+    after = queues.requeue(ITEM, delay_ms=60_000)
+    assert places_of(queues, ITEM) == ["dead"]
+    assert (after.error, after.failures) == (before.error, 1)
+    assert queues.replay() == {ITEM: None}
+    assert places_of(queues, ITEM) == ["running"]
+
+
+def test_dead_items_are_replayed_though_their_pool_is_at_its_cap(open_queues: Open) -> None:
+    queues = open_queues()
+    kill(queues)
+    queues.put("accept", "held", {})
+    queues.pools.change("default", cap=1)
+    claim_of(queues, "held")
+    assert queues.replay() == {ITEM: None}
+
+
+def test_what_is_dead_is_claimed_by_nobody_who_did_not_ask_for_it(open_queues: Open) -> None:
+    queues = open_queues()
+    kill(queues)
+    with Collector(open_queues(), "accept", "running") as seen:
+        queues.put("accept", "sign", {})
+        seen.wait_for("sign")
+    (outcome,) = queues.claimer.claim([Candidate("accept", "default", queues.get(ITEM).token)])
+    assert isinstance(outcome, NotClaimed)

@@ -1,0 +1,284 @@
+import math
+from collections.abc import Callable, Collection
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queues.backlog import Backlog, Share
+from queues.folder import Folder
+from queues.names import Token
+from queues.session import Session, Stat
+
+DUES = st.lists(st.integers(1, 50), max_size=30)
+
+
+class FakeSession(Session):
+    """Lists names that a test sets; nothing else of a session is used here."""
+
+    def __init__(self) -> None:
+        self.names: list[str] | None = []
+        self.listings = 0
+        self.zxid = 0
+        self.fails = False
+        self.watch: Callable[[], None] | None = None
+
+    def listing(self, path: str, wake: Callable[[], None] | None = None) -> tuple[list[str], Stat] | None:
+        self.listings += 1
+        self.watch = wake
+        if self.fails:
+            raise ConnectionError(path)
+        if self.names is None:
+            return None
+        return list(self.names), Stat(0, 0, 0, len(self.names), self.zxid, 0)
+
+    def change(self, *names: str) -> None:
+        """Others have changed the folder: the watch fires once."""
+        self.names = list(names)
+        self.zxid += 1
+        watch, self.watch = self.watch, None
+        if watch is not None:
+            watch()
+
+
+class Made:
+    """A backlog of a folder that a test fills."""
+
+    def __init__(self, *names: str) -> None:
+        self.session = FakeSession()
+        self.session.names = list(names)
+        self.woken: list[bool] = []
+        self.foreign: list[tuple[str, str]] = []
+        self.folder = Folder(self.session, "/q", lambda: self.woken.append(True))
+        self.backlog = Backlog("accept", "default", self.folder, lambda q, n: self.foreign.append((q, n)))
+
+    def refresh(self, now: int, *, force: bool = False) -> bool:
+        self.folder._listed_at = -math.inf  # noqa: SLF001 - as if it had rested
+        return self.backlog.refresh(at(now), force=force)
+
+    def take_all(self, now: int, held: Collection[str] = ()) -> list[str]:
+        taken = []
+        while (name := self.backlog.take(at(now), lambda item_id: item_id not in held)) is not None:
+            taken.append(ids(name))
+        return taken
+
+
+def at(now: int) -> str:
+    return f"{now:011x}"
+
+
+def token(item_id: str, due: int, seq: int = 0) -> str:
+    return Token(due=due, seq=seq, id=item_id).name
+
+
+def ids(name: str) -> str:
+    parsed = Token.parse(name)
+    assert parsed is not None
+    return parsed.id
+
+
+# ---------------------------------------------------------------------- order
+@given(DUES)
+def test_what_is_due_comes_by_due_time_then_sequence_and_what_is_not_waits(dues: list[int]) -> None:
+    made = Made(*(token(f"i{seq}", due, seq) for seq, due in enumerate(dues)))
+    made.refresh(now=25)
+    expected = [f"i{seq}" for due, seq in sorted((due, seq) for seq, due in enumerate(dues)) if due <= 25]
+    assert made.take_all(now=25) == expected
+    later = [due for due in dues if due > 25]
+    assert made.backlog.next_due(others=False) == (at(min(later)) if later else None)
+
+
+def test_an_empty_or_missing_folder_has_nothing() -> None:
+    made = Made()
+    assert made.refresh(now=1)
+    assert made.take_all(now=1) == []
+    made.session.names = None
+    made.folder.changed = True
+    made.refresh(now=2)
+    assert made.take_all(now=2) == []
+    assert made.backlog.next_due(others=True) is None
+
+
+def test_foreign_names_are_reported_and_left_out() -> None:
+    made = Made("somebody-elses", token("a", 1), "queue-", "queue-|a|b")
+    made.refresh(now=5)
+    assert made.take_all(now=5) == ["a"]
+    assert made.foreign == [("accept", name) for name in ("somebody-elses", "queue-", "queue-|a|b")]
+
+
+def test_a_name_that_only_looks_like_a_token_does_no_harm_to_the_others() -> None:
+    fake = "queue-|a b|" + at(1) + "|" + "0" * 13
+    made = Made(fake, token("a", 2))
+    made.refresh(now=5)
+    names = [made.backlog.take(at(5), lambda _id: True) for _ in range(2)]
+    assert names == [fake, token("a", 2)]  # who takes it apart reports it
+
+
+# ---------------------------------------------------------------------- listing
+def test_it_is_listed_once_while_nothing_changes() -> None:
+    made = Made(token("a", 1))
+    assert made.refresh(now=5)
+    assert not made.refresh(now=6)
+    assert made.session.listings == 1
+
+
+def test_it_is_not_listed_again_while_what_is_known_goes_before_all_that_may_have_come() -> None:
+    made = Made(token("a", 1), token("b", 2), token("c", 9))
+    made.refresh(now=5)
+    made.folder._cost = 1.0  # noqa: SLF001 - one that costs nothing is listed all the same
+    made.session.change(token("a", 1), token("b", 2), token("c", 9), token("new", 6))
+    assert made.woken
+    assert not made.refresh(now=6)
+    assert made.take_all(now=6) == ["a", "b"]
+    assert made.refresh(now=9)
+    assert made.take_all(now=9) == ["a", "b", "new", "c"]  # as listed; a claim tells what is gone
+
+
+def test_what_is_due_after_the_last_listing_waits_for_another_when_something_has_changed() -> None:
+    made = Made(token("c", 9))
+    made.refresh(now=5)
+    made.session.change(token("c", 9), token("new", 7))
+    assert made.take_all(now=9) == []
+    assert made.backlog.must_list_first()
+    made.refresh(now=9)
+    assert made.take_all(now=9) == ["new", "c"]
+
+
+def test_what_is_due_after_the_last_listing_is_taken_when_nothing_has_changed() -> None:
+    made = Made(token("c", 9))
+    made.refresh(now=5)
+    assert made.take_all(now=8) == []
+    assert made.take_all(now=9) == ["c"]
+
+
+def test_a_listing_that_failed_is_done_again() -> None:
+    made = Made(token("a", 1))
+    made.session.fails = True
+    with pytest.raises(ConnectionError):
+        made.refresh(now=5)
+    made.session.fails = False
+    assert made.refresh(now=5)
+    assert made.take_all(now=5) == ["a"]
+
+
+def test_a_change_that_no_watch_told_is_seen_by_its_zxid() -> None:
+    made = Made()
+    made.refresh(now=1)
+    made.session.watch = None  # it was lost
+    made.session.change(token("a", 1))
+    assert not made.refresh(now=2)
+    made.folder.notice(Stat(0, 0, 0, 1, made.session.zxid, 0))
+    assert made.refresh(now=3)
+    assert made.take_all(now=3) == ["a"]
+
+
+def test_what_turned_out_to_be_stale_is_listed_before_anything_more_is_taken() -> None:
+    made = Made(token("a", 1), token("b", 2))
+    made.refresh(now=5)
+    made.backlog.doubt()
+    assert made.take_all(now=5) == []
+    assert made.refresh(now=5)
+    assert made.take_all(now=5) == ["a", "b"]
+
+
+def test_a_folder_rests_after_a_listing() -> None:
+    folder = Folder(FakeSession(), "/q", lambda: None, rest=60)
+    assert folder.refresh()
+    folder.changed = True
+    assert not folder.refresh()
+    assert 0 < folder.rest_left() <= 60
+
+
+def test_a_listing_that_costs_nothing_is_there_when_it_is_urgent() -> None:
+    folder = Folder(FakeSession(), "/q", lambda: None, rest=60)
+    assert folder.refresh()
+    folder.changed = True
+    assert folder.refresh(urgent=True)
+
+
+# ---------------------------------------------------------------------- held by others
+def test_what_is_held_is_put_aside_and_comes_back_in_its_order_when_it_is_free() -> None:
+    made = Made(*(token(item_id, due) for due, item_id in enumerate("abcd", 1)))
+    made.refresh(now=9)
+    assert made.take_all(now=2, held={"a", "b"}) == []
+    assert made.backlog.has_aside()
+    made.backlog.bring_back(lambda item_id: item_id == "b")
+    assert made.take_all(now=9, held={"a"}) == ["b", "c", "d"]
+    made.backlog.bring_back(lambda _id: True)
+    assert made.take_all(now=9) == ["a"]
+    assert not made.backlog.has_aside()
+
+
+def test_what_could_not_be_claimed_waits_aside_or_comes_again() -> None:
+    made = Made(token("a", 1), token("b", 2), token("c", 3))
+    made.refresh(now=9)
+    first, second = (made.backlog.take(at(9), lambda _id: True) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    made.backlog.put_aside(first)
+    made.backlog.put_back(second)
+    assert made.take_all(now=9) == ["b", "c"]
+    made.backlog.bring_back(lambda _id: True)
+    assert made.take_all(now=9) == ["a"]
+
+
+def test_items_are_found_by_id_wherever_they_are_and_due_or_not() -> None:
+    made = Made(token("due", 1), token("held", 2), token("later", 99))
+    made.refresh(now=9)
+    made.take_all(now=9, held={"due", "held", "later"})
+    assert {ids(name) for name in made.backlog.find({"held", "later", "nobody"})} == {"held", "later"}
+    made.backlog.bring_back(lambda _id: True)
+    assert made.take_all(now=100) == ["due"]
+
+
+# ---------------------------------------------------------------------- shares
+@given(st.integers(1, 8), st.sets(st.text("abcxyz-_.", min_size=1, max_size=8), max_size=40))
+def test_every_item_falls_to_exactly_one_consumer(count: int, items: set[str]) -> None:
+    shares = [Share(place, count) for place in range(count)]
+    for item in items:
+        assert sum(share.contains(item) for share in shares) == 1
+
+
+def test_who_is_no_member_yet_has_no_share_and_who_is_alone_has_all() -> None:
+    assert not Share(None, 2).contains("a")
+    assert Share(None, 1).contains("a")
+    assert Share().contains("a")
+
+
+def test_only_the_own_share_is_taken_and_others_share_only_after_a_while() -> None:
+    items = [f"i{number}" for number in range(40)]
+    made = Made(*(token(item, due) for due, item in enumerate(items, 1)))
+    share = Share(0, 2)
+    made.backlog.divide(share)
+    made.refresh(now=100)
+    mine = [item for item in items if share.contains(item)]
+    assert made.take_all(now=100) == mine
+    others = [item for item in items if not share.contains(item)]
+    assert made.backlog.next_due(others=True) == at(items.index(others[0]) + 1)
+    stolen: list[str] = []
+    while names := made.backlog.steal(at(30), 4, lambda _id: True):
+        assert len(names) <= 4
+        stolen += map(ids, names)
+    assert sorted(stolen) == sorted(item for item in others if items.index(item) + 1 <= 30)
+
+
+def test_what_is_held_is_not_stolen() -> None:
+    made = Made(token("a", 1), token("b", 2))
+    made.backlog.divide(Share(None, 2))
+    made.refresh(now=9)
+    stolen: list[str] = []
+    for _ in range(4):
+        stolen += map(ids, made.backlog.steal(at(9), 10, lambda item_id: item_id != "a"))
+    assert stolen == ["b"]
+    assert made.backlog.has_aside()
+
+
+def test_another_share_redistributes_what_is_known() -> None:
+    items = [f"i{number}" for number in range(20)]
+    made = Made(*(token(item, due) for due, item in enumerate(items, 1)))
+    made.backlog.divide(Share(None, 2))
+    made.refresh(now=100)
+    assert made.take_all(now=100) == []
+    made.backlog.divide(Share())
+    assert made.take_all(now=100) == items
+    assert made.session.listings == 1
