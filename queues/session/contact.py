@@ -101,13 +101,13 @@ class Contact:
         if lost:
             self._stop_timer()
             self.generation += 1
-        elif was_ready:
+        if was_ready or lost:
+            self._listeners.tell()
+        if was_ready and not lost:
             left = self._safe - self._silence()
             self._timer = threading.Timer(max(0.0, left) + 0.001, self._listeners.tell)
             self._timer.daemon = True
             self._timer.start()
-        if was_ready or lost:
-            self._listeners.tell()
 
     def refuse(self, reason: str) -> None:
         """All servers were tried, and none let us in."""

@@ -109,6 +109,26 @@ def test_the_cap_is_not_overshot_by_items_that_were_claimed_before_it_was_set(
     assert len(locks(first)) == 2
 
 
+def test_a_cap_that_is_lowered_counts_items_at_places_that_it_still_has_and_at_those_it_has_not(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = open_queues()
+    put_some(queues, 5, cap=9)
+    for item_id, place in (("i00", 1), ("i01", 8)):
+
+        def choose(free: list[int], place: int = place) -> None:
+            free.sort(key=lambda number: number == place)  # the last one is taken
+
+        monkeypatch.setattr(random, "shuffle", choose)
+        claim_of(queues, item_id)
+    assert places_taken(queues) == ["1", "8"]
+    queues.pools.change(DEFAULT_POOL, cap=2)
+    assert try_claim(queues, "i02") is None
+    queues.pools.change(DEFAULT_POOL, cap=3)
+    assert try_claim(queues, "i02") is not None
+    assert try_claim(queues, "i03") is None
+
+
 def test_items_that_were_claimed_before_there_was_a_cap_count(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 4, cap=0)

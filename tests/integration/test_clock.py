@@ -180,6 +180,7 @@ def test_nobody_waits_while_another_thread_measures_again(patched: Callable[[Wor
     other.start()
     assert measuring.wait(5)
     assert world.late_ms(clock) == 0
+    assert other.is_alive()  # it still measures
     assert world.writes == 2
     go_on.set()
     other.join(5)

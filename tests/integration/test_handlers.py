@@ -12,6 +12,7 @@ from queues.handling import DONE, Action, HandlerPool, Move, Requeue, Retries
 from queues.new_item import NewItem
 from queues.operations import Delete
 from queues.queue import QueueSet
+from queues.record import MAX_RECORD_BYTES
 from queues.step import Step, run_steps
 from queues.transaction import commit
 from tests.claims_support import NEVER, SOON, locks
@@ -288,6 +289,23 @@ def test_a_failure_of_an_item_near_the_limit_of_size_is_recorded_all_the_same(op
     assert record.error is not None
     assert record.error["reason"] == "ValueError: no such file"
     assert len(record.payload["text"]) == 65_000
+
+
+@pytest.mark.parametrize("action", ["move", "fail"])
+def test_an_item_as_large_as_may_be_put_can_be_moved_on_and_can_fail(open_queues: Open, action: str) -> None:
+    queues = open_queues()
+    room = MAX_RECORD_BYTES - len(queues.put("accept", ITEM, {"text": ""}).encode())
+    queues.remove(ITEM)
+    queues.put("accept", ITEM, {"text": "x" * room})  # not one byte more
+
+    def handle(claim: Claim) -> Action:
+        return Move("running") if action == "move" else fail(claim)
+
+    with HandlerPool(open_queues(), ["accept"], handle, retries=AT_ONCE):
+        wait_until(lambda: places_of(queues, ITEM) != ["accept"], 10, "it is brought on")
+    record = queues.get(ITEM)
+    assert (record.queue, record.failures) == (("running", 0) if action == "move" else ("dead", 3))
+    assert len(record.payload["text"]) == room
 
 
 @pytest.mark.parametrize(
