@@ -54,7 +54,7 @@ def submit_request(
         "stop_path": stop_path,
         "incarnation": incarnation,
         "lease_seconds": definition.timeout.lease,
-        "zookeeper": {"hosts": zookeeper.hosts, "session_timeout": zookeeper.session_timeout},
+        "zookeeper": zookeeper.for_plan(),
         **compile_program(definition),
     }
     return SubmitRequest(

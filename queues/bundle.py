@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from queues.errors import Conflict, OutcomeUnknown, QueueError, SessionLost, TooLarge
+from queues.errors import Conflict, OutcomeUnknown, QueueError, TooLarge
 from queues.operations import Create, Delete, Operation, Set
 from queues.receipts import Receipt, Receipts
 from queues.session import Posted, ReplyLost, Session
@@ -54,6 +54,7 @@ class _Bundle:
         self._deadline = time.monotonic() + session.settings.call_timeout
         self._outcomes: dict[int, QueueError] = {}
         self._waiting: deque[list[int]] = deque()  # parcels that were refused, without the culprit
+        self._away: QueueError | None = None
         self._doubtful: list[int] = []  # sent without a receipt, and the reply was lost
 
     def commit(self) -> list[QueueError | None]:
@@ -80,7 +81,7 @@ class _Bundle:
 
     def _give_up(self) -> None:
         hosts = self._session.settings.hosts
-        away = OutcomeUnknown(f"no connection to ZooKeeper at {hosts}; nothing was changed")
+        away = self._away or OutcomeUnknown(f"no connection to ZooKeeper at {hosts}; nothing was changed")
         while not self._is_exhausted:
             self._waiting.append(self._next_parcel())
         self._fail([place for places in self._waiting for place in places], away)
@@ -153,7 +154,8 @@ class _Bundle:
     def _is_connected(self, seconds: float) -> bool:
         try:
             return self._session.wait_connected(seconds)
-        except SessionLost:
+        except QueueError as error:  # closed, or not let in
+            self._away = error
             return False
 
     def _next_parcel(self) -> list[int]:

@@ -9,7 +9,7 @@ from queues.errors import ClaimLost, QueueError
 from queues.events import EventKind
 from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation, Set
-from queues.record import Record
+from queues.record import NOTE_BYTES, Record
 from queues.root import Root
 from queues.session import Session, SessionState
 from queues.step import Step
@@ -147,7 +147,11 @@ class Claim:
         holding: list[Operation] = [
             *self._lock_operations(release=release, pool=new.pool),
             Check(before) if before == after else Delete(before),
-            Set(self._path, new.encode(root.max_record_bytes), self.version),
+            Set(
+                self._path,
+                new.encode(root.max_record_bytes + (NOTE_BYTES if payload is None else 0)),
+                self.version,
+            ),
         ]
         if before != after:
             holding.append(Create(after))

@@ -24,7 +24,7 @@ from queues.lock_sessions import LockSessions
 from queues.names import LOW, Token
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.places import Places
-from queues.record import Record
+from queues.record import NOTE_BYTES, Record
 from queues.root import Root
 from queues.session.multi_read import Found
 
@@ -132,6 +132,8 @@ class Claimer:
         """
         node = self._root.session.get(self._root.layout.record(record.id))
         candidate = Candidate(record.queue, record.pool, record.token)
+        with self._guard:
+            ours = self._nonces.get(record.id)  # it may be held by a claim of this very client
         attempt = self._prepare(candidate, node, None, seize=True)
         claim: Claim | QueueError | None = None
         try:
@@ -141,6 +143,9 @@ class Claimer:
         finally:
             if not isinstance(claim, Claim):
                 self._forget(attempt.record, attempt.held)
+                if ours is not None:
+                    with self._guard:
+                        self._nonces.setdefault(record.id, ours)
         if isinstance(claim, NotClaimed):
             return None
         if isinstance(claim, QueueError):
@@ -160,7 +165,7 @@ class Claimer:
             queue=candidate.queue, pool=pool, token=token, nonce=nonce, claims=record.claims + 1
         )
         try:  # before anything is registered
-            data = claimed.encode(root.max_record_bytes)
+            data = claimed.encode(root.max_record_bytes + NOTE_BYTES)
         except (TooLarge, InvalidPayload) as error:
             raise CorruptRecord(token.id, f"it cannot be written: {error}") from error
         if self.holds(token.id) and not seize:

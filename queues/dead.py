@@ -7,7 +7,7 @@ from queues.errors import Conflict, QueueError
 from queues.events import Event, EventKind
 from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation
-from queues.record import Record
+from queues.record import NOTE_BYTES, Record
 from queues.root import Root
 from queues.transaction import commit
 
@@ -72,7 +72,7 @@ def replay(root: Root, claimer: Claimer, pool: str, token: Token, queue: str | N
 def _can_be_claimed(root: Root, item_id: str, data: bytes) -> bool:
     try:
         record = Record.decode(item_id, data)
-        record.evolve(claims=record.claims + 1).encode(root.max_record_bytes)
+        record.evolve(claims=record.claims + 1).encode(root.max_record_bytes + NOTE_BYTES)
     except QueueError:
         return False
     return True

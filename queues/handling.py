@@ -240,7 +240,8 @@ class HandlerPool:
             case Requeue(payload, delay_ms):
                 return claim.step(payload=payload, due=self._due(delay_ms), release=True)
             case Move(queue_, payload, delay_ms, pool):
-                stays = queue_ in self._queues and not delay_ms and not self._stopping.is_set()
+                here = queue_ in self._queues and pool in {None, claim.record.pool}
+                stays = here and not delay_ms and not self._stopping.is_set()
                 due = self._due(delay_ms) if delay_ms else None
                 return claim.step(payload=payload, queue=queue_, pool=pool, due=due, release=not stays)
             case ClaimLost():

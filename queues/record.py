@@ -10,6 +10,9 @@ from queues.names import Token
 
 # An item is state, not data: everything in ZooKeeper lives in memory, on every server.
 MAX_RECORD_BYTES = 64 * 1024
+# What is noted beside a payload must not keep an item from being claimed, moved or brought to dead: counts,
+# the last error, the longer name of another queue.
+NOTE_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)

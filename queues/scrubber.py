@@ -188,7 +188,7 @@ class _Survey:
         elif named:
             yield from self._judge_named(named[0], places, fence)
         elif node or places:
-            yield from self._judge_unreadable(error or ItemNotFound(item_id), places, fence)
+            yield from self._judge_lost(error or ItemNotFound(item_id), node, places, fence)
 
     def _judge_named(self, named: _Place, places: list[_Place], fence: Step) -> Iterator[_Finding]:
         if not places:  # `bury` changes no record: that there is no grave proves that it was not buried
@@ -201,18 +201,20 @@ class _Survey:
         elif any(place.queue != self._root.dead for place in places):
             yield _Finding(Left.UNNAMED, named.token.id)
 
-    def _judge_unreadable(self, error: _Unreadable, places: list[_Place], fence: Step) -> Iterator[_Finding]:
+    def _judge_lost(
+        self, error: _Unreadable, node: Found, places: list[_Place], fence: Step
+    ) -> Iterator[_Finding]:
         graves = [place for place in places if place.queue == self._root.dead]
         if graves:  # beside them `bury` would be refused for ever, or make a second one
             yield from (self._removal(place, graves[0], fence) for place in places if place not in graves)
-        elif isinstance(error, ItemNotFound):  # one of several: the next scrub removes the others
+        elif node is None:  # one of several: the next scrub removes the others
             free, token = self._free(error.item_id, {places[0].pool}), self._layout.token(*places[0])
             yield self._burial(Mend.BURIED, places[0], error, (*fence, *free, Delete(token)))
         elif places or not self.pools:
             yield _Finding(Left.UNREADABLE, error.item_id)
-        else:  # nobody knows its pool: it must be free in all of them
-            now, pool = self._root.clock.now_ms(), min(self.pools, key=lambda pool: pool != DEFAULT_POOL)
-            place = _Place("", pool, Token(id=error.item_id, due=now, seq=now * 1000))
+        else:  # free in all pools, as nobody knows which; a name that another scrubber would choose as well
+            pool = DEFAULT_POOL if DEFAULT_POOL in self.pools else self.pools[0]
+            place = _Place("", pool, Token(node[1].modified, node[1].created * 1000, error.item_id))
             yield self._burial(Mend.ENTERED, place, error, (*fence, *self._free(error.item_id, self.pools)))
 
     def _removal(self, place: _Place, kept: _Place, fence: Step) -> _Finding:

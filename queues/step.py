@@ -87,8 +87,9 @@ class Step:
             # Gone, or another has its id: by us, if nobody can have held it since; else nobody can tell.
             gone = found is None or found[1].version < claim.version
             return gone and claim.how.generation == session.generation
-        if self._record is None:  # release: done when our lock is no longer there
-            return found is None or session.exists(layout.lock(claim.record.pool, claim.id)) is None
+        if self._record is None:  # release: done when our lock is no longer there, and went by our doing
+            lock = layout.lock(claim.record.pool, claim.id)
+            return claim.how.generation == session.generation and session.exists(lock) is None
         if found is None:
             return False
         try:

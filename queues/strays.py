@@ -27,9 +27,12 @@ def release_strays(root: Root, claimer: Claimer, pool: str, locked: Iterable[str
         stat = session.exists(path)
         if stat is None or not claimer.sessions.owns(stat.owner) or claimer.holds(item_id):
             continue  # not ours any more at that version
-        with contextlib.suppress(Conflict):  # gone meanwhile: that is what was wanted
+        try:
             commit(session, [*fence, Delete(path)])
-            strays.append(item_id)
+        except Conflict as conflict:
+            if not conflict.ambiguous:
+                continue  # gone meanwhile, by somebody else's doing
+        strays.append(item_id)
     if root.pools.limits(pool)[0].cap:
         _release_places(root, claimer, pool)
     return strays

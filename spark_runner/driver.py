@@ -35,8 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     end_with_parent()
     keep_streams_apart()
     plan = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-    zookeeper = plan["zookeeper"]
-    settings = SessionSettings(hosts=zookeeper["hosts"], session_timeout=zookeeper["session_timeout"])
+    settings = SessionSettings.from_plan(plan["zookeeper"])
     session = Session(settings)
     try:
         session.start()

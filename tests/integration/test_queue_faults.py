@@ -39,7 +39,7 @@ def claim_of(queues: QueueSet, item_id: str = ITEM) -> Claim:
             lambda text: text.replace('"payload": {}', '"payload": {"a": "\\ud800"}'), id="surrogate"
         ),
         pytest.param(
-            lambda text: text.replace('"payload": {}', '"payload": {"a": "' + "x" * 66_000 + '"}'), id="size"
+            lambda text: text.replace('"payload": {}', '"payload": {"a": "' + "x" * 90_000 + '"}'), id="size"
         ),
     ],
 )
