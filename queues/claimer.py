@@ -132,8 +132,6 @@ class Claimer:
         """
         node = self._root.session.get(self._root.layout.record(record.id))
         candidate = Candidate(record.queue, record.pool, record.token)
-        with self._guard:
-            ours = self._nonces.get(record.id)  # it may be held by a claim of this very client
         attempt = self._prepare(candidate, node, None, seize=True)
         claim: Claim | QueueError | None = None
         try:
@@ -143,9 +141,6 @@ class Claimer:
         finally:
             if not isinstance(claim, Claim):
                 self._forget(attempt.record, attempt.held)
-                if ours is not None:
-                    with self._guard:
-                        self._nonces.setdefault(record.id, ours)
         if isinstance(claim, NotClaimed):
             return None
         if isinstance(claim, QueueError):

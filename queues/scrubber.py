@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _STOP_AGE_MS = 3_600_000  # who asked to stop an item that is gone has learnt that long ago
 _RECEIPT_AGE_MS = 24 * 3_600_000  # a producer that was idle for so long makes itself a new one
 _RECEIPT = re.compile("[0-9a-f]{32}")
-_Unreadable = CorruptRecord | ItemNotFound
+_Fault = CorruptRecord | ItemNotFound
 
 
 class Mend(StrEnum):
@@ -186,11 +186,11 @@ class _Survey:
         if any(p.queue not in self._root.queues or p.pool not in self.pools for p in (*places, *named)):
             yield _Finding(Left.UNKNOWN, item_id)
         elif named:
-            yield from self._judge_named(named[0], places, fence)
+            yield from self._if_named(named[0], places, fence)
         elif node or places:
-            yield from self._judge_lost(error or ItemNotFound(item_id), node, places, fence)
+            yield from self._if_lost(error or ItemNotFound(item_id), node, places, fence)
 
-    def _judge_named(self, named: _Place, places: list[_Place], fence: Step) -> Iterator[_Finding]:
+    def _if_named(self, named: _Place, places: list[_Place], fence: Step) -> Iterator[_Finding]:
         if not places:  # `bury` changes no record: that there is no grave proves that it was not buried
             grave = self._layout.token(*named._replace(queue=self._root.dead))
             free = self._free(named.token.id, {named.pool})
@@ -201,29 +201,27 @@ class _Survey:
         elif any(place.queue != self._root.dead for place in places):
             yield _Finding(Left.UNNAMED, named.token.id)
 
-    def _judge_lost(
-        self, error: _Unreadable, node: Found, places: list[_Place], fence: Step
-    ) -> Iterator[_Finding]:
+    def _if_lost(self, fault: _Fault, node: Found, places: list[_Place], fence: Step) -> Iterator[_Finding]:
         graves = [place for place in places if place.queue == self._root.dead]
         if graves:  # beside them `bury` would be refused for ever, or make a second one
             yield from (self._removal(place, graves[0], fence) for place in places if place not in graves)
         elif node is None:  # one of several: the next scrub removes the others
-            free, token = self._free(error.item_id, {places[0].pool}), self._layout.token(*places[0])
-            yield self._burial(Mend.BURIED, places[0], error, (*fence, *free, Delete(token)))
+            free, token = self._free(fault.item_id, {places[0].pool}), self._layout.token(*places[0])
+            yield self._burial(Mend.BURIED, places[0], fault, (*fence, *free, Delete(token)))
         elif places or not self.pools:
-            yield _Finding(Left.UNREADABLE, error.item_id)
+            yield _Finding(Left.UNREADABLE, fault.item_id)
         else:  # free in all pools, as nobody knows which; a name that another scrubber would choose as well
             pool = DEFAULT_POOL if DEFAULT_POOL in self.pools else self.pools[0]
-            place = _Place("", pool, Token(node[1].modified, node[1].created * 1000, error.item_id))
-            yield self._burial(Mend.ENTERED, place, error, (*fence, *self._free(error.item_id, self.pools)))
+            place = _Place("", pool, Token(node[1].modified, node[1].created * 1000, fault.item_id))
+            yield self._burial(Mend.ENTERED, place, fault, (*fence, *self._free(fault.item_id, self.pools)))
 
     def _removal(self, place: _Place, kept: _Place, fence: Step) -> _Finding:
         free = self._free(place.token.id, {place.pool, kept.pool})
         step = (*fence, *free, Check(self._layout.token(*kept)), Delete(self._layout.token(*place)))
         return _Finding(Mend.SINGLED, place.token.id, step)
 
-    def _burial(self, kind: Mend, place: _Place, error: _Unreadable, proof: Step) -> _Finding:
-        (queue, pool, token), dead, why = place, self._root.dead, str(error)
+    def _burial(self, kind: Mend, place: _Place, fault: _Fault, proof: Step) -> _Finding:
+        (queue, pool, token), dead, why = place, self._root.dead, str(fault)
         note = encode({"reason": why, "queue": queue, "since": timestamp()})
         event = Event(EventKind.DEAD, token.id, queue, pool, dead, pool, token.due, detail=why, released=True)
         return _Finding(kind, token.id, (*proof, Create(self._layout.token(dead, pool, token), note)), event)

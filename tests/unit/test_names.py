@@ -43,7 +43,11 @@ def test_an_id_that_cannot_be_a_node_name_is_refused_never_rewritten(item_id: st
         check_id(item_id)
 
 
-@pytest.mark.parametrize("pool", ["", "a.low", "a/b", "x" * 65])
+def test_the_low_lane_of_a_pool_is_a_pool() -> None:
+    assert check_pool("a.low") == "a.low"
+
+
+@pytest.mark.parametrize("pool", ["", ".low", "a.low.low", "a.high", "a/b", "x" * 65])
 def test_a_pool_that_cannot_be_a_node_name_is_refused(pool: str) -> None:
     with pytest.raises(InvalidName):
         check_pool(pool)
