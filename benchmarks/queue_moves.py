@@ -38,6 +38,8 @@ WORKERS = (1, 2, 4)
 DEPTHS = {1_000: 1, 10_000: 1, 200_000: 20}  # items: pools
 DEPTH_MOVES = 10_000
 HELD = 400
+THREADS = {"curator": 10, "curator_100_threads": curator_peer.THREADS}
+"""What a user would begin with, and what a search found to be Curator's best."""
 LIMIT_SECONDS = 300.0
 
 Figures = dict[str, dict[str, list[float]]]
@@ -192,18 +194,20 @@ def server() -> Iterator[str]:
 
 
 def compare(hosts: str, number: int, count: int, found: Figures, puts: Figures) -> None:
-    """One round: both, with each number of workers, in turn."""
+    """One round: Curator with few and many threads, and ours, with each number of workers, in turn."""
     for workers in WORKERS:
         key = str(workers)
-        root = f"/curator-{workers}"
-        puts["curator"].setdefault("all", []).append(curator_peer.enqueue(hosts, root, count))
-        peer = curator_peer.moves(hosts, root, count, workers)
-        found["curator"].setdefault(key, []).append(peer)
+        for peer, threads in THREADS.items():
+            root = f"/{peer}-{workers}"
+            puts["curator"].setdefault("all", []).append(curator_peer.enqueue(hosts, root, count))
+            rate = curator_peer.moves(hosts, root, count, workers, threads)
+            found[peer].setdefault(key, []).append(rate)
+            print(f"round {number}, {workers} workers: {peer} {rate:,.0f} moves/s", flush=True)
         root = f"/ours-{workers}"
         puts["ours"].setdefault("all", []).append(enqueue(hosts, root, count))
         ours = moves(hosts, root, count, workers)
         found["ours"].setdefault(key, []).append(ours)
-        print(f"round {number}, {workers} workers: Curator {peer:,.0f}, ours {ours:,.0f} moves/s", flush=True)
+        print(f"round {number}, {workers} workers: ours {ours:,.0f} moves/s", flush=True)
 
 
 def medians(figures: Figures) -> dict[str, dict[str, int]]:
@@ -214,9 +218,14 @@ def medians(figures: Figures) -> dict[str, dict[str, int]]:
     }
 
 
+def ratios(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, float]:
+    """How many times as fast, by the number of workers."""
+    return {key: round(ours[key] / theirs[key], 2) for key in ours}
+
+
 def measure(rounds: int, count: int) -> dict[str, Any]:
     """All figures, rounds of both alternating."""
-    found: Figures = {"curator": {}, "ours": {}}
+    found: Figures = {who: {} for who in (*THREADS, "ours")}
     puts: Figures = {"curator": {}, "ours": {}}
     depths: Figures = {"rate": {}, "memory": {}}
     for number in range(1, rounds + 1):
@@ -234,7 +243,7 @@ def measure(rounds: int, count: int) -> dict[str, Any]:
     by_who = {who: enqueued[who]["all"] for who in enqueued}
     return {
         **rates,
-        "ratio": {key: round(rates["ours"][key] / rates["curator"][key], 2) for key in rates["ours"]},
+        **{f"ratio{peer.removeprefix('curator')}": ratios(rates["ours"], rates[peer]) for peer in THREADS},
         "enqueue": {**by_who, "ratio": round(by_who["ours"] / by_who["curator"], 2)},
         "single_put_ratio": round(single, 2),
         "depth": deep["rate"],

@@ -59,6 +59,7 @@ class Backlog:
         """Go by this share from now on."""
         if share != self._share:
             self._share = share
+            self.folder.readers = share.of
             self._divide(self._mine + self._others)
 
     def _sort(self) -> None:

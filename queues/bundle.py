@@ -1,14 +1,15 @@
 """Many steps in few multis: what comes together travels together."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from queues.errors import Conflict, OutcomeUnknown, QueueError, TooLarge
-from queues.operations import Create, Delete, Operation, Set
+from queues.operations import Check, Create, Delete, Operation, Set
 from queues.receipts import Receipt, Receipts
 from queues.session import Posted, ReplyLost, Session
+from queues.session.multi_read import Found
 from queues.transaction import MAX_MULTI_BYTES, Step, check_size, examine, insist, size
 
 # Measured on one server with fsync and two processors: 100 claims or 200 puts to a multi and eight under way
@@ -24,7 +25,7 @@ def commit_many(
     """Commit each step, all or nothing for itself; returns None or the error for each, in their order.
 
     Steps ride together in few multis. One that is refused takes its companions with it: they are sent again
-    without it. When a reply is lost, a multi with a receipt is sent again as it was; without, its steps go
+    without it, and without those that would be refused for the same reason. When a reply is lost, a multi with a receipt is sent again as it was; without, its steps go
     one by one, and a conflict is then ambiguous.
     """
     return _Bundle(session, steps, receipts).commit()
@@ -147,9 +148,34 @@ class _Bundle:
             self._waiting.append([place])
         else:
             self._outcomes[place] = Conflict(index, culprit, conflict.reason, ambiguous=False)
-        rest = [other for other in parcel.places if other != place]
+        rest = self._sift([other for other in parcel.places if other != place], type(culprit))
         if rest:
             self._waiting.appendleft(rest)
+
+    def _sift(self, places: list[int], kind: type[Operation]) -> list[int]:
+        """Those that are not refused by such an operation of their own, as one read tells.
+
+        A multi names one culprit only: where others are at work too, each would cost a multi of all.
+        """
+        steps = [(place, self._steps[place]) for place in places]
+        changes = Counter(o.path for _, step in steps for o in step if isinstance(o, _CHANGES))
+        # What one of them changes may be as another needs it by then.
+        own = 0 if kind is Check else 1
+        asked = [
+            (place, index, operation)
+            for place, step in steps
+            for index, operation in enumerate(step)
+            if type(operation) is kind and changes[operation.path] == own
+        ]
+        try:
+            nodes = self._session.get_many([operation.path for _, _, operation in asked])
+        except QueueError:
+            return places  # then the server will tell
+        for (place, index, operation), node in zip(asked, nodes, strict=True):
+            reason = _objection(operation, node)
+            if reason is not None:
+                self._outcomes.setdefault(place, Conflict(index, operation, reason, ambiguous=False))
+        return [place for place in places if place not in self._outcomes]
 
     def _is_connected(self, seconds: float) -> bool:
         try:
@@ -183,3 +209,12 @@ class _Bundle:
             filled += weight
             operations += len(step)
         return places
+
+
+def _objection(operation: Operation, node: Found) -> str | None:
+    """Why this operation would be refused with the node as it is."""
+    if isinstance(operation, Create):
+        return None if node is None else "NodeExists"
+    if node is None:
+        return "NoNode"
+    return None if operation.version in {-1, node[1].version} else "BadVersion"

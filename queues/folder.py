@@ -14,13 +14,15 @@ _CHEAP_SECONDS = 0.005  # so much for a listing is always there when it is urgen
 class Folder:
     """What was listed last, whether that is still true, and when it may be listed again.
 
-    `rest`: seconds between listings, if that is longer than what their cost asks for.
+    `rest`: seconds between listings, if that is longer than what their cost asks for. `readers`: how many
+    list it, as far as is known: when it is urgent to all of them, the server lists for one of them at a time.
     """
 
     def __init__(self, session: Session, path: str, wake: Callable[[], None], *, rest: float = 0.0) -> None:
         self.path = path
         self.names: list[str] = []
         self.changed = True
+        self.readers = 1
         self._session = session
         self._wake = wake
         self._zxid = -1
@@ -35,10 +37,10 @@ class Folder:
             self.changed = True
 
     def rest_left(self, *, urgent: bool = False) -> float:
-        """Seconds until it may be listed again; when it is `urgent`, only an expensive one has to rest."""
+        """Seconds until it may be listed again; `urgent`: nothing can be done before it is."""
         rest = max(_REST * self._cost, self._rest)
         if urgent:
-            rest = 0.0 if self.is_cheap() else _REST * self._cost
+            rest = 0.0 if self.is_cheap() else min(_REST, self.readers) * self._cost
         return max(0.0, self._listed_at + rest - time.monotonic())
 
     def is_cheap(self) -> bool:

@@ -186,7 +186,8 @@ class PoolView:
                 continue
             if (due := backlog.next_due(others=False)) is not None:
                 left = (int(due, 16) - now_ms) / 1000 + 0.001
-                waits.append(max(left, backlog.folder.rest_left()) if backlog.must_list_first() else left)
+                rest = backlog.folder.rest_left(urgent=True) if backlog.must_list_first() else 0.0
+                waits.append(max(left, rest))
             if (due := backlog.next_due(others=True)) is not None:
                 left = (int(due, 16) + STEAL_AFTER_MS - now_ms) / 1000 + 0.001
                 waits.append(max(left, self.steal_at - time.monotonic()))

@@ -1,5 +1,7 @@
 """The sockets that kazoo works on: connected within seconds, and encrypted as we want it."""
 
+import math
+import select
 import socket
 import ssl
 from typing import Any
@@ -29,6 +31,20 @@ class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
 
     def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
         return connected
+
+    def select(self, read: Any, write: Any, _broken: Any, timeout: float | None = None) -> Any:
+        """Wait for sockets by one `poll`.
+
+        kazoo makes, fills and closes a selector at each look: a sixth of the time of a busy client.
+        """
+        look = select.poll()
+        for item in {*read, *write}:
+            look.register(item, (item in read and select.POLLIN) | (item in write and select.POLLOUT))
+        ready = dict(look.poll(None if timeout is None else math.ceil(timeout * 1000)))
+        # An error or a hang-up shows when somebody reads or writes.
+        readable = [item for item in read if ready.get(item.fileno(), 0) & ~select.POLLOUT]
+        writable = [item for item in write if ready.get(item.fileno(), 0) & ~select.POLLIN]
+        return readable, writable, []
 
 
 class TlsSockets(Sockets):

@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -302,3 +302,51 @@ def test_no_more_multis_are_under_way_than_allowed(
     steps = [[Create(f"{zookeeper_root}/{number}")] for number in range(200)]
     assert commit_many(session, steps) == [None] * 200
     assert 1 < max(most) <= bundle._MULTIS_UNDER_WAY  # noqa: SLF001 - the limit itself
+
+
+@pytest.mark.parametrize(
+    ("refused", "reason"),
+    [
+        (lambda root, number: Create(f"{root}/taken-{number}", ephemeral=True), "NodeExists"),
+        (lambda root, number: Check(f"{root}/nobody-{number}"), "NoNode"),
+        (lambda root, number: Check(f"{root}/taken-{number}", 4), "BadVersion"),
+        (lambda root, number: Set(f"{root}/taken-{number}", b"", 4), "BadVersion"),
+        (lambda root, number: Delete(f"{root}/nobody-{number}"), "NoNode"),
+    ],
+)
+def test_many_that_are_refused_for_one_reason_cost_one_multi_and_not_one_each(
+    session: Session,
+    zookeeper_root: str,
+    sent: list[Sequence[Operation]],
+    refused: Callable[[str, int], Operation],
+    reason: str,
+) -> None:
+    root = zookeeper_root
+    commit(session, [Create(f"{root}/taken-{number}", b"before") for number in range(0, 60, 2)])
+    steps: list[list[Operation]] = [
+        [refused(root, number), Create(f"{root}/made-{number}")]
+        if number % 2 == 0
+        else [Create(f"{root}/made-{number}")]
+        for number in range(60)
+    ]
+    sent.clear()
+    outcomes = commit_many(session, steps)
+    assert reasons(outcomes) == [reason if number % 2 == 0 else None for number in range(60)]
+    assert [o.index for o in outcomes if isinstance(o, Conflict)] == [0] * 30
+    made = {name for name in children(session, root) if name.startswith("made")}
+    assert made == {f"made-{number}" for number in range(1, 60, 2)}
+    assert len(sent) == 2  # one that is refused, one without all that would be
+
+
+def test_what_a_companion_changes_is_not_held_against_those_who_follow(
+    session: Session, zookeeper_root: str
+) -> None:
+    root = zookeeper_root
+    commit(session, [Create(f"{root}/taken"), Create(f"{root}/goes")])
+    steps: list[list[Operation]] = [
+        [Create(f"{root}/taken")],
+        [Delete(f"{root}/goes")],
+        [Create(f"{root}/goes", b"again")],
+    ]
+    assert reasons(commit_many(session, steps)) == ["NodeExists", None, None]
+    assert session.get(f"{root}/goes") is not None

@@ -85,11 +85,16 @@ def in_the_last_moment(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], ob
     monkeypatch.setattr(scrubber, "commit_many", send)
 
 
-def while_listing(monkeypatch: pytest.MonkeyPatch, happens: Callable[[str], object]) -> None:
-    """Let something happen after each listing of a folder; it gets the path."""
+def while_listing(
+    monkeypatch: pytest.MonkeyPatch, happens: Callable[[str], object], *, before: bool = False
+) -> None:
+    """Let something happen after each listing of a folder, or before it; it gets the path."""
     children = Session.children
 
     def listed(session: Session, path: str) -> list[str] | None:
+        if before:
+            happens(path)
+            return children(session, path)
         names = children(session, path)
         happens(path)
         return names
@@ -709,10 +714,10 @@ def test_an_item_that_is_buried_while_the_folders_are_listed_gets_no_second_toke
 
     def bury(path: str) -> None:
         listed.append(path)
-        if path.endswith("/accept/default") and listed.count(path) == look:
+        if path.endswith("/running/default") and listed.count(path) == look:
             assert worker.bury("running", "default", record.token, CorruptRecord(ITEM, "test"))
 
-    while_listing(monkeypatch, bury)
+    while_listing(monkeypatch, bury, before=True)
     report = scrub(queues)
     assert (report.mended, report.left) == ({}, {})
     assert places_of(queues, ITEM) == ["dead"]
