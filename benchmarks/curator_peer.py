@@ -73,10 +73,13 @@ class Worker:
         self._errors.close()
 
 
-def enqueue(hosts: str, root: str, items: int, payload_bytes: int = 200) -> float:
-    """Fill `root/q1` by puts in the background; items per second until the last was acknowledged."""
+def enqueue(hosts: str, root: str, items: int, warm_up: int, payload_bytes: int = 200) -> float:
+    """Fill `root/q1` by puts in the background; items per second until the last was acknowledged.
+
+    So many puts before that are not measured: with 5,000 Java's compilers have done their work.
+    """
     done = subprocess.run(
-        _command("enqueue", hosts, root, items, payload_bytes),
+        _command("enqueue", hosts, root, items, payload_bytes, warm_up),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

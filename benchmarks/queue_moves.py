@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,12 @@ DEPTH_MOVES = 10_000
 HELD = 400
 THREADS = {"curator": 10, "curator_100_threads": curator_peer.THREADS}
 """What a user would begin with, and what a search found to be Curator's best."""
+PUT_WARM_UPS = {"curator": 0, "curator_warm": 5_000}
+"""Puts of a JVM that has just started, as ours are of a Python that has, and of one that has compiled all."""
 LIMIT_SECONDS = 300.0
+HEAP_MB = 2_048
+HEAP = (f"-Xms{HEAP_MB}m",)  # a heap that grows under 200,000 items stops all for half a second
+WARM_UPS, WARM_UP_ITEMS = 4, 5_000  # until the server's compilers have done most of their work
 
 Figures = dict[str, dict[str, list[float]]]
 """Of whom, of what, one in each round."""
@@ -185,21 +190,23 @@ def wait_for(condition: Any) -> None:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """A server of its own for each round: what an earlier one left in its memory does not count."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        EmbeddedZooKeeper(ServerConfig(Path(folder), heap_mb=2048, owner="benchmark")) as started,
-    ):
-        yield started.hosts
+    """A server of its own for each round, and warm: what an earlier one left in its memory does not count."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        config = ServerConfig(Path(folder), heap_mb=HEAP_MB, long_run=True, jvm_options=HEAP)
+        own = stack.enter_context(EmbeddedZooKeeper(config))
+        for number in range(WARM_UPS):
+            enqueue(own.hosts, f"/warm-{number}", WARM_UP_ITEMS)
+            moves(own.hosts, f"/warm-{number}", WARM_UP_ITEMS, 1)
+        yield own.hosts
 
 
 def compare(hosts: str, number: int, count: int, found: Figures, puts: Figures) -> None:
     """One round: Curator with few and many threads, and ours, with each number of workers, in turn."""
     for workers in WORKERS:
         key = str(workers)
-        for peer, threads in THREADS.items():
+        for (peer, threads), (putter, warm_up) in zip(THREADS.items(), PUT_WARM_UPS.items(), strict=True):
             root = f"/{peer}-{workers}"
-            puts["curator"].setdefault("all", []).append(curator_peer.enqueue(hosts, root, count))
+            puts[putter].setdefault("all", []).append(curator_peer.enqueue(hosts, root, count, warm_up))
             rate = curator_peer.moves(hosts, root, count, workers, threads)
             found[peer].setdefault(key, []).append(rate)
             print(f"round {number}, {workers} workers: {peer} {rate:,.0f} moves/s", flush=True)
@@ -226,7 +233,7 @@ def ratios(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, float]:
 def measure(rounds: int, count: int) -> dict[str, Any]:
     """All figures, rounds of both alternating."""
     found: Figures = {who: {} for who in (*THREADS, "ours")}
-    puts: Figures = {"curator": {}, "ours": {}}
+    puts: Figures = {who: {} for who in (*PUT_WARM_UPS, "ours")}
     depths: Figures = {"rate": {}, "memory": {}}
     for number in range(1, rounds + 1):
         with server() as hosts:
@@ -244,7 +251,8 @@ def measure(rounds: int, count: int) -> dict[str, Any]:
     return {
         **rates,
         **{f"ratio{peer.removeprefix('curator')}": ratios(rates["ours"], rates[peer]) for peer in THREADS},
-        "enqueue": {**by_who, "ratio": round(by_who["ours"] / by_who["curator"], 2)},
+        "enqueue": by_who,
+        "enqueue_ratio": {who: round(by_who["ours"] / by_who[who], 2) for who in PUT_WARM_UPS},
         "single_put_ratio": round(single, 2),
         "depth": deep["rate"],
         "memory_mib": deep["memory"],

@@ -10,7 +10,7 @@ from queues.queue import QueueSet
 
 def handle(claim: Claim) -> Action:
     """Pack an order, then ship it; raise, and the item comes again later, five times at most."""
-    print(f"{claim.queue}: {claim.id} {dict(claim.payload)}")
+    print(f"{claim.queue}: {claim.id} {dict(claim.payload)}\n", end="")  # in one go: other threads print too
     return Move("ship", {**claim.payload, "packed": True}) if claim.queue == "pack" else DONE
 
 

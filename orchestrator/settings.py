@@ -3,9 +3,9 @@
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -15,9 +15,12 @@ from pydantic_settings import (
 
 from orchestrator.errors import SettingsError
 from orchestrator.models.fields import Seconds, explain
+from orchestrator.zookeeper_access import LoginFile, TlsFiles
+from queues.session.settings import Acl
 
 _NAME = "spark-job-orchestrator"
 _MAX_PORT = 65535
+_PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
 def _state_dir() -> Path:
@@ -35,20 +38,31 @@ def config_file() -> Path:
 
 
 class Settings(BaseSettings):
-    """Everything that can be set; each as `ORCHESTRATOR_<NAME>` or as `<name>` in the TOML file."""
+    """Everything that can be set; each as `ORCHESTRATOR_<NAME>` or as `<name>` in the TOML file.
+
+    A part of a table is `ORCHESTRATOR_<TABLE>__<NAME>`.
+    """
 
     model_config = SettingsConfigDict(
-        env_prefix="ORCHESTRATOR_", extra="forbid", frozen=True, populate_by_name=True
+        env_prefix="ORCHESTRATOR_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
     )
 
     zookeeper_hosts: str = Field(
         "",
         validation_alias=AliasChoices("ORCHESTRATOR_ZOOKEEPER_HOSTS", "ZOOKEEPER_HOSTS"),
-        description="host:port,host:port; empty = a server of our own",
+        description="host:port,host:port or host:port,host:port/folder; empty = a server of our own",
     )
+    zookeeper_tls: TlsFiles | None = Field(None, description="how the connection is encrypted")
+    zookeeper_login: LoginFile | None = Field(None, description="as whom to act")
+    zookeeper_acl: Acl = Field(Acl.OPEN, description="creator = what we make is for this login alone")
     root: str = Field("/orchestrator", description="the node below which everything stands")
-    # A server grants 20 ticks at most, by default 40 s: with more, "safe" would mean something else here.
-    session_timeout: Annotated[Seconds, Field(ge=1, le=40)] = 10.0
+    session_timeout: Annotated[Seconds, Field(ge=1, le=300)] = Field(
+        10.0, description="the server may grant less, by default 40 s at most"
+    )
     connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
     state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
     slots: Annotated[int, Field(ge=1, le=1000)] = Field(
@@ -61,6 +75,10 @@ class Settings(BaseSettings):
         10.0, description="between TERM and KILL of a driver"
     )
 
+    scrub_interval: Annotated[Seconds, Field(ge=1)] = Field(
+        600.0, description="between a worker's searches for damage in the queues"
+    )
+
     @field_validator("state_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
@@ -69,20 +87,36 @@ class Settings(BaseSettings):
     @field_validator("zookeeper_hosts")
     @classmethod
     def _are_hosts(cls, value: str) -> str:
-        for host in filter(None, value.split(",")):
+        hosts, slash, folder = value.partition("/")
+        for host in filter(None, hosts.split(",")):
             _, colon, port = host.rpartition(":")
             if colon and not (port.isdigit() and 0 < int(port) <= _MAX_PORT):
                 message = f"{host!r} is not host:port with a port from 1 to {_MAX_PORT}"
                 raise ValueError(message)
+        if slash and not (hosts and _PATH.fullmatch(slash + folder)):
+            message = f"{value!r} is not host:port,host:port/folder"
+            raise ValueError(message)
         return value
 
     @field_validator("root")
     @classmethod
     def _is_root(cls, value: str) -> str:
-        if not re.fullmatch(r"(/[A-Za-z0-9._-]+)+", value):
+        if not _PATH.fullmatch(value):
             message = f"{value!r} is not a path such as /orchestrator"
             raise ValueError(message)
         return value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        guarded = self.zookeeper_tls is not None or self.zookeeper_login is not None
+        if guarded and not self.zookeeper_hosts:
+            message = "zookeeper_tls and zookeeper_login are for the servers that zookeeper_hosts names"
+            raise ValueError(message)
+        certified = self.zookeeper_tls is not None and self.zookeeper_tls.certificate_file is not None
+        if self.zookeeper_acl is Acl.CREATOR and not (self.zookeeper_login or certified):
+            message = "zookeeper_acl = 'creator' needs zookeeper_login, or a certificate in zookeeper_tls"
+            raise ValueError(message)
+        return self
 
     @classmethod
     def settings_customise_sources(

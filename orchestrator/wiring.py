@@ -36,12 +36,18 @@ def find_hosts(settings: Settings) -> str:
 
 
 def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Session]:
-    """A session that connects when entered; raises Unreachable then."""
+    """A session that connects when entered; raises Unreachable or AccessDenied then."""
+    tls, login = settings.zookeeper_tls, settings.zookeeper_login
+    by_scheme = {} if login is None else {login.scheme: login.login()}
     return Session(
         SessionSettings(
             hosts=hosts,
             session_timeout=settings.session_timeout,
             connect_timeout=settings.connect_timeout,
+            tls=None if tls is None else tls.tls(),
+            sasl=by_scheme.get("sasl"),
+            digest=by_scheme.get("digest"),
+            acl=settings.zookeeper_acl,
         )
     )
 
@@ -80,4 +86,12 @@ def build_worker(
         kill_grace=settings.kill_grace,
     )
     loop = JobLoop(context, queue_set.clock, retention=settings.retention)
-    return Worker(queue_set, context, loop, name=name, slots=settings.slots, accepts=accepts)
+    return Worker(
+        queue_set,
+        context,
+        loop,
+        name=name,
+        slots=settings.slots,
+        scrub_interval=settings.scrub_interval,
+        accepts=accepts,
+    )

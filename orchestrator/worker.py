@@ -9,6 +9,7 @@ from loguru import logger
 
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.job_loop import JobLoop
+from orchestrator.scrubbing import Scrubbing
 from orchestrator.states import Queue
 from queues.claim import Claim
 from queues.consumer import Consumer
@@ -17,6 +18,7 @@ from queues.errors import Conflict, QueueError
 from queues.names import check_pool
 from queues.operations import Create
 from queues.queue import QueueSet
+from queues.scrubber import Scrubber
 from queues.session import SessionState
 from queues.transaction import commit
 from spark_runner.process import current_boot_id
@@ -39,6 +41,7 @@ class Worker:
         *,
         name: str,
         slots: int,
+        scrub_interval: float,
         accepts: Callable[[str], bool] = lambda _id: True,
     ) -> None:
         self.name = check_pool(name)
@@ -60,12 +63,14 @@ class Worker:
             room=self._room,
             accepts=accepts,
         )
+        self._scrubbing = Scrubbing(Scrubber(queue_set.root, queue_set.claimer), scrub_interval)
 
     def start(self) -> None:
         """Announce the worker and start to claim jobs."""
         self._announce()
         self._set.session.on_change(self._on_session_change)
         self._consumer.start()
+        self._scrubbing.start()
         logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self._slots)
 
     def stop_taking(self) -> None:
@@ -82,6 +87,7 @@ class Worker:
         self._taking = False
         self._context.draining.set()
         self._wake_jobs()
+        self._scrubbing.stop()
         self._consumer.stop()
         self._threads.shutdown(wait=True)
         logger.info("worker {} has let go of its jobs", self.name)

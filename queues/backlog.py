@@ -40,14 +40,14 @@ class Backlog:
         self._listed_at = ""  # the ensemble's time at the last listing, as due times are written
 
     def refresh(self, now: str, *, force: bool = False) -> bool:
-        """List the folder when that is needed or costs nothing; True when it was listed.
+        """List the folder when that is needed, or wanted by `force`; True when it was listed.
 
         While the next token was due before the last listing, nothing that was put since with a due time of
         its own can precede it. `now` is the ensemble's time as eleven hex digits, as everywhere here.
         """
         head = due_of(self._mine[-1]) if self._mine else "never"
         is_due = head <= now
-        if is_due and head <= self._listed_at and not (force or self.folder.is_cheap()):
+        if is_due and head <= self._listed_at and not force:
             return False
         if not self.folder.refresh(urgent=is_due):
             return False

@@ -25,8 +25,9 @@ def commit_many(
     """Commit each step, all or nothing for itself; returns None or the error for each, in their order.
 
     Steps ride together in few multis. One that is refused takes its companions with it: they are sent again
-    without it, and without those that would be refused for the same reason. When a reply is lost, a multi with a receipt is sent again as it was; without, its steps go
-    one by one, and a conflict is then ambiguous.
+    without it, and without those that would be refused for the same reason. When a reply is lost, a multi
+    with a receipt is sent again as it was; without, its steps go one by one, and a conflict is then
+    ambiguous.
     """
     return _Bundle(session, steps, receipts).commit()
 

@@ -3,8 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from queues.bundle import commit_many
 from queues.claim import Claim, Held
@@ -26,7 +27,9 @@ from queues.operations import Check, Create, Delete, Operation, Set
 from queues.places import Places
 from queues.record import NOTE_BYTES, Record
 from queues.root import Root
+from queues.session import Session
 from queues.session.multi_read import Found
+from queues.transaction import Step
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ class Claimer:
         self._root = root
         self.sessions = LockSessions(root.session)
         self._guard = threading.Lock()
+        self._who = encode({"worker": root.owner}).decode().removesuffix("}")  # JSON, as each lock begins
         self._on_return: list[Callable[[str, str], None]] = []
         self._nonces: dict[str, str] = {}  # id -> nonce of the claim, from before it is sent
 
@@ -77,36 +81,62 @@ class Claimer:
         """
         layout = self._root.layout
         found = self._root.session.get_many([layout.record(c.token.id) for c in candidates])
-        gone = self._gone(candidates, found)
-        outcomes: list[Claim | QueueError] = []
-        attempts: list[tuple[int, _Attempt]] = []
-        places = Places(self._root) if capped else None
-        for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
-            try:
-                if index in gone:
-                    outcomes.append(NotClaimed(candidate.token.id, Refusal.MOVED_ON))
-                    continue
-                attempts.append((index, self._prepare(candidate, node, places)))
-            except QueueError as error:
-                outcomes.append(error)
-            except Exception:  # one item must not hide those behind it
-                log.exception("%s in %s cannot be claimed", candidate.token.id, candidate.queue)
-                outcomes.append(NotClaimed(candidate.token.id, Refusal.CHANGED))
-            else:
-                outcomes.append(NotClaimed(candidate.token.id, Refusal.CHANGED))
+        outcomes: list[Claim | QueueError] = [NotClaimed(c.token.id, Refusal.CHANGED) for c in candidates]
+        prepared: list[tuple[int, _Attempt]] = []
+
+        def attempts() -> Iterator[tuple[int, _Attempt]]:
+            for numbered in self._attempts(candidates, found, outcomes, capped=capped):
+                prepared.append(numbered)
+                yield numbered
+
         try:
-            for session in dict.fromkeys(attempt.held.session for _, attempt in attempts):
-                mine = [(index, attempt) for index, attempt in attempts if attempt.held.session is session]
-                started = time.monotonic()
-                refusals = commit_many(session, [attempt.step for _, attempt in mine])
-                seconds = time.monotonic() - started
-                for (index, attempt), refused in zip(mine, refusals, strict=True):
-                    outcomes[index] = self._outcome(attempt, refused, seconds)
+            for session, group in groupby(attempts(), lambda numbered: numbered[1].held.session):
+                self._send(session, group, outcomes)
         finally:
-            for index, attempt in attempts:
+            for index, attempt in prepared:
                 if not isinstance(outcomes[index], Claim):
                     self._forget(attempt.record, attempt.held)
         return outcomes
+
+    def _attempts(
+        self,
+        candidates: Sequence[Candidate],
+        found: Sequence[Found],
+        outcomes: list[Claim | QueueError],
+        *,
+        capped: bool,
+    ) -> Iterator[tuple[int, _Attempt]]:
+        """Those that can be tried, by their places; the others get their outcome."""
+        gone, places = self._gone(candidates, found), Places(self._root) if capped else None
+        for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
+            if index in gone:
+                outcomes[index] = NotClaimed(candidate.token.id, Refusal.MOVED_ON)
+                continue
+            try:
+                attempt = self._prepare(candidate, node, places)
+            except QueueError as error:
+                outcomes[index] = error
+            except Exception:  # one item must not hide those behind it
+                log.exception("%s in %s cannot be claimed", candidate.token.id, candidate.queue)
+            else:
+                yield index, attempt
+
+    def _send(
+        self, session: Session, group: Iterable[tuple[int, _Attempt]], outcomes: list[Claim | QueueError]
+    ) -> None:
+        """Send what one session is to hold: the first are on their way while the next are prepared."""
+        sent: list[tuple[int, _Attempt]] = []
+
+        def steps() -> Iterator[Step]:
+            for numbered in group:
+                sent.append(numbered)
+                yield numbered[1].step
+
+        started = time.monotonic()
+        refusals = commit_many(session, steps())
+        seconds = time.monotonic() - started
+        for (index, attempt), refused in zip(sent, refusals, strict=True):
+            outcomes[index] = self._outcome(attempt, refused, seconds)
 
     def _gone(self, candidates: Sequence[Candidate], found: Sequence[Found]) -> set[int]:
         """Which tokens are not there any more, as their records tell: such a claim would be refused anyway.
@@ -171,12 +201,12 @@ class Claimer:
         weight = 2 * len(lock)  # of the lock and of its place in a capped pool
         session = self.sessions.reserve(weight)
         held = Held(session, session.generation, place, weight, nonce)
-        document = {"worker": root.owner, "nonce": nonce, "since": timestamp()}
+        note = f'{self._who}, "nonce": "{nonce}", "since": "{timestamp()}"}}'
         # A worker with a stale listing would lock an item that has moved on.
         step: list[Operation] = [
             Check(layout.token(candidate.queue, pool, token)),
             Check(layout.pool(pool), seen[1]),
-            Create(lock, encode(document), ephemeral=True),
+            Create(lock, note.encode(), ephemeral=True),
             Set(layout.record(token.id), data, node[1].version),
         ]
         refusals = [Refusal.MOVED_ON, Refusal.POOL_CHANGED, Refusal.HELD, Refusal.CHANGED]

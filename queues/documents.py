@@ -5,7 +5,8 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "))
+# What contains itself fails by its depth, as what is too deep does: no need to look for it each time.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "), check_circular=False)
 
 
 def encode(document: dict[str, Any]) -> bytes:

@@ -40,12 +40,8 @@ class Folder:
         """Seconds until it may be listed again; `urgent`: nothing can be done before it is."""
         rest = max(_REST * self._cost, self._rest)
         if urgent:
-            rest = 0.0 if self.is_cheap() else min(_REST, self.readers) * self._cost
+            rest = 0.0 if self._cost < _CHEAP_SECONDS else min(_REST, self.readers) * self._cost
         return max(0.0, self._listed_at + rest - time.monotonic())
-
-    def is_cheap(self) -> bool:
-        """Whether the last listing took next to no time."""
-        return self._cost < _CHEAP_SECONDS
 
     def refresh(self, *, urgent: bool = False) -> bool:
         """List it if it has changed and has rested; True when it was listed."""

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable, ItemsView, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, assert_never
 
@@ -21,7 +21,7 @@ from queues.step import Step, run_steps
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
-_SETTLED_TOGETHER = 200  # four multis of fifty
+_SETTLED_TOGETHER = 200  # two multis of a hundred
 _MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_REASON_CHARACTERS = 2_000
 _SHORT_CHARACTERS = 100
@@ -202,16 +202,7 @@ class HandlerPool:
                 log.exception("outcomes could not be committed")
 
     def _commit(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> None:
-        steps: list[Step] = []
-        for claim, outcome in outcomes:
-            try:
-                steps.append(self._step(claim, outcome))
-            except ClaimLost as error:
-                log.info("%s", error)
-                self._end(claim)
-            except Exception as error:  # noqa: BLE001 - what the handler asked for cannot be done: it failed
-                self._add_failure(claim, error, steps)
-        for step, refused in zip(steps, run_steps(steps), strict=True):
+        for step, refused in run_steps(self._steps(outcomes)):
             if refused is not None:
                 log.warning("%s was not brought on: %s", step.claim.id, refused)
             if refused is None and step.claim.held:
@@ -219,12 +210,26 @@ class HandlerPool:
             else:
                 self._end(step.claim)
 
-    def _add_failure(self, claim: Claim, error: Exception, steps: list[Step]) -> None:
+    def _steps(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> Iterator[Step]:
+        for claim, outcome in outcomes:
+            try:
+                step = self._step_or_failure(claim, outcome)
+            except ClaimLost as error:
+                log.info("%s", error)
+                self._end(claim)
+            except Exception:  # not even that it failed can be told: who claims it next may have more luck
+                log.exception("%s is let go", claim.id)
+                self._end(claim)
+            else:
+                yield step
+
+    def _step_or_failure(self, claim: Claim, outcome: Action | Exception) -> Step:
         try:
-            steps.append(self._failure(claim, error))
-        except Exception:  # not even that: who claims it next may have more luck
-            log.exception("%s is let go", claim.id)
-            self._end(claim)
+            return self._step(claim, outcome)
+        except ClaimLost:
+            raise
+        except Exception as error:  # noqa: BLE001 - what the handler asked for cannot be done: it failed
+            return self._failure(claim, error)
 
     def _end(self, claim: Claim) -> None:
         if claim.held:

@@ -1,8 +1,9 @@
 """One change of a held item, made before it is sent, so that many can travel together."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from queues.bundle import commit_many
@@ -10,7 +11,6 @@ from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
 from queues.events import EventKind
 from queues.operations import Operation
 from queues.record import Record
-from queues.session import Session
 from queues.transaction import commit
 
 if TYPE_CHECKING:  # a claim makes its steps, and a step tells its claim what became of it
@@ -98,22 +98,29 @@ class Step:
             return False
 
 
-def run_steps(steps: Sequence[Step]) -> list[QueueError | None]:
-    """Do steps of different items, together where that is possible; returns the error of each, or None."""
-    outcomes: list[QueueError | None] = [None] * len(steps)
-    places: dict[Session, list[int]] = {}
-    for place, step in enumerate(steps):
-        if step.claim.held:
-            places.setdefault(step.claim.how.session, []).append(place)
-        else:
-            outcomes[place] = ClaimLost(step.claim.id, "it was let go before")
-    for session, mine in places.items():
+def run_steps(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+    """Do steps of different items, together where that is possible; returns each with its error, or None.
+
+    They are made while those before them are on their way.
+    """
+    outcomes: list[tuple[Step, QueueError | None]] = []
+
+    def sent(group: Iterable[Step], mine: list[Step]) -> Iterator[Sequence[Operation]]:
+        for step in group:
+            if step.claim.held:
+                mine.append(step)
+                yield step.operations
+            else:
+                outcomes.append((step, ClaimLost(step.claim.id, "it was let go before")))
+
+    for session, group in groupby(steps, lambda step: step.claim.how.session):
+        mine: list[Step] = []
         started = time.monotonic()
-        refusals = commit_many(session, [steps[place].operations for place in mine])
+        refusals = commit_many(session, sent(group, mine))
         seconds = time.monotonic() - started
-        for place, refused in zip(mine, refusals, strict=True):
+        for step, refused in zip(mine, refusals, strict=True):
             try:
-                outcomes[place] = steps[place].settle(refused, seconds)
+                outcomes.append((step, step.settle(refused, seconds)))
             except QueueError as error:  # the look at what became of it failed
-                outcomes[place] = error
+                outcomes.append((step, error))
     return outcomes

@@ -2,6 +2,7 @@
 
 pytest_plugins = [
     "tests.servers.zookeeper",
+    "tests.servers.secured",
     "tests.queues_support",
     "tests.jobs_support",
     "tests.runner_support",

@@ -14,11 +14,10 @@ from orchestrator.handlers.job import Context
 from orchestrator.job_loop import JobLoop
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.settings import Settings
-from orchestrator.wiring import DRIVER_MAIN, build_client, build_queue_set
+from orchestrator.wiring import DRIVER_MAIN, build_client, build_queue_set, open_session
 from orchestrator.worker import Worker
 from queues.session import Session
 from spark_runner.runners.local import LocalRunner
-from tests.queues_support import open_session
 from tests.waiting import wait_until
 
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
@@ -28,17 +27,14 @@ ENVIRONMENT_MARK = "ORCHESTRATOR_TEST"  # inherited by every process that a test
 class Office:
     """One ZooKeeper root and one state directory, with a client and any number of workers."""
 
-    def __init__(self, hosts: str, root: str, state_dir: Path) -> None:
-        self.hosts = hosts
-        self.settings = Settings(
-            zookeeper_hosts=hosts, root=root, state_dir=state_dir, session_timeout=4.0, kill_grace=2.0
-        )
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self._sessions: list[Session] = []
         self._workers: list[Worker] = []
         self.client: Client = build_client(self.session(), self.settings)
 
     def session(self) -> Session:
-        session = open_session(self.hosts)
+        session = open_session(self.settings, self.settings.zookeeper_hosts).__enter__()
         self._sessions.append(session)
         return session
 
@@ -46,7 +42,14 @@ class Office:
         directory = state_dir or self.settings.state_dir
         return LocalRunner(directory, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
 
-    def worker(self, *, slots: int = 2, runner: LocalRunner | None = None, retention: float = 3600) -> Worker:
+    def worker(
+        self,
+        *,
+        slots: int = 2,
+        runner: LocalRunner | None = None,
+        retention: float = 3600,
+        scrub_interval: float = 600,
+    ) -> Worker:
         """Start a worker that runs drivers by the stand-in."""
         session = self.session()
         name = f"worker-{uuid.uuid4().hex[:6]}"
@@ -58,7 +61,7 @@ class Office:
             kill_grace=self.settings.kill_grace,
         )
         loop = JobLoop(context, queue_set.clock, retention=retention)
-        worker = Worker(queue_set, context, loop, name=name, slots=slots)
+        worker = Worker(queue_set, context, loop, name=name, slots=slots, scrub_interval=scrub_interval)
         self._workers.append(worker)
         worker.start()
         return worker
@@ -116,7 +119,15 @@ def process_mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str) -> Iterator[Office]:
     """An office whose workers are drained after the test; nothing may be left running then."""
     assert process_mark
-    made = Office(zookeeper_hosts, zookeeper_root, tmp_path / "state")
+    made = Office(
+        Settings(
+            zookeeper_hosts=zookeeper_hosts,
+            root=zookeeper_root,
+            state_dir=tmp_path / "state",
+            session_timeout=4.0,
+            kill_grace=2.0,
+        )
+    )
     yield made
     made.close()
 

@@ -18,8 +18,8 @@ import org.apache.zookeeper.CreateMode;
  * Curator's part of queue_moves.py, run by curator_peer.py from the source file.
  *
  * <pre>
- * CuratorMoves enqueue HOSTS ROOT ITEMS PAYLOAD_BYTES   fills ROOT/q1, prints puts per second
- * CuratorMoves work HOSTS ROOT THREADS                  one worker: moves from ROOT/q1 to ROOT/q2
+ * CuratorMoves enqueue HOSTS ROOT ITEMS PAYLOAD_BYTES WARM_UP   fills ROOT/q1, prints puts per second
+ * CuratorMoves work HOSTS ROOT THREADS                          one worker: moves from ROOT/q1 to ROOT/q2
  * </pre>
  *
  * A worker that is warm shows itself below ROOT/ready. A byte on stdin is its starting gun, the end of stdin
@@ -29,9 +29,8 @@ public class CuratorMoves {
     static final int LIMIT_SECONDS = 120;
 
     /** With fewer, the compiler is still at work in what is measured. */
-    static final int WARM_UP_PUTS = 5_000;
-
     static final int WARM_UP_MOVES = 2_000;
+
     static final int WARM_UP_BYTES = 200;
 
     static final QueueSerializer<String> SERIALIZER = new QueueSerializer<>() {
@@ -58,7 +57,7 @@ public class CuratorMoves {
         switch (arguments[0]) {
             case "enqueue" -> {
                 int bytes = Integer.parseInt(arguments[4]);
-                fill(client, root + "/warm-up", WARM_UP_PUTS, bytes);
+                fill(client, root + "/warm-up", Integer.parseInt(arguments[5]), bytes);
                 System.out.println(number / fill(client, root, number, bytes));
             }
             case "work" -> {

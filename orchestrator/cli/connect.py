@@ -87,12 +87,14 @@ def zookeeper_for_run(settings: Settings) -> Iterator[tuple[str, bool]]:
 def zookeeper_for_others(settings: Settings, *, owner: str, port: int | None) -> Iterator[str]:
     """A server of our own that other terminals find; raises DataDirectoryInUse, PortTaken."""
     prepare_state_dir(settings)
-    with _server(settings.zookeeper_dir, owner=owner, port=port) as server:
+    with _server(settings.zookeeper_dir, owner=owner, port=port, long_run=True) as server:
         yield server.hosts
 
 
-def _server(data_dir: Path, *, owner: str, port: int | None = None) -> EmbeddedZooKeeper:
-    return EmbeddedZooKeeper(ServerConfig(data_dir=data_dir, owner=owner, port=port or 0))
+def _server(
+    data_dir: Path, *, owner: str, port: int | None = None, long_run: bool = False
+) -> EmbeddedZooKeeper:
+    return EmbeddedZooKeeper(ServerConfig(data_dir, owner=owner, port=port or 0, long_run=long_run))
 
 
 def prepare_state_dir(settings: Settings) -> None:

@@ -16,6 +16,7 @@ from orchestrator.errors import (
 )
 from queues.embedded.errors import DataDirectoryInUse
 from queues.errors import (
+    AccessDenied,
     Conflict,
     CorruptRecord,
     IdTaken,
@@ -37,7 +38,7 @@ class Exit(IntEnum):
     OK = 0
     FAILED = 1  # the job, or the operation
     USAGE = 2  # the command line, a definition or a script was refused; nothing was enqueued
-    UNREACHABLE = 3  # ZooKeeper
+    UNREACHABLE = 3  # ZooKeeper, or it does not let us in
     NOT_FOUND = 4
     CONFLICT = 5
     TIMEOUT = 6
@@ -45,7 +46,7 @@ class Exit(IntEnum):
 
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
-    ((Unreachable, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
+    ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
     ((ItemNotFound, NoSuchAttempt), Exit.NOT_FOUND),
     ((IdTaken, AlreadyEnded, Conflict, DataDirectoryInUse), Exit.CONFLICT),
     ((WaitTimeout,), Exit.TIMEOUT),

@@ -48,7 +48,8 @@ class ServerConfig:
 
     `port` None or 0 takes the port of the last run in this directory when it is free, so that clients
     that are still there find the server again, else any free port. A client can have a session timeout
-    from 2 ticks up to 40 s. `owner` is told to whom finds the directory in use.
+    from 2 ticks up to 40 s. `owner` is told to whom finds the directory in use. `long_run`: it will serve
+    for more than one job, and may take longer to start.
     """
 
     data_dir: Path
@@ -56,6 +57,7 @@ class ServerConfig:
     host: str = LOOPBACK
     tick_ms: int = 2000
     heap_mb: int = 256
+    long_run: bool = False
     start_timeout_s: float = 60.0
     owner: str = ""
     member: Member | None = None

@@ -20,7 +20,7 @@ from queues.embedded.directory import RunningServer, announce, locked, withdraw
 from queues.embedded.errors import PortTaken, ServerStartFailed
 from queues.embedded.four_letter import server_mode
 from queues.embedded.guarded import GuardedProcess
-from queues.embedded.java import QUICK_START, find_jars, find_java
+from queues.embedded.java import LONG_RUN, QUICK_START, find_jars, find_java
 from queues.embedded.ports import free_ports, is_free
 
 SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -99,7 +99,8 @@ class EmbeddedZooKeeper:
         self.stop()  # what is left of a server that died
         java, jars = find_java(), find_jars()
         command = [
-            *(str(java.path), *QUICK_START, f"-Xmx{self.config.heap_mb}m", "-XX:+ExitOnOutOfMemoryError"),
+            *(str(java.path), *(LONG_RUN if self.config.long_run else QUICK_START)),
+            *(f"-Xmx{self.config.heap_mb}m", "-XX:+ExitOnOutOfMemoryError"),
             *(f"-Dlog4j2.configurationFile={LOG_CONFIG_FILE}", *self.config.jvm_options),
             *("-cp", str(jars / "*"), SERVER_CLASS, f"./{CONFIG_FILE}"),
         ]

@@ -14,7 +14,7 @@ from queues.errors import AccessDenied, QueueError, Refused, Unreachable
 from queues.session.contact import Contact
 from queues.session.posted import NO_RIGHT, REPLY_LOST
 
-# A reply is lost shortly before the connection is reported away: do not spin until then.
+# The break is known here before the session reports the connection away: do not spin until then.
 _PAUSE_SECONDS = 0.05
 
 
@@ -49,9 +49,7 @@ class Requests:
                 if self._contact.wait(deadline - time.monotonic()):
                     return call().get(timeout=max(0.1, deadline - time.monotonic()))
             except REPLY_LOST:
-                time.sleep(
-                    _PAUSE_SECONDS
-                )  # the connection is about to be reported away; do not spin until then
+                time.sleep(_PAUSE_SECONDS)
             except (NoNodeError, NodeExistsError):
                 raise
             except KazooException as error:

@@ -1,6 +1,6 @@
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import pytest
@@ -436,11 +436,12 @@ def test_an_item_that_was_moving_on_when_it_stopped_is_let_go(
     queues.put("accept", ITEM, {})
     under_way, go_on = threading.Event(), threading.Event()
 
-    def slowly(steps: Sequence[Step]) -> list[QueueError | None]:
-        if steps:
+    def slowly(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+        made = list(steps)
+        if made:
             under_way.set()
             go_on.wait(20)
-        return run_steps(steps)
+        return run_steps(made)
 
     monkeypatch.setattr(handling, "run_steps", slowly)
     seen = Seen(accept=lambda _claim: Move("running"), running=done)

@@ -256,3 +256,13 @@ def test_a_job_that_ends_in_the_moment_of_ctrl_c_is_shown_as_it_ended(
     screen: Any = SimpleNamespace(show=lambda *_: None, say=lambda _words: None)
     interrupt: Any = SimpleNamespace(is_set=lambda: True)
     assert _follow(office.client, job_id, screen, interrupt).status is Status.SUCCESS
+
+
+def test_a_worker_finds_and_mends_what_was_damaged_while_it_works(office: Office) -> None:
+    job_id = office.submit("pass")
+    session, folder = office.session(), f"{office.settings.root}/queues/{Queue.ACCEPT}/default"
+    tokens = session.children(folder) or []
+    commit(session, [Delete(f"{folder}/{token}") for token in tokens])
+    assert len(tokens) == 1
+    office.worker(scrub_interval=0.5)
+    assert office.wait(job_id).job.status is Status.SUCCESS

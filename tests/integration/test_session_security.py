@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -21,17 +20,8 @@ from queues.operations import Create, Delete, Set
 from queues.queue import QueueSet
 from queues.session import Acl, Login, Session, SessionSettings, Tls
 from queues.transaction import commit
-from tests.servers.secured import ADA, BOB, OTHER_SECRET, SECRET, Secured, bundling_proxy, secured_server
-from tests.servers.zookeeper import unavailable
+from tests.servers.secured import ADA, BOB, OTHER_SECRET, SECRET, Secured, bundling_proxy
 from tests.waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    if shutil.which("openssl") is None:
-        unavailable("no openssl to make certificates with")
-    with secured_server(tmp_path_factory.mktemp("secured")) as server:
-        yield server
 
 
 def settings(hosts: str, **more: Any) -> SessionSettings:

@@ -1,6 +1,7 @@
 """A server that asks for TLS with certificates on both sides, and knows two users by SASL."""
 
 import contextlib
+import shutil
 import socket
 import ssl
 import subprocess
@@ -10,9 +11,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.ports import free_ports
 from queues.session import Login, Tls
+from tests.servers.zookeeper import unavailable
 
 SECRET, OTHER_SECRET = "the-secret-of-ada", "the-secret-of-bob"
 ADA, BOB = Login("ada", SECRET), Login("bob", OTHER_SECRET)
@@ -142,3 +146,12 @@ def _all_that_comes(server: socket.socket) -> bytes:
         while len(data) < 10_000 and (more := server.recv(4096)):  # a record has 16 KiB at most
             data += more
     return data
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A secured server for all tests of one process."""
+    if shutil.which("openssl") is None:
+        unavailable("no openssl to make certificates with")
+    with secured_server(tmp_path_factory.mktemp("secured")) as server:
+        yield server

@@ -13,6 +13,9 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         "ORCHESTRATOR_ZOOKEEPER_HOSTS",
         "ORCHESTRATOR_SLOTS",
         "ORCHESTRATOR_STATE_DIR",
+        "ORCHESTRATOR_ZOOKEEPER_ACL",
+        "ORCHESTRATOR_ZOOKEEPER_LOGIN__USER",
+        "ORCHESTRATOR_ZOOKEEPER_LOGIN__PASSWORD_FILE",
     ):
         monkeypatch.delenv(name, raising=False)
     file = tmp_path / "config.toml"
@@ -48,9 +51,42 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
         ('retention = "for ever"', "not a duration"),
         ('root = "no-slash"', "is not a path"),
         ("slots ==", "config.toml"),
+        ('zookeeper_hosts = "h:2181/"', "is not host:port,host:port/folder"),
+        ('zookeeper_hosts = "/app"', "is not host:port,host:port/folder"),
+        ('zookeeper_hosts = "h:0/app"', "'h:0' is not host:port"),
+        ("zookeeper_acl = 'creator'", "needs zookeeper_login, or a certificate"),
+        ("zookeeper_hosts = 'h:1'\nzookeeper_acl = 'mine'", "field 'zookeeper_acl'"),
+        ("[zookeeper_tls]\nverify_hostname = true", "are for the servers that zookeeper_hosts names"),
+        ("[zookeeper_tls]\nca_file = '/no/such'", "the file /no/such cannot be read: No such file"),
+        ("[zookeeper_login]\nuser = 'ada'", "'zookeeper_login.password_file' is missing"),
+        ("[zookeeper_login]\nuser = 'ada'\npassword = 'x'", "unknown field 'zookeeper_login.password'"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(bare_environment: Path, text: str, words: str) -> None:
     bare_environment.write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match=words.replace("?", r"\?")):
         load_settings()
+
+
+def test_a_folder_behind_the_hosts_is_theirs() -> None:
+    assert load_settings(zookeeper_hosts="a:2181,b/app/jobs").zookeeper_hosts == "a:2181,b/app/jobs"
+
+
+def test_a_login_comes_from_the_environment_or_from_a_table_of_the_file(
+    bare_environment: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    password = tmp_path / "password"
+    password.write_text("the-secret\n", "utf-8")
+    bare_environment.write_text(
+        f"zookeeper_hosts = 'h:1'\nzookeeper_acl = 'creator'\n"
+        f"[zookeeper_login]\nscheme = 'digest'\nuser = 'ada'\npassword_file = '{password}'\n",
+        "utf-8",
+    )
+    login = load_settings().zookeeper_login
+    assert login is not None
+    assert (login.scheme, login.login().user, login.login().secret()) == ("digest", "ada", "the-secret")
+    monkeypatch.setenv("ORCHESTRATOR_ZOOKEEPER_LOGIN__USER", "bob")
+    changed = load_settings()
+    assert changed.zookeeper_login is not None
+    assert changed.zookeeper_login.user == "bob"
+    assert "the-secret" not in repr(changed)

@@ -1,0 +1,63 @@
+"""Jobs on a ZooKeeper that asks for certificates and logins: worker and driver get in, others do not."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.settings import Settings
+from orchestrator.states import Status
+from orchestrator.wiring import open_session
+from orchestrator.zookeeper_access import LoginFile, TlsFiles
+from queues.errors import AccessDenied
+from queues.session import Acl
+from tests.jobs_support import Office
+from tests.servers.secured import ADA, SECRET, Secured
+
+
+@pytest.fixture
+def settings(secured: Secured, tmp_path: Path) -> Settings:
+    password, tls = tmp_path / "password", secured.certificates.tls
+    password.write_text(f"{SECRET}\n", "utf-8")
+    return Settings(
+        zookeeper_hosts=f"{secured.hosts()}/{tmp_path.name}",
+        zookeeper_tls=TlsFiles(
+            ca_file=Path(tls.ca_file),
+            certificate_file=Path(tls.certificate_file),
+            key_file=Path(tls.key_file),
+        ),
+        zookeeper_login=LoginFile(user=ADA.user, password_file=password),
+        zookeeper_acl=Acl.CREATOR,
+        state_dir=tmp_path / "state",
+        session_timeout=4.0,
+        kill_grace=2.0,
+    )
+
+
+def test_a_job_ends_well_and_no_secret_stands_anywhere(
+    settings: Settings, tmp_path: Path, process_mark: str
+) -> None:
+    assert process_mark
+    office = Office(settings)
+    try:
+        office.worker()
+        detail = office.wait(office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')"))
+    finally:
+        office.close()
+    assert detail.job.status is Status.SUCCESS, detail.job.error
+    assert (tmp_path / "ran").read_text() == "x"
+    written = [path for path in settings.state_dir.rglob("*") if path.is_file()]
+    assert written
+    assert not [path for path in written if SECRET.encode() in path.read_bytes()]
+
+
+def test_what_the_login_made_is_closed_to_others(
+    settings: Settings, secured: Secured, tmp_path: Path
+) -> None:
+    with open_session(settings, settings.zookeeper_hosts) as session:
+        session.ensure_path("/orchestrator")
+    stranger = Settings(zookeeper_hosts=f"{secured.plain}/{tmp_path.name}", state_dir=tmp_path / "other")
+    with (
+        pytest.raises(AccessDenied, match="may not do what it asked"),
+        open_session(stranger, stranger.zookeeper_hosts) as session,
+    ):
+        session.get("/orchestrator")
