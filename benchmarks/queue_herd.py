@@ -17,11 +17,13 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, ClassVar
 
+from queues.actions import DONE
 from queues.claim import Claim
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.errors import QueueError
-from queues.handling import DONE, HandlerPool
+from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 

@@ -25,10 +25,11 @@ from typing import Any
 import curator_peer
 from kazoo.client import KazooClient
 
+from queues.actions import Move
 from queues.claim import Claim
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.events import Event, EventKind
-from queues.handling import HandlerPool, Move
+from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 

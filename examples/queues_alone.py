@@ -2,8 +2,9 @@
 
 import sys
 
+from queues.actions import DONE, Action, Move
 from queues.claim import Claim
-from queues.handling import DONE, Action, HandlerPool, Move
+from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 

@@ -1,5 +1,6 @@
 """The tokens of one folder that may be free, in the order in which they are due."""
 
+import math
 import random
 import zlib
 from bisect import bisect_left
@@ -45,15 +46,25 @@ class Backlog:
         While the next token was due before the last listing, nothing that was put since with a due time of
         its own can precede it. `now` is the ensemble's time as eleven hex digits, as everywhere here.
         """
-        head = due_of(self._mine[-1]) if self._mine else "never"
-        is_due = head <= now
-        if is_due and head <= self._listed_at and not force:
+        if not (force or self._needs_listing(now)):
             return False
-        if not self.folder.refresh(urgent=is_due):
+        if not self.folder.refresh(urgent=self._is_due(now)):
             return False
         self._listed_at = now
         self._sort()
         return True
+
+    def rest_left(self, now: str) -> float:
+        """Seconds until `refresh` will list the folder; infinite when nothing has changed or matters."""
+        if not (self.folder.changed and self._needs_listing(now)):
+            return math.inf
+        return self.folder.rest_left(urgent=self._is_due(now))
+
+    def _is_due(self, now: str) -> bool:
+        return bool(self._mine) and due_of(self._mine[-1]) <= now
+
+    def _needs_listing(self, now: str) -> bool:
+        return not (self._is_due(now) and due_of(self._mine[-1]) <= self._listed_at)
 
     def divide(self, share: Share) -> None:
         """Go by this share from now on."""

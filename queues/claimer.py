@@ -4,11 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from queues.bundle import commit_many
 from queues.claim import Claim, Held
+from queues.claim_attempt import Candidate, ClaimAttempt, claim_attempt
 from queues.documents import encode, new_nonce, timestamp
 from queues.errors import (
     Conflict,
@@ -22,8 +22,8 @@ from queues.errors import (
 )
 from queues.events import EventKind
 from queues.lock_sessions import LockSessions
-from queues.names import LOW, Token
-from queues.operations import Check, Create, Delete, Operation, Set
+from queues.names import LOW
+from queues.operations import Check
 from queues.places import Places
 from queues.record import NOTE_BYTES, Record
 from queues.root import Root
@@ -32,27 +32,6 @@ from queues.session.multi_read import Found
 from queues.transaction import Step
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A token that seems to be free. `stopped`: claim it only while there is a request to stop it."""
-
-    queue: str
-    pool: str
-    token: Token
-    stopped: bool = False
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A claim on its way."""
-
-    record: Record
-    version: int
-    held: Held
-    step: list[Operation]
-    refusals: list[Refusal]  # what it means when the operation at the same index is refused
 
 
 class Claimer:
@@ -82,9 +61,9 @@ class Claimer:
         layout = self._root.layout
         found = self._root.session.get_many([layout.record(c.token.id) for c in candidates])
         outcomes: list[Claim | QueueError] = [NotClaimed(c.token.id, Refusal.CHANGED) for c in candidates]
-        prepared: list[tuple[int, _Attempt]] = []
+        prepared: list[tuple[int, ClaimAttempt]] = []
 
-        def attempts() -> Iterator[tuple[int, _Attempt]]:
+        def attempts() -> Iterator[tuple[int, ClaimAttempt]]:
             for numbered in self._attempts(candidates, found, outcomes, capped=capped):
                 prepared.append(numbered)
                 yield numbered
@@ -105,7 +84,7 @@ class Claimer:
         outcomes: list[Claim | QueueError],
         *,
         capped: bool,
-    ) -> Iterator[tuple[int, _Attempt]]:
+    ) -> Iterator[tuple[int, ClaimAttempt]]:
         """Those that can be tried, by their places; the others get their outcome."""
         gone, places = self._gone(candidates, found), Places(self._root) if capped else None
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
@@ -122,10 +101,10 @@ class Claimer:
                 yield index, attempt
 
     def _send(
-        self, session: Session, group: Iterable[tuple[int, _Attempt]], outcomes: list[Claim | QueueError]
+        self, session: Session, group: Iterable[tuple[int, ClaimAttempt]], outcomes: list[Claim | QueueError]
     ) -> None:
         """Send what one session is to hold: the first are on their way while the next are prepared."""
-        sent: list[tuple[int, _Attempt]] = []
+        sent: list[tuple[int, ClaimAttempt]] = []
 
         def steps() -> Iterator[Step]:
             for numbered in group:
@@ -179,7 +158,7 @@ class Claimer:
 
     def _prepare(
         self, candidate: Candidate, node: Found, places: Places | None, *, seize: bool = False
-    ) -> _Attempt:
+    ) -> ClaimAttempt:
         root, token, pool = self._root, candidate.token, candidate.pool
         layout = root.layout
         if node is None:
@@ -195,34 +174,22 @@ class Claimer:
             raise CorruptRecord(token.id, f"it cannot be written: {error}") from error
         if self.holds(token.id) and not seize:
             raise NotClaimed(token.id, Refusal.HELD)
-        seen = root.pools.limits(pool)
-        place = None if places is None else places.take(pool, seen[0].cap, token.id)
-        lock = layout.lock(pool, token.id)
-        weight = 2 * len(lock)  # of the lock and of its place in a capped pool
+        cap, limits = self._limits(candidate, binding=places is not None)
+        place = None if places is None else places.take(pool, cap, token.id)
+        weight = 2 * len(layout.lock(pool, token.id))  # of the lock and of its place in a capped pool
         session = self.sessions.reserve(weight)
-        held = Held(session, session.generation, place, weight, nonce)
         note = f'{self._who}, "nonce": "{nonce}", "since": "{timestamp()}"}}'
-        # A worker with a stale listing would lock an item that has moved on.
-        step: list[Operation] = [
-            Check(layout.token(candidate.queue, pool, token)),
-            Check(layout.pool(pool), seen[1]),
-            Create(lock, note.encode(), ephemeral=True),
-            Set(layout.record(token.id), data, node[1].version),
-        ]
-        refusals = [Refusal.MOVED_ON, Refusal.POOL_CHANGED, Refusal.HELD, Refusal.CHANGED]
-        if seize:
-            step.insert(2, Delete(lock))
-            refusals.insert(2, Refusal.CHANGED)
-        if pool.endswith(LOW):  # who pauses a pool means its low lane too
-            main = pool.removesuffix(LOW)
-            step.append(Check(layout.pool(main), root.pools.limits(main)[1]))
-            refusals.append(Refusal.POOL_CHANGED)
-        if place is not None:
-            step.append(Create(layout.hold(pool, place), token.id.encode(), ephemeral=True))
-            refusals.append(Refusal.FULL)
-        if candidate.stopped:
-            step.append(Check(layout.stop(pool, token.id)))
-            refusals.append(Refusal.NO_STOP)
+        attempt = claim_attempt(
+            layout,
+            candidate,
+            claimed,
+            node[1].version,
+            Held(session, session.generation, place, weight, nonce),
+            data=data,
+            note=note.encode(),
+            limits=limits,
+            seize=seize,
+        )
         with self._guard:
             taken = not seize and token.id in self._nonces
             if not taken:
@@ -230,9 +197,21 @@ class Claimer:
         if taken:
             self.sessions.give_back(session, weight)
             raise NotClaimed(token.id, Refusal.HELD)
-        return _Attempt(claimed, node[1].version, held, step, refusals)
+        return attempt
 
-    def _outcome(self, attempt: _Attempt, refused: QueueError | None, seconds: float) -> Claim | QueueError:
+    def _limits(self, candidate: Candidate, *, binding: bool) -> tuple[int, list[Check]]:
+        """The cap of a candidate's pool, and what proves that its limits are as seen here."""
+        # Who pauses a pool means its low lane too.
+        pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
+        seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
+        if binding and not candidate.stopped and any(limits.paused for _, limits, _ in seen):
+            raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)  # since the candidate was chosen
+        checks = [Check(self._root.layout.pool(pool), version) for pool, _, version in seen]
+        return seen[0][1].cap, checks
+
+    def _outcome(
+        self, attempt: ClaimAttempt, refused: QueueError | None, seconds: float
+    ) -> Claim | QueueError:
         root, record = self._root, attempt.record
         if isinstance(refused, Conflict):
             reason = attempt.refusals[refused.index]

@@ -1,7 +1,8 @@
 """Items that cannot be processed: brought aside with the reason, looked at, and brought back."""
 
 from queues.claim import Claim
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, QueueError
 from queues.events import Event, EventKind

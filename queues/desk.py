@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from queues.claim import Claim
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.documents import decode
 from queues.errors import ItemHeld, NotClaimed, Refusal
 from queues.names import check_id

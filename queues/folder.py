@@ -8,6 +8,7 @@ from queues.session import Session, Stat
 
 # A listing of 10,000 names takes some 25 ms; one folder then takes at most a tenth of its reader's time.
 _REST = 10
+_PLAUSIBLE_SECONDS, _PER_NAME_SECONDS = 0.005, 20e-6  # beyond that somebody was in the way, once
 _CHEAP_SECONDS = 0.005  # so much for a listing is always there when it is urgent
 
 
@@ -56,7 +57,8 @@ class Folder:
             raise
         self.names, self._zxid = ([], -1) if listed is None else (listed[0], listed[1].children_zxid)
         self._listed_at = time.monotonic()
-        self._cost = self._listed_at - started
+        plausible = _PLAUSIBLE_SECONDS + _PER_NAME_SECONDS * len(self.names)
+        self._cost = min(self._listed_at - started, plausible)
         return True
 
     def _on_change(self) -> None:

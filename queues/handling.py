@@ -1,4 +1,4 @@
-"""Handlers: user code that gets an item and says what becomes of it."""
+"""Handlers in a pool of threads: they get items, and what they say becomes of them is committed."""
 
 import contextlib
 import logging
@@ -6,10 +6,10 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, assert_never
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from typing import Self, assert_never
 
+from queues.actions import Action, Done, Handler, Move, Requeue, Retries
 from queues.claim import Claim
 from queues.consumer import RESCAN_SECONDS, Consumer
 from queues.documents import timestamp
@@ -25,52 +25,6 @@ _SETTLED_TOGETHER = 200  # two multis of a hundred
 _MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_REASON_CHARACTERS = 2_000
 _SHORT_CHARACTERS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The item is finished: it is removed."""
-
-
-DONE = Done()
-
-
-@dataclass(frozen=True, slots=True)
-class Requeue:
-    """Again in the same queue, with another payload if one is given, after a delay."""
-
-    payload: Mapping[str, Any] | None = None
-    delay_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """On to another queue; when the consumer takes that one too and there is no delay, it stays held."""
-
-    queue: str
-    payload: Mapping[str, Any] | None = None
-    delay_ms: int = 0
-    pool: str | None = None
-
-
-Action = Done | Requeue | Move
-Handler = Callable[[Claim], Action]
-"""Gets a claimed item; reads `id`, `queue`, `payload`; calls `check()` before what cannot be undone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """What happens to an item whose handler raises: again after a growing delay, then dead."""
-
-    attempts: int = 5  # failures in one queue; the last brings it to dead
-    delay_ms: int = 1_000
-    factor: float = 2.0
-    max_delay_ms: int = 60_000
-    max_claims: int = 10  # claims without a step between: such an item kills those who handle it
-
-    def delay_after(self, failures: int) -> int:
-        """Milliseconds to wait after so many failures."""
-        return min(round(self.delay_ms * self.factor ** min(failures - 1, 64)), self.max_delay_ms)
 
 
 class HandlerPool:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from queues.backlog import Backlog, Share
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.folder import Folder
 from queues.names import Token, id_of
 from queues.root import Root
@@ -193,15 +194,12 @@ class PoolView:
                 waits.append(max(left, self.steal_at - time.monotonic()))
         return max(min(waits), self.blocked_until - time.monotonic())
 
-    def rest_left(self, *, has_room: bool) -> float:
-        """Seconds until something that has changed has rested; infinite when nothing waits for that."""
+    def rest_left(self, now: str, *, has_room: bool) -> float:
+        """Seconds until `refresh` will list something; infinite when it would not."""
         folders = [self._stops, self._members]
-        if has_room:
-            folders += [backlog.folder for backlog in self.backlogs]
+        waits = [math.inf]
+        if has_room or self._stopped:
+            waits += [backlog.rest_left(now) for backlog in self.backlogs]
             if any(backlog.has_aside() for backlog in self.backlogs):
                 folders.append(self._locks)
-        # One that has rested and was not listed is not needed: something else will wake us.
-        return min(
-            (left for folder in folders if folder.changed and (left := folder.rest_left()) > 0),
-            default=math.inf,
-        )
+        return min(waits + [folder.rest_left() for folder in folders if folder.changed])

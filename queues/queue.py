@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from queues import dead as graves
 from queues.claim import Claim
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.clock import EnsembleClock
 from queues.desk import Desk
 from queues.errors import ItemNotFound, NotClaimed, QueueError

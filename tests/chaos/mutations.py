@@ -6,8 +6,8 @@ from typing import assert_never
 
 from queues import bundle, transaction
 from queues.claimer import Claimer
-from queues.consumer import Consumer
 from queues.operations import Check, Delete, Operation, Set
+from queues.pool_views import PoolViews
 from queues.session import Session
 from queues.step import Step
 
@@ -37,7 +37,7 @@ def take_out(protection: Protection) -> None:
             for module in (transaction, bundle):
                 _replace(module, "examine", lambda *_, **__: None)
         case Protection.RESCAN:
-            _replace(Consumer, "_rescan", _rescan_never)
+            _replace(PoolViews, "rescan", lambda _views: None)
         case _:
             assert_never(protection)
 
@@ -76,7 +76,3 @@ def _without_token_check(operations: Sequence[Operation]) -> list[Operation]:
         Check("/") if isinstance(operation, Check) and "/queue-|" in operation.path else operation
         for operation in operations
     ]
-
-
-def _rescan_never(consumer: Consumer) -> None:
-    consumer._rescan_at = float("inf")  # noqa: SLF001 - likewise

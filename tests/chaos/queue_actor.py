@@ -16,10 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from queues.actions import DONE, Action, Move, Requeue, Retries
 from queues.claim import Claim
 from queues.errors import IdTaken, PutsFailed, QueueError, QueueFull
 from queues.events import Event, EventKind
-from queues.handling import DONE, Action, HandlerPool, Move, Requeue, Retries
+from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 from queues.record import Record

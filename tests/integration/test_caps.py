@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from queues import claimer
+from queues.actions import DONE, Action
 from queues.bundle import commit_many
 from queues.claim import Claim
 from queues.errors import ClaimLost, QueueError
-from queues.handling import DONE, Action, HandlerPool
+from queues.handling import HandlerPool
 from queues.names import DEFAULT_POOL
 from queues.new_item import NewItem
 from queues.queue import QueueSet

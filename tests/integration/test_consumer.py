@@ -1,15 +1,18 @@
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from queues.claim import Claim
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.consumer import Consumer
 from queues.errors import ClaimLost, QueueError
 from queues.operations import Create, Set
 from queues.queue import QueueSet
+from queues.session import Session, Stat, Wake
 from queues.transaction import commit
 from tests.queues_support import Open, expire, places_of
 from tests.waiting import wait_until
@@ -67,6 +70,26 @@ def test_items_are_handed_out_in_the_order_in_which_they_are_due(
     desk = make_desk(open_queues())
     desk.wait_for("first", "second", "third")
     assert desk.ids() == ["first", "second", "third"]
+
+
+def test_one_slow_listing_does_not_make_new_items_wait(
+    open_queues: Open, make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing, listed = Session.listing, threading.Event()
+
+    def slow_once(session: Session, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
+        found = listing(session, path, wake)
+        if path.endswith("/accept/default") and not listed.is_set():
+            time.sleep(1)  # a pause of the machine, not the size of the folder
+            listed.set()
+        return found
+
+    monkeypatch.setattr(Session, "listing", slow_once)
+    queues = open_queues()
+    desk = make_desk(queues)
+    assert listed.wait(10)
+    queues.put("accept", "a", {})
+    desk.wait_for("a", timeout=5)
 
 
 def test_a_watch_finds_a_new_item_without_a_rescan(open_queues: Open, make_desk: MakeDesk) -> None:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from queues import dead
+from queues.actions import DONE, Action, Retries
 from queues.claim import Claim
-from queues.claimer import Candidate
+from queues.claim_attempt import Candidate
 from queues.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, UnknownQueue
-from queues.handling import DONE, Action, HandlerPool, Retries
+from queues.handling import HandlerPool
 from queues.names import Token
 from queues.operations import Delete, Operation, Set
 from queues.queue import QueueSet

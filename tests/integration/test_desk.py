@@ -6,7 +6,8 @@ import pytest
 from queues import claimer
 from queues.bundle import commit_many
 from queues.claim import Claim
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.errors import (
     ClaimLost,
     Conflict,

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from queues.actions import Action, Move
 from queues.claim import Claim
 from queues.embedded import EmbeddedEnsemble
 from queues.errors import PutsFailed, QueueError
 from queues.events import Event, EventKind
-from queues.handling import Action, HandlerPool, Move
+from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 from queues.session import SessionSettings

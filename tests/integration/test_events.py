@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from queues.actions import Action, Retries
 from queues.claim import Claim
 from queues.errors import ClaimLost, IdTaken
 from queues.events import Event, EventKind
-from queues.handling import Action, HandlerPool, Retries
+from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.operations import Set
 from queues.queue import QueueSet

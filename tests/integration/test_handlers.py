@@ -6,9 +6,10 @@ from itertools import pairwise
 import pytest
 
 from queues import handling
+from queues.actions import DONE, Action, Move, Requeue, Retries
 from queues.claim import Claim
 from queues.errors import ClaimLost, QueueError
-from queues.handling import DONE, Action, HandlerPool, Move, Requeue, Retries
+from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.operations import Delete
 from queues.queue import QueueSet

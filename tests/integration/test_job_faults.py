@@ -15,7 +15,8 @@ from orchestrator.job_loop import JobLoop
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
-from queues.claimer import Candidate, Claimer
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
 from queues.consumer import Consumer
 from queues.errors import QueueError
 from queues.operations import Create, Delete

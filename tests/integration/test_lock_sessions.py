@@ -2,9 +2,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from queues.actions import DONE, Action
 from queues.claim import Claim
 from queues.errors import ClaimLost
-from queues.handling import DONE, Action, HandlerPool
+from queues.handling import HandlerPool
 from queues.lock_sessions import LockSessions
 from queues.names import DEFAULT_POOL, Layout
 from queues.new_item import NewItem

@@ -8,6 +8,7 @@ import pytest
 from queues import claimer
 from queues.bundle import commit_many
 from queues.claim import Claim
+from queues.claim_attempt import Candidate
 from queues.errors import InvalidLimit, QueueError
 from queues.names import DEFAULT_POOL
 from queues.new_item import NewItem
@@ -280,7 +281,7 @@ def test_consumers_share_the_items_of_a_pool_without_racing_for_them(
     outcomes: list[Claim | QueueError] = []
     claim = claimer.Claimer.claim
 
-    def note(self: claimer.Claimer, candidates: Sequence[claimer.Candidate]) -> list[Claim | QueueError]:
+    def note(self: claimer.Claimer, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
         made = claim(self, candidates)
         outcomes.extend(made)
         return made

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from queues import scrubber
+from queues.actions import DONE, Action, Move, Requeue
 from queues.bundle import commit_many
 from queues.claim import Claim
 from queues.errors import CorruptRecord, QueueError
 from queues.events import Event, EventKind
-from queues.handling import DONE, Action, HandlerPool, Move, Requeue
+from queues.handling import HandlerPool
 from queues.names import Token
 from queues.new_item import NewItem
 from queues.operations import Create, Delete, Set

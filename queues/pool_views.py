@@ -1,0 +1,183 @@
+"""All pools that one consumer serves: what it sees of them, and whose turn it is."""
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from queues.allowance import Allowance
+from queues.claim_attempt import Candidate
+from queues.claimer import Claimer
+from queues.folder import Folder
+from queues.names import LOW
+from queues.pool_view import STEAL_AFTER_MS, PoolView
+from queues.presence import Presence
+from queues.root import Root
+from queues.rotation import Rotation
+from queues.strays import release_strays
+
+# Beyond what is needed, so much of the time goes into listings: something with an earlier due time may have
+# come in between. It is saved up, so that the order is strict unless there is much to do.
+_EXTRA_SHARE = 0.05
+_EXTRA_BURST_SECONDS = 0.05
+
+Room = Mapping[str, int]
+"""How many items of each queue may be taken now."""
+
+
+class PoolViews:
+    """Views of the pools by name, low lanes included.
+
+    `pools`: names, or names with weights that go before those of the pools themselves, or None for all that
+    there are.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        claimer: Claimer,
+        queues: Sequence[str],
+        pools: Mapping[str, int] | Sequence[str] | None,
+        *,
+        accepts: Callable[[str], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        self._root = root
+        self._claimer = claimer
+        self._queues = tuple(queues)
+        self._pools = None if pools is None else tuple(pools)
+        self._weights = dict(pools) if isinstance(pools, Mapping) else {}
+        self._accepts = accepts
+        self._wake = wake
+        self._views: dict[str, PoolView] = {}
+        self._names = Folder(root.session, root.layout.pools, wake)
+        self._presence = Presence(root, queues, lambda: list(self._views))
+        self._rotation: Rotation[Candidate] = Rotation()
+        self._extra = Allowance(_EXTRA_SHARE, _EXTRA_BURST_SECONDS)
+
+    def __getitem__(self, pool: str) -> PoolView:
+        return self._views[pool]
+
+    def get(self, pool: str) -> PoolView | None:
+        """The view of a pool, None for one that is not served."""
+        return self._views.get(pool)
+
+    def start(self) -> None:
+        """Make the folders that are looked at."""
+        for pool in self._pools or ():
+            self._root.ensure_pool(pool)
+        self._root.session.ensure_path(self._root.layout.pools)
+
+    def stop(self) -> None:
+        """Nothing is taken any more: say so to the other consumers."""
+        self._presence.withdraw()
+
+    # ------------------------------------------------------------------ what there is
+    def rearm(self) -> None:
+        """The watches are gone with the connection."""
+        self._names.changed = True
+        for view in self._views.values():
+            view.rearm()
+
+    def rescan(self) -> None:
+        """Look at all folders, whatever the watches have told: in one request for hundreds of them."""
+        views = list(self._views.values())
+        watched = [view.watched() for view in views]
+        paths = [self._names.path, *(path for paths in watched for path in paths)]
+        found = self._root.session.get_many(paths)
+        self._names.notice(None if found[0] is None else found[0][1])
+        start = 1
+        for view, paths in zip(views, watched, strict=True):
+            view.notice(found[start : start + len(paths)])
+            start += len(paths)
+            view.refresh_locks()
+            view.bring_back()
+            capped = self._root.pools.limits(view.pool, self._wake)[0].cap > 0
+            locked = view.locked()
+            if (locked or capped) and release_strays(self._root, self._claimer, view.pool, locked):
+                view.rearm()
+
+    def refresh(self) -> None:
+        """Serve the pools that there are now, and their low lanes."""
+        if self._names.refresh():
+            self._arrange()
+        self._presence.announce()
+
+    def _arrange(self) -> None:
+        there = set(self._names.names)
+        mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
+        pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
+        for pool in pools:
+            if pool not in self._views:
+                self._root.ensure_pool(pool)
+                self._views[pool] = PoolView(
+                    self._root,
+                    self._claimer,
+                    pool,
+                    self._queues,
+                    member=self._presence.name,
+                    accepts=self._accepts,
+                    wake=self._wake,
+                )
+        self._views = {pool: view for pool, view in self._views.items() if pool in pools}
+        self._rotation.keep(set(mains))
+
+    # ------------------------------------------------------------------ whose turn it is
+    def pick(self, room: Room, total: int) -> list[Candidate]:
+        """What to claim next, up to `total` items, beside all that somebody asked to stop."""
+        now_ms = self._root.clock.now_ms()
+        now, left = f"{now_ms:011x}", dict(room)
+        has_room = total > 0 and any(free > 0 for free in left.values())
+        candidates: list[Candidate] = []
+        serving: dict[str, PoolView] = {}
+        for pool, view in tuple(self._views.items()):
+            self._refresh(view, now, has_room=has_room)
+            candidates += view.take_stopped()
+            if not self._is_paused(pool) and time.monotonic() >= view.blocked_until:
+                serving[pool] = view
+            if not pool.endswith(LOW):
+                limits = self._root.pools.limits(pool, self._wake)[0]
+                self._rotation.arrange(pool, self._weights.get(pool, limits.weight), limits.low_share)
+
+        def take(pool: str, low: bool) -> Candidate | None:
+            view = serving.get(pool + LOW if low else pool)
+            candidate = None if view is None else view.take(now, left)
+            if candidate is not None:
+                left[candidate.queue] -= 1
+            return candidate
+
+        if has_room:
+            candidates += self._rotation.collect(take, total)
+            if not candidates:
+                left = {queue: min(free, total) for queue, free in left.items()}
+                candidates = self._steal(serving, f"{now_ms - STEAL_AFTER_MS:011x}", left)
+        return candidates
+
+    def _refresh(self, view: PoolView, now: str, *, has_room: bool) -> None:
+        started = time.monotonic()
+        if view.refresh(now, has_room=has_room, eager=self._extra.is_left()):
+            self._extra.spend(time.monotonic() - started)
+            self._views[view.pool] = self._views.pop(view.pool)  # others are first next time
+
+    def _steal(self, serving: Mapping[str, PoolView], due_before: str, room: Room) -> list[Candidate]:
+        views = [view for view in serving.values() if time.monotonic() >= view.steal_at]
+        random.shuffle(views)
+        for view in views:
+            if stolen := view.steal(due_before, room):
+                return stolen
+        return []
+
+    def pause(self, room: Room) -> float:
+        """Seconds until something may be to do, if no watch fires before; infinite when nothing is due."""
+        now_ms = self._root.clock.now_ms()
+        has_room, pauses = any(free > 0 for free in room.values()), [math.inf]
+        for pool, view in self._views.items():
+            pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
+            if not self._is_paused(pool):  # a change of its limits wakes us
+                pauses.append(view.wait(now_ms, room))
+        return min(pauses)
+
+    def _is_paused(self, pool: str) -> bool:
+        # Who pauses a pool means its low lane too.
+        names = {pool, pool.removesuffix(LOW)}
+        return any(self._root.pools.limits(name, self._wake)[0].paused for name in names)
