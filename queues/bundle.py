@@ -168,6 +168,8 @@ class _Bundle:
             for index, operation in enumerate(step)
             if type(operation) is kind and changes[operation.path] == own
         ]
+        if not self._is_connected(0):
+            return places
         try:
             nodes = self._session.get_many([operation.path for _, _, operation in asked])
         except QueueError:

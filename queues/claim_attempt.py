@@ -20,7 +20,7 @@ class Candidate:
     stopped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ClaimAttempt:
     """The record as it will be, the version that is replaced, and how the item will be held."""
 

@@ -33,6 +33,9 @@ from queues.transaction import Step
 
 log = logging.getLogger(__name__)
 
+_Outcomes = dict[int, Claim | QueueError]
+"""Of candidates, by their places."""
+
 
 class Claimer:
     """Claims items and knows those it holds. Safe to use from several threads."""
@@ -60,7 +63,7 @@ class Claimer:
         """
         layout = self._root.layout
         found = self._root.session.get_many([layout.record(c.token.id) for c in candidates])
-        outcomes: list[Claim | QueueError] = [NotClaimed(c.token.id, Refusal.CHANGED) for c in candidates]
+        outcomes: _Outcomes = {}
         prepared: list[tuple[int, ClaimAttempt]] = []
 
         def attempts() -> Iterator[tuple[int, ClaimAttempt]]:
@@ -73,15 +76,15 @@ class Claimer:
                 self._send(session, group, outcomes)
         finally:
             for index, attempt in prepared:
-                if not isinstance(outcomes[index], Claim):
+                if not isinstance(outcomes.get(index), Claim):
                     self._forget(attempt.record, attempt.held)
-        return outcomes
+        return [outcomes[index] for index in range(len(candidates))]
 
     def _attempts(
         self,
         candidates: Sequence[Candidate],
         found: Sequence[Found],
-        outcomes: list[Claim | QueueError],
+        outcomes: _Outcomes,
         *,
         capped: bool,
     ) -> Iterator[tuple[int, ClaimAttempt]]:
@@ -97,12 +100,11 @@ class Claimer:
                 outcomes[index] = error
             except Exception:  # one item must not hide those behind it
                 log.exception("%s in %s cannot be claimed", candidate.token.id, candidate.queue)
+                outcomes[index] = NotClaimed(candidate.token.id, Refusal.CHANGED)
             else:
                 yield index, attempt
 
-    def _send(
-        self, session: Session, group: Iterable[tuple[int, ClaimAttempt]], outcomes: list[Claim | QueueError]
-    ) -> None:
+    def _send(self, session: Session, group: Iterable[tuple[int, ClaimAttempt]], outcomes: _Outcomes) -> None:
         """Send what one session is to hold: the first are on their way while the next are prepared."""
         sent: list[tuple[int, ClaimAttempt]] = []
 

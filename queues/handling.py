@@ -156,13 +156,15 @@ class HandlerPool:
                 log.exception("outcomes could not be committed")
 
     def _commit(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> None:
-        for step, refused in run_steps(self._steps(outcomes)):
+        by_session = sorted(outcomes, key=lambda outcome: id(outcome[0].how.session))
+        for step, refused in run_steps(self._steps(by_session)):
             if refused is not None:
                 log.warning("%s was not brought on: %s", step.claim.id, refused)
             if refused is None and step.claim.held:
                 self._inbox.put(step.claim)  # moved on into a queue that is taken here: held all the way
             else:
                 self._end(step.claim)
+        self._consumer.look_again()  # once for all: it claims as many together
 
     def _steps(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> Iterator[Step]:
         for claim, outcome in outcomes:
@@ -190,7 +192,6 @@ class HandlerPool:
             claim.abandon()
         with self._guard:
             self._in_hand -= 1
-        self._consumer.look_again()
 
     def _step(self, claim: Claim, outcome: Action | Exception) -> Step:
         match outcome:

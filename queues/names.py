@@ -2,7 +2,8 @@
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from queues.errors import InvalidName
 
@@ -63,23 +64,23 @@ class Token:
     due: int
     seq: int
     id: str
+    name: str = field(init=False, repr=False, compare=False)
+    """The node name, for example `queue-|flights|019a0c5e1f2|6441f0b3c2a10`."""
 
     def __post_init__(self) -> None:
         # Eleven hex digits end in the year 2527: who asks for later means never.
-        object.__setattr__(self, "due", min(max(self.due, 0), MAX_DUE))
+        due = min(max(self.due, 0), MAX_DUE)
+        object.__setattr__(self, "due", due)
+        object.__setattr__(self, "name", f"queue-|{self.id}|{due:011x}|{self.seq:013x}")
 
-    @property
-    def name(self) -> str:
-        """The node name, for example `queue-|flights|019a0c5e1f2|6441f0b3c2a10`."""
-        return f"queue-|{self.id}|{self.due:011x}|{self.seq:013x}"
-
-    @classmethod
-    def parse(cls, name: str) -> "Token | None":
+    @staticmethod
+    @lru_cache(maxsize=1024)  # a name is parsed where it is listed, and again where its record tells it
+    def parse(name: str) -> "Token | None":
         """The token that a node name stands for; None for a node that is not one of ours."""
         match = _TOKEN.fullmatch(name)
         if match is None:
             return None
-        return cls(id=match["id"], due=int(match["due"], 16), seq=int(match["seq"], 16))
+        return Token(id=match["id"], due=int(match["due"], 16), seq=int(match["seq"], 16))
 
 
 @dataclass(frozen=True, slots=True)

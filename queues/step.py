@@ -101,7 +101,7 @@ class Step:
 def run_steps(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
     """Do steps of different items, together where that is possible; returns each with its error, or None.
 
-    They are made while those before them are on their way.
+    They are made while those before them are on their way. Those of one session are to follow each other.
     """
     outcomes: list[tuple[Step, QueueError | None]] = []
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from kazoo.exceptions import EXCEPTIONS
 from kazoo.protocol.serialization import int_struct, multiheader_struct, stat_struct, write_string
-from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL
 
 from queues.operations import Check, Create, Delete, Operation, Set
@@ -78,7 +77,7 @@ class Multi:
                 # 0: rolled back, because of another operation of the same multi.
                 results.append(EXCEPTIONS[code]())
             elif kind == _SET:
-                results.append(Stat.of(ZnodeStat._make(stat_struct.unpack_from(reply, offset))))
+                results.append(Stat.of(stat_struct.unpack_from(reply, offset)))
                 offset += stat_struct.size
             else:
                 if kind == _CREATE:

@@ -15,7 +15,6 @@ from kazoo.protocol.serialization import (
     stat_struct,
     write_string,
 )
-from kazoo.protocol.states import ZnodeStat
 
 from queues.session.stat import Stat
 
@@ -60,7 +59,7 @@ class MultiRead:
                 results.append(None if code == NoNodeError.code else EXCEPTIONS[code]())
                 continue
             data, offset = read_buffer(reply, offset)
-            stat = ZnodeStat._make(stat_struct.unpack_from(reply, offset))
+            stat = stat_struct.unpack_from(reply, offset)
             offset += stat_struct.size
             results.append((data or b"", Stat.of(stat)))
 

@@ -1,12 +1,9 @@
 """What ZooKeeper knows of a node."""
 
-from dataclasses import dataclass
-
-from kazoo.protocol.states import ZnodeStat
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     """What ZooKeeper knows of a node; times in epoch milliseconds of the ensemble."""
 
     version: int
@@ -17,8 +14,7 @@ class Stat:
     owner: int  # session id of an ephemeral's owner, 0 for a persistent node
 
     @classmethod
-    def of(cls, stat: ZnodeStat) -> "Stat":
-        """The same from kazoo's tuple."""
-        return cls(
-            stat.version, stat.ctime, stat.mtime, stat.numChildren, stat.pzxid, stat.ephemeralOwner or 0
-        )
+    def of(cls, stat: tuple[Any, ...]) -> "Stat":
+        """The same from the eleven fields of kazoo's ZnodeStat, or from what its struct unpacks."""
+        _, _, created, modified, version, _, _, owner, _, children, children_zxid = stat
+        return cls(version, created, modified, children, children_zxid, owner or 0)

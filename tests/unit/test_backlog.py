@@ -181,6 +181,26 @@ def test_what_turned_out_to_be_stale_is_listed_before_anything_more_is_taken() -
     assert made.take_all(now=5) == ["a", "b"]
 
 
+def test_a_change_is_waited_for_until_it_is_listed_also_when_the_folder_has_rested_by_now() -> None:
+    made = Made()
+    made.refresh(now=1)
+    made.session.change(token("a", 1))
+    made.folder._cost = 6.0  # noqa: SLF001 - of the last listing
+    assert 0 < made.backlog.rest_left(at(2)) <= 60
+    assert not made.backlog.refresh(at(2))
+    made.folder._listed_at = -math.inf  # noqa: SLF001 - it has rested, a moment after it was asked
+    assert made.backlog.rest_left(at(2)) == 0
+    assert made.backlog.refresh(at(2))
+    assert made.backlog.rest_left(at(2)) == math.inf
+
+
+def test_a_change_behind_what_is_due_is_not_waited_for() -> None:
+    made = Made(token("a", 1))
+    made.refresh(now=5)
+    made.session.change(token("a", 1), token("b", 6))
+    assert made.backlog.rest_left(at(7)) == math.inf
+
+
 def test_a_folder_rests_after_a_listing() -> None:
     folder = Folder(FakeSession(), "/q", lambda: None, rest=60)
     assert folder.refresh()
