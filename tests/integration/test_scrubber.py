@@ -263,7 +263,7 @@ def test_an_unreadable_record_without_a_token_gets_one_in_dead_with_the_reason(o
     (token,) = queues.tokens("dead")
     found = queues.session.get(token_path(queues, token, "dead"))
     assert found is not None
-    assert "cannot be read: JSONDecodeError" in json.loads(found[0])["reason"]
+    assert "cannot be read: UnicodeDecodeError" in json.loads(found[0])["reason"]
     assert scrub(queues) == Report(1, 1, {}, {})
     do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))
     assert queues.replay() == {ITEM: None}  # mended by hand, it can go on
