@@ -1,5 +1,11 @@
 """Fixtures of the acceptance tests."""
 
+import signal
+
 from tests.acceptance.support import desk, shared_desk
 
 __all__ = ["desk", "shared_desk"]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in the background of a shell: every command typed here would ignore Ctrl-C as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
