@@ -5,13 +5,14 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from queues.names import id_of
 from tests.chaos.actor_process import ActorProcess
 from tests.chaos.checker import check_folder
 from tests.chaos.damage import Spoiler
@@ -30,7 +31,7 @@ from tests.waiting import wait_until
 
 ROOT = "/chaos"
 SESSION_S = 4.0
-SETTLE_S = 90.0  # for the queues to be empty after the last fault; a stalled queue is a failure
+SETTLE_S = 90.0  # after the last fault nothing may stand as it stands for so long
 _WARM_UP_S = 4.0
 _PUTTING = 0.8  # of the time items are put; the faults go on
 
@@ -73,6 +74,7 @@ def run(campaign: Campaign, folder: Path) -> Outcome:
         proxies = stack.enter_context(ProxyLoop())
         client = stack.enter_context(zookeeper_client(ensemble.hosts, timeout=20))
         offset = ensemble_offset_ms(client, "/clock")
+        client.ensure_path(f"{ROOT}/config/clock")  # who examines no results does not see that it is missing
         history = stack.enter_context(History(folder, "nemesis"))
         begin, actors = time.monotonic(), dict[str, ActorProcess]()
         for name in names:
@@ -114,21 +116,32 @@ def run(campaign: Campaign, folder: Path) -> Outcome:
 
 
 def _settle(client: KazooClient, actors: dict[str, ActorProcess], campaign: Campaign) -> str:
-    """Wait until nothing is on its way any more; what is left otherwise."""
-    left: list[str] = []
+    """Wait until nothing is on its way any more; what stands as it stood for `settle_s` otherwise."""
+    since: dict[str, float] = {}  # what stands where, held or not
 
-    def is_empty() -> bool:
-        left[:] = [
-            f"{queue}/{pool}/{name}"
-            for queue in TAKEN
-            for pool in client.get_children(f"{ROOT}/queues/{queue}")
-            for name in client.get_children(f"{ROOT}/queues/{queue}/{pool}")
-        ]
-        return not left
+    def standing() -> Iterator[str]:
+        for pool in client.get_children(f"{ROOT}/queues/{TAKEN[0]}"):
+            held = set(client.get_children(f"{ROOT}/locks/{pool}"))
+            for queue in TAKEN:
+                for name in client.get_children(f"{ROOT}/queues/{queue}/{pool}"):
+                    yield f"{queue}/{pool}/{name}{' held' if id_of(name) in held else ''}"
+
+    def stalled() -> list[str]:
+        now = time.monotonic()
+        return [place for place, seen in since.items() if now - seen > campaign.settle_s]
+
+    def is_over() -> bool:
+        now = time.monotonic()
+        seen = {place: since.get(place, now) for place in standing()}
+        since.clear()
+        since.update(seen)
+        return not since or bool(stalled())
 
     ended = [f"{name} ended with {actor.exit_code}" for name, actor in actors.items() if actor.exit_code]
     try:
-        wait_until(is_empty, campaign.settle_s, "the queues are empty")
+        wait_until(is_over, 4 * campaign.settle_s, "the queues are empty, or something stands still")
     except AssertionError:
+        ended.append(f"{len(since)} items never come to an end")
+    if left := stalled():
         ended.append(f"{len(left)} items stand still, first {left[:5]}")
     return "; ".join(ended)
