@@ -13,7 +13,7 @@ from queues.session.multi_read import Found
 from queues.transaction import MAX_MULTI_BYTES, Step, check_size, examine, insist, size
 
 # Measured on one server with fsync and two processors: 100 claims or 200 puts to a multi and eight under way
-# give 35,000 puts and 5,000 to 6,000 moves a second; half of either a third less, more of either nothing.
+# give 35,000 puts and 7,000 to 10,000 moves a second; half of either a third less, more of either nothing.
 _OPERATIONS_PER_MULTI = 400
 _MULTIS_UNDER_WAY = 8
 _CHANGES = Create | Set | Delete
