@@ -54,24 +54,24 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.ACCEPT: frozenset(
         {
             Status.RUNNING,  # the intent is written: an attempt exists
-            Status.ERROR_FAIL,  # the definition can never be run
+            Status.ERROR_FAIL,  # the definition can never be run, or it has waited for too long
             Status.CANCEL,  # stopped while no attempt was open
             Status.DEAD,  # its handler failed too often
         }
     ),
     Status.RUNNING: frozenset(
         {
-            Status.RUNNING_WARN,  # its backend does not answer
+            Status.RUNNING_WARN,  # its backend does not answer, or it makes no progress
             Status.SUCCESS,  # the attempt, or the exit of its driver, says so
             Status.ERROR_FAIL,  # the attempt, or the exit of its driver, says so; or it was lost
-            Status.KILL,  # somebody asked to stop it
+            Status.KILL,  # somebody asked to stop it, or it has run for too long
             Status.ACCEPT,  # the intent was closed before any driver took it: nothing has run
             Status.DEAD,  # its handler failed too often
         }
     ),
     Status.RUNNING_WARN: frozenset(
         {
-            Status.RUNNING,  # its backend answers again
+            Status.RUNNING,  # its backend answers again, or there is progress
             Status.SUCCESS,  # as from RUNNING
             Status.ERROR_FAIL,  # as from RUNNING
             Status.KILL,  # as from RUNNING
@@ -81,20 +81,22 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     ),
     Status.SUCCESS: frozenset(
         {
+            Status.ERROR_FAIL,  # the answer to its callback says so
             Status.DEAD,  # its handler failed too often
         }
     ),
     Status.ERROR_FAIL: frozenset(
         {
             Status.ACCEPT,  # attempts are left: once more, after a delay
+            Status.SUCCESS,  # the answer to its callback says so
             Status.CANCEL,  # stopped in the moment of its failure
-            Status.DEAD,  # its handler failed too often
+            Status.DEAD,  # its handler failed too often, or it ran into its time limit in the low lane
         }
     ),
     Status.KILL: frozenset(
         {
             Status.SUCCESS,  # the driver's own outcome was faster than the kill
-            Status.ERROR_FAIL,  # the driver's own outcome was faster than the kill
+            Status.ERROR_FAIL,  # the driver's own outcome was faster; or its time limit asked for the kill
             Status.CANCEL,  # no driver had started: nothing was run
             Status.DEAD,  # its handler failed too often
         }

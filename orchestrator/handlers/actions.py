@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.operations import Operation
 
@@ -16,6 +17,7 @@ class Move:
     changes: Mapping[str, Any] = field(default_factory=dict)
     extra: tuple[Operation, ...] = ()
     delay: float = 0.0  # seconds until it is due there; then it is let go
+    pool: str | None = None  # where it goes on; None = where it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,14 @@ class Finish:
     status: Status
     changes: Mapping[str, Any] = field(default_factory=dict)
     extra: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Change the record and go on with the job where it is: in finish too, where any status is at home."""
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    delay: float = 0.0  # seconds until it is due again; then it is let go
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +51,18 @@ class Release:
     extra: tuple[Operation, ...] = ()
 
 
-Action = Move | Finish | Remove | Release
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do now: look again after so many seconds, or when the job is woken before."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """Bring the job to dead, for an operator to look at."""
+
+    reason: JobError
+
+
+Action = Move | Finish | Keep | Remove | Release | Wait | Bury

@@ -9,12 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import Seconds, explain
 from orchestrator.models.reading import read_document
+from queues.errors import InvalidName
+from queues.names import DEFAULT_POOL, LOW, check_pool
 
 MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 512 KiB
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?")
+_URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:\w+\}\S*")
 _MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 
-ErrorClass = Literal["user", "memory", "lost", "submission", "infrastructure"]
+ErrorClass = Literal["user", "memory", "lost", "submission", "timeout", "infrastructure", "callback"]
 
 
 def _texts(value: object) -> object:
@@ -94,18 +97,53 @@ class Retry(_Part):
     factor: Annotated[float, Field(ge=1, le=10)] = 2.0
     max_delay: Annotated[Seconds, Field(ge=0)] = 600.0
     on: tuple[ErrorClass, ...] = ("lost", "submission", "infrastructure", "memory", "user")
+    submissions: Annotated[int, Field(ge=1, le=100)] = Field(
+        5, description="tries to submit one attempt; they fail for passing reasons, and count apart"
+    )
 
     def delay_after(self, failures: int) -> float:
-        """Seconds to wait after this many failed attempts (1 = the first)."""
+        """Seconds to wait after this many failures in a row (1 = the first), before jitter."""
         return float(min(self.delay * self.factor ** (failures - 1), self.max_delay))
 
 
 class Timeout(_Part):
-    """Limits in time."""
+    """Limits in time; 0 = none, where that is allowed."""
 
+    queued: Annotated[Seconds, Field(ge=0)] = Field(
+        86_400.0, description="in accept after it is due, then it fails"
+    )
+    submit: Annotated[Seconds, Field(ge=1)] = Field(
+        300.0, description="from the intent until the driver has taken the attempt"
+    )
+    run: Annotated[Seconds, Field(ge=0)] = Field(
+        7_200.0, description="of one attempt, from the driver's start; then it is killed"
+    )
+    on_run: Literal["fail", "retry", "demote"] = Field(
+        "fail", description="what comes after `run`: the end, another attempt, or one in the low lane"
+    )
+    stall: Annotated[Seconds, Field(ge=0)] = Field(
+        600.0, description="without progress; then the job is RUNNING_WARN until there is some"
+    )
     lease: Annotated[Seconds, Field(ge=5)] = Field(
         900.0, description="a driver without contact to ZooKeeper for so long ends itself, and counts as lost"
     )
+
+
+class Callback(_Part):
+    """Whom to tell how a job has ended."""
+
+    url: str = Field("", description="http or https; ${env:NAME} is filled in by the worker; empty = nobody")
+    ignore_errors: bool = Field(False, description="finish at once when it cannot be told")
+    attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    timeout: Annotated[Seconds, Field(gt=0, le=300)] = 10.0
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        if value and not _URL.fullmatch(value):
+            message = f"{value!r} is not an http or https address"
+            raise ValueError(message)
+        return value
 
 
 class Definition(_Part):
@@ -117,9 +155,14 @@ class Definition(_Part):
     file: str = Field("", description="what errors and tracebacks call that text")
     directory: str = Field("", description="what relative paths in the script are relative to")
     arguments: tuple[str, ...] = ()
+    pool: str = DEFAULT_POOL
     spark: Spark = Spark()
     retry: Retry = Retry()
     timeout: Timeout = Timeout()
+    callback: Callback = Callback()
+    concurrency: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        0, description="running jobs of this name at most, in all pools; 0 = no limit"
+    )
     variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
     labels: dict[str, str] = Field(default_factory=dict)
 
@@ -127,6 +170,25 @@ class Definition(_Part):
     @classmethod
     def _as_text(cls, value: object) -> object:
         return _texts(value)
+
+    @field_validator("name")
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        if value in {".", ".."}:
+            message = f"{value!r} cannot name a job"
+            raise ValueError(message)
+        return value
+
+    @field_validator("pool")
+    @classmethod
+    def _is_pool(cls, value: str) -> str:
+        if value.endswith(LOW):
+            message = f"{value!r} is a low lane, where only demoted jobs go; name the pool"
+            raise ValueError(message)
+        try:
+            return check_pool(value)
+        except InvalidName as error:
+            raise ValueError(str(error)) from error
 
     @field_validator("arguments", mode="before")
     @classmethod

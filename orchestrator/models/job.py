@@ -32,6 +32,16 @@ class JobError(BaseModel):
         return text[:limit] if info.field_name == "message" else text[-limit:]
 
 
+class CallbackState(BaseModel):
+    """How far the callback of the present outcome has come."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    attempts: int = 0
+    done: bool = False  # told, or given up: what follows is not told again
+    error: str | None = None  # why the last try was none
+
+
 class JobState(BaseModel):
     """The payload of a job's record. It evolves by copy; times are ISO 8601 in UTC."""
 
@@ -41,19 +51,35 @@ class JobState(BaseModel):
     status: Status
     attempt: int = 0  # number of the last attempt; never reset
     failures: int = 0  # attempts that failed; what `retry.attempts` limits
+    submissions: int = 0  # submissions that failed for passing reasons, since one succeeded
+    demotions: int = 0  # times that it ran into `timeout.run` and was put into the low lane
     handler_errors: int = 0  # what `dead` is decided by; apart from the job's own failures
     created: str
     updated: str
     started: str | None = None  # start of the last attempt
     ended: str | None = None  # when the last verdict was reached
+    application_id: str | None = None  # of the last attempt, once it is known
     error: JobError | None = None
+    warning: str | None = None  # why it is RUNNING_WARN
+    queued_limit: float = 0.0  # `timeout.queued` in seconds, so that nobody has to read the definition
+    slot: int | None = None  # its place among the running jobs of a capped pool
+    name_slot: int | None = None  # its place among the running jobs of its name
+    callback: CallbackState = CallbackState()
+    archive: str | None = None  # the host that writes it into its archive: nobody else does
     times: dict[str, str] = {}  # queue -> when the job last came to it
 
     @classmethod
-    def enqueued(cls, name: str) -> "JobState":
+    def enqueued(cls, name: str, *, queued_limit: float = 0.0) -> "JobState":
         """The state of a job that is being enqueued now."""
         now = timestamp()
-        return cls(name=name, status=Status.ACCEPT, created=now, updated=now, times={Queue.ACCEPT.value: now})
+        return cls(
+            name=name,
+            status=Status.ACCEPT,
+            created=now,
+            updated=now,
+            queued_limit=queued_limit,
+            times={Queue.ACCEPT.value: now},
+        )
 
     def evolve(self, **changes: Any) -> "JobState":
         """A copy with these fields changed."""
@@ -63,7 +89,7 @@ class JobState(BaseModel):
 class JobView(BaseModel):
     """A job as `list` shows it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
     name: str
@@ -71,11 +97,15 @@ class JobView(BaseModel):
     queue: Queue
     status: Status
     attempt: int
+    failures: int
     created: str
     updated: str
     started: str | None
     ended: str | None
+    application_id: str | None
     error: JobError | None
+    warning: str | None
+    callback: CallbackState
     times: dict[str, str]
 
     @property
@@ -87,9 +117,4 @@ class JobView(BaseModel):
     def of(cls, record: Record) -> "JobView":
         """The view of a record; raises ValidationError for a payload that is no job's."""
         state = JobState.model_validate(record.payload)
-        return cls(
-            id=record.id,
-            pool=record.pool,
-            queue=Queue(record.queue),
-            **state.model_dump(exclude={"failures", "handler_errors"}),
-        )
+        return cls(id=record.id, pool=record.pool, queue=Queue(record.queue), **state.model_dump())

@@ -1,0 +1,61 @@
+"""A loop in a thread of its own that no error ends."""
+
+import threading
+from collections.abc import Callable
+
+from loguru import logger
+
+from queues.errors import QueueError
+
+_STOP_SECONDS = 2.0  # who is in the middle of a step ends with the process
+
+
+class Loop:
+    """Calls `step` again and again; it returns the seconds until the next call.
+
+    A step that fails is told and tried again after `retry` seconds: a loop ends by `stop` alone.
+    """
+
+    def __init__(
+        self, name: str, step: Callable[[], float], *, retry: float = 1.0, first: float = 0.0
+    ) -> None:
+        self._name, self._step, self._retry, self._first = name, step, retry, first
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; the first step is `first` seconds later."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Do the next step now. May be called from any thread, a listener's too."""
+        self._wake.set()
+
+    def stop(self, timeout: float = _STOP_SECONDS) -> bool:
+        """Do no further step; False when one is still under way after `timeout` seconds."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a long step should come to its end."""
+        return self._stopping.is_set()
+
+    def _run(self) -> None:
+        pause = self._first
+        while True:
+            self._wake.wait(max(0.0, pause))
+            self._wake.clear()
+            if self._stopping.is_set():
+                return
+            pause = self._retry
+            try:
+                pause = self._step()
+            except QueueError as error:
+                logger.warning("{}: {}; again in {:g} s", self._name, error, self._retry)
+            except Exception:  # noqa: BLE001 - a bug in one step must not end all later ones
+                logger.exception("{} failed; again in {:g} s", self._name, self._retry)
