@@ -1,4 +1,4 @@
-"""Paths of the nodes that the orchestrator keeps beside those of the queues: the one place that builds them."""
+"""Paths of the nodes that the orchestrator keeps beside those of the queues."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Nodes:
         return f"{self.root}/slots/{pool}"
 
     def slot(self, pool: str, place: int) -> str:
-        """The node of one running job of a capped pool; it lives as long as the job runs, whoever holds it."""
+        """The node of one running job of a capped pool: there as long as it runs, whoever holds it."""
         return f"{self.slots(pool)}/{place}"
 
     @property

@@ -97,15 +97,15 @@ class JobView(BaseModel):
     queue: Queue
     status: Status
     attempt: int
-    failures: int
+    failures: int = 0
     created: str
     updated: str
     started: str | None
     ended: str | None
-    application_id: str | None
+    application_id: str | None = None
     error: JobError | None
-    warning: str | None
-    callback: CallbackState
+    warning: str | None = None
+    callback: CallbackState = CallbackState()
     times: dict[str, str]
 
     @property

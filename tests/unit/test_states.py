@@ -38,8 +38,8 @@ def test_every_status_can_be_reached_and_reaches_a_final_one() -> None:
         assert reachable(status) & FINAL
 
 
-def test_no_job_leaves_success_or_dead_for_another_life() -> None:
-    assert TRANSITIONS[Status.SUCCESS] == {Status.DEAD}
+def test_no_job_leaves_dead_by_itself_and_success_only_by_the_word_of_its_callback() -> None:
+    assert TRANSITIONS[Status.SUCCESS] == {Status.ERROR_FAIL, Status.DEAD}
     assert TRANSITIONS[Status.DEAD] == frozenset()
 
 
