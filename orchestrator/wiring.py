@@ -2,15 +2,19 @@
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from orchestrator.client import Client
+from orchestrator.declined import Declined
 from orchestrator.errors import NotRunning
 from orchestrator.handlers.job import Context
-from orchestrator.job_loop import JobLoop
+from orchestrator.hooks import Hook, Hooks, installed_hooks
+from orchestrator.models.limits import Limits
+from orchestrator.nodes import Nodes
 from orchestrator.settings import Settings
+from orchestrator.slots import Slots
 from orchestrator.states import Queue
 from orchestrator.worker import Worker
 from queues.embedded import running_server
@@ -53,8 +57,16 @@ def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Sessi
 
 
 def build_queue_set(session: Session, settings: Settings, owner: str) -> QueueSet:
-    """The seven queues below the configured root."""
-    return QueueSet(session, Layout(settings.root), list(Queue), dead=Queue.DEAD, owner=owner)
+    """The seven queues below the configured root; a pause keeps new jobs back and lets running ones end."""
+    return QueueSet(
+        session,
+        Layout(settings.root),
+        list(Queue),
+        dead=Queue.DEAD,
+        owner=owner,
+        paused_queues=(Queue.ACCEPT,),
+        caps=False,  # a cap is of running jobs, whoever holds them: see `orchestrator.slots`
+    )
 
 
 def build_client(session: Session, settings: Settings) -> Client:
@@ -73,25 +85,38 @@ def build_worker(
     settings: Settings,
     *,
     owned: bool = False,
+    runners: Mapping[str, Runner] | None = None,
+    hooks: Iterable[Hook] = (),
+    pools: Mapping[str, int] | None = None,
+    limits: Callable[[], Limits] | None = None,
     accepts: Callable[[str], bool] = lambda _id: True,
 ) -> Worker:
     """A worker on a session of its own."""
     # Unique, so that the entry of a worker that was killed is never mistaken for the new one's.
     name = f"{os.uname().nodename.replace('.', '_')}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     queue_set = build_queue_set(session, settings, owner=name)
+    nodes = Nodes(settings.root)
+    slots = Slots(session, nodes, queue_set.pools)
+    defaults = Limits(retention=settings.retention)
     context = Context(
         session=session,
         layout=queue_set.layout,
-        runners=build_runners(settings, owned=owned),
+        clock=queue_set.clock,
+        runners=build_runners(settings, owned=owned) if runners is None else runners,
         kill_grace=settings.kill_grace,
+        slots=slots,
+        declined=Declined(slots.name_room),
+        limits=(lambda: defaults) if limits is None else limits,
+        hooks=Hooks([*hooks, *installed_hooks()]),
     )
-    loop = JobLoop(context, queue_set.clock, retention=settings.retention)
-    return Worker(
+    worker = Worker(
         queue_set,
         context,
-        loop,
         name=name,
         slots=settings.slots,
         scrub_interval=settings.scrub_interval,
+        pools=pools,
         accepts=accepts,
     )
+    slots.on_change(worker.look_again)
+    return worker

@@ -1,74 +1,79 @@
-"""A worker: claims jobs, follows each in a thread of its own, drains when told to stop."""
+"""A worker: claims jobs, hands them to its crew, drains when told to stop."""
 
-import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 
 from loguru import logger
 
-from orchestrator.handlers.job import Context, HeldJob
-from orchestrator.job_loop import JobLoop
+from orchestrator.crew import Crew
+from orchestrator.handlers.job import Context
+from orchestrator.nodes import Nodes
+from orchestrator.polling import Polling
+from orchestrator.presence import Presence
 from orchestrator.scrubbing import Scrubbing
 from orchestrator.states import Queue
-from queues.claim import Claim
 from queues.consumer import Consumer
-from queues.documents import encode, timestamp
-from queues.errors import Conflict, QueueError
 from queues.names import check_pool
-from queues.operations import Create
 from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import SessionState
-from queues.transaction import commit
-from spark_runner.process import current_boot_id
 
 # Jobs on their way to an end come first: they free slots and are short. Then those that run, then new ones.
 SERVED_QUEUES = (Queue.KILL, Queue.SUCCESS, Queue.FAIL, Queue.RUNNING, Queue.ACCEPT, Queue.FINISH)
-_OCCUPYING = {Queue.ACCEPT, Queue.RUNNING}
-_MAX_ADOPTED = 256  # running jobs are watched beyond the slots: their drivers run whether watched or not
-_MAX_PASSING = 32  # jobs in the short queues, at once
+_MAX_RUNNING = 20_000  # drivers run whether watched or not: adopted ones are watched beyond the slots
+_MAX_PASSING = 200  # jobs in each of the short queues, at once
+_DRAIN_SECONDS = 8.0  # for looks that are under way; the process is to end within 10 s
 
 
 class Worker:
-    """Serves the queues with `slots` jobs running at once."""
+    """Serves the queues with `slots` jobs running at once.
+
+    `pools`: those it serves, with weights that go before those of the pools themselves; None = all. `refusal`
+    says why no new job may be taken now, None when it may.
+    """
 
     def __init__(
         self,
         queue_set: QueueSet,
         context: Context,
-        loop: JobLoop,
         *,
         name: str,
         slots: int,
         scrub_interval: float,
+        pools: Mapping[str, int] | None = None,
         accepts: Callable[[str], bool] = lambda _id: True,
+        refusal: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.name = check_pool(name)
         self._set = queue_set
         self._context = context
-        self._loop = loop
         self._slots = slots
-        self._guard = threading.Lock()
-        self._jobs: dict[str, HeldJob] = {}
-        self._announced_generation = -1
+        self._accepts = accepts
+        self._refusal = refusal
         self._taking = True
-        self._threads = ThreadPoolExecutor(
-            max_workers=slots + _MAX_ADOPTED + _MAX_PASSING, thread_name_prefix="job"
-        )
+        self.crew = Crew(context, on_end=self.look_again)
         self._consumer = Consumer(
             queue_set,
             [queue.value for queue in SERVED_QUEUES],
-            hand_out=self._hand_out,
+            hand_out=self.crew.take,
             room=self._room,
-            accepts=accepts,
+            pools=pools,
+            accepts=lambda job_id: self._accepts(job_id) and self._context.declined.accepts(job_id),
+            pool_room=self._pool_room,
+            on_stop=self._on_stop,
+        )
+        self._polling = Polling(self.crew.room.parked)
+        nodes = Nodes(queue_set.layout.root)
+        self._presence = Presence(
+            queue_set.session, nodes, name, slots=slots, running=self.crew.tally.running
         )
         self._scrubbing = Scrubbing(Scrubber(queue_set.root, queue_set.claimer), scrub_interval)
 
     def start(self) -> None:
         """Announce the worker and start to claim jobs."""
-        self._announce()
+        self._presence.start()
         self._set.session.on_change(self._on_session_change)
+        self.crew.start()
+        self._polling.start()
         self._consumer.start()
         self._scrubbing.start()
         logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self._slots)
@@ -79,79 +84,58 @@ class Worker:
 
     def is_busy(self) -> bool:
         """Whether any job is at hand."""
-        with self._guard:
-            return bool(self._jobs)
+        return len(self.crew.tally) > 0
 
-    def drain(self) -> None:
-        """Start nothing new, let go of what runs and finish the step at hand; drivers go on."""
+    def look_again(self) -> None:
+        """There may be room for jobs."""
+        self._consumer.look_again()
+
+    def drain(self) -> bool:
+        """Start nothing new, let go of what runs and finish the looks at hand; drivers go on.
+
+        False when some jobs are still in hand after some seconds: they are let go with the session.
+        """
         self._taking = False
         self._context.draining.set()
-        self._wake_jobs()
+        self._polling.stop()
         self._scrubbing.stop()
         self._consumer.stop()
-        self._threads.shutdown(wait=True)
-        logger.info("worker {} has let go of its jobs", self.name)
+        drained = self.crew.drain(_DRAIN_SECONDS)
+        self._presence.stop()
+        left = len(self.crew.tally)
+        if drained:
+            logger.info("worker {} has let go of its jobs", self.name)
+        else:
+            logger.warning("worker {} ends with {} jobs in hand; others take them over", self.name, left)
+        return drained
 
-    def _hand_out(self, claim: Claim) -> None:
-        job = HeldJob(claim, self._context)
-        with self._guard:
-            self._jobs[claim.id] = job
-        self._threads.submit(self._follow, job)
-
-    def _follow(self, job: HeldJob) -> None:
-        try:
-            self._loop.follow(job)
-        finally:
-            with self._guard:
-                if self._jobs.get(job.id) is job:  # it may be at hand again already
-                    del self._jobs[job.id]
-            if not self._context.draining.is_set():
-                self._consumer.look_again()
-
+    # ------------------------------------------------------------------ room
     def _room(self, queue: str) -> int:
-        with self._guard:
-            standing = [Queue(job.claim.queue) for job in self._jobs.values()]
-        occupied = sum(1 for stands_in in standing if stands_in in _OCCUPYING)
+        tally = self.crew.tally
         match Queue(queue):
             case Queue.ACCEPT:
-                return self._slots - occupied if self._taking else 0
+                if not self._taking or self._refusal() is not None:
+                    return 0
+                return self._slots - tally.count(Queue.ACCEPT, Queue.RUNNING)
             case Queue.RUNNING:
-                return self._slots + _MAX_ADOPTED - occupied
-            case _:
-                return _MAX_PASSING - (len(standing) - occupied)
+                return _MAX_RUNNING - tally.count(Queue.RUNNING)
+            case other:
+                return _MAX_PASSING - tally.count(other)
 
-    # ------------------------------------------------------------------ presence
+    def _pool_room(self, queue: str, pool: str) -> int | None:
+        if Queue(queue) is not Queue.ACCEPT:
+            return None
+        room = self._context.slots.room(pool)
+        return None if room is None else room - self.crew.tally.count_in(Queue.ACCEPT, pool)
+
+    # ------------------------------------------------------------------ events
+    def _on_stop(self, job_id: str) -> None:
+        job = self.crew.tally.get(job_id)
+        if job is not None:
+            job.wake()
+
     def _on_session_change(self) -> None:
-        # On kazoo's thread: wake who waits, nothing more.
-        self._wake_jobs()
-        if self._announced_generation != self._set.session.generation:
-            threading.Thread(target=self._announce, name="announce", daemon=True).start()
-
-    def _wake_jobs(self) -> None:
-        with self._guard:
-            jobs = list(self._jobs.values())
-        for job in jobs:
-            job.wake.set()
-
-    def _announce(self) -> None:
-        """Make the ephemeral that tells people which workers there are."""
-        session, layout = self._set.session, self._set.layout
-        if session.state is not SessionState.CONNECTED:
-            return
-        generation = session.generation
-        document = {
-            "host": os.uname().nodename,
-            "boot": current_boot_id(),
-            "pid": os.getpid(),
-            "slots": self._slots,
-            "since": timestamp(),
-        }
-        try:
-            session.ensure_path(layout.workers)
-            commit(session, [Create(f"{layout.workers}/{self.name}", encode(document), ephemeral=True)])
-        except Conflict:
-            logger.warning("another worker is announced as {}", self.name)
-        except QueueError as error:
-            logger.warning("worker {} is not announced: {}", self.name, error)
-            return
-        self._announced_generation = generation
+        # Watches went with the connection, claims with the session: every job has to be looked at. While the
+        # connection is away there is nothing to be seen.
+        if self._set.session.state is not SessionState.SUSPENDED:
+            self.crew.room.wake_all()

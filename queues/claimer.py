@@ -89,13 +89,14 @@ class Claimer:
         capped: bool,
     ) -> Iterator[tuple[int, ClaimAttempt]]:
         """Those that can be tried, by their places; the others get their outcome."""
-        gone, places = self._gone(candidates, found), Places(self._root) if capped else None
+        gone = self._gone(candidates, found)
+        places = Places(self._root) if capped and self._root.caps else None
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
             if index in gone:
                 outcomes[index] = NotClaimed(candidate.token.id, Refusal.MOVED_ON)
                 continue
             try:
-                attempt = self._prepare(candidate, node, places)
+                attempt = self._prepare(candidate, node, places, bound=capped)
             except QueueError as error:
                 outcomes[index] = error
             except Exception:  # one item must not hide those behind it
@@ -159,7 +160,13 @@ class Claimer:
         return claim
 
     def _prepare(
-        self, candidate: Candidate, node: Found, places: Places | None, *, seize: bool = False
+        self,
+        candidate: Candidate,
+        node: Found,
+        places: Places | None,
+        *,
+        bound: bool = False,
+        seize: bool = False,
     ) -> ClaimAttempt:
         root, token, pool = self._root, candidate.token, candidate.pool
         layout = root.layout
@@ -176,7 +183,7 @@ class Claimer:
             raise CorruptRecord(token.id, f"it cannot be written: {error}") from error
         if self.holds(token.id) and not seize:
             raise NotClaimed(token.id, Refusal.HELD)
-        cap, limits = self._limits(candidate, binding=places is not None)
+        cap, limits = self._limits(candidate, binding=bound)
         place = None if places is None else places.take(pool, cap, token.id)
         weight = 2 * len(layout.lock(pool, token.id))  # of the lock and of its place in a capped pool
         session = self.sessions.reserve(weight)
@@ -206,7 +213,8 @@ class Claimer:
         # Who pauses a pool means its low lane too.
         pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
         seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
-        if binding and not candidate.stopped and any(limits.paused for _, limits, _ in seen):
+        binding = binding and candidate.queue in self._root.paused_queues and not candidate.stopped
+        if binding and any(limits.paused for _, limits, _ in seen):
             raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)  # since the candidate was chosen
         checks = [Check(self._root.layout.pool(pool), version) for pool, _, version in seen]
         return seen[0][1].cap, checks

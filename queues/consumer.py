@@ -10,7 +10,7 @@ from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, Refusal
 from queues.names import DEFAULT_POOL
-from queues.pool_views import PoolViews
+from queues.pool_views import PoolRoom, PoolViews
 from queues.queue import QueueSet
 from queues.session import SessionState
 
@@ -27,7 +27,8 @@ class Consumer:
 
     `room(queue)` says how many more items of a queue may be taken now, `total` how many of all queues
     together; `hand_out` must not block. An item that somebody asked to stop is taken from any queue, due or
-    not, room or not. `pools`: as for PoolViews.
+    not, room or not; `on_stop` is told when somebody asks so of an item that this consumer has handed out.
+    `pools` and `pool_room`: as for PoolViews.
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class Consumer:
         total: Callable[[], int] = lambda: _BATCH,
         pools: Mapping[str, int] | Sequence[str] | None = (DEFAULT_POOL,),
         accepts: Callable[[str], bool] = lambda _id: True,
+        pool_room: PoolRoom = lambda _queue, _pool: None,
+        on_stop: Callable[[str], None] = lambda _id: None,
         rescan_seconds: float = RESCAN_SECONDS,
     ) -> None:
         self._set = queue_set
@@ -53,7 +56,14 @@ class Consumer:
         self._rescan_at = 0.0
         self._rearm = False  # the connection was away, and all watches with it
         self._views = PoolViews(
-            queue_set.root, queue_set.claimer, self._queues, pools, accepts=accepts, wake=self._wake.set
+            queue_set.root,
+            queue_set.claimer,
+            self._queues,
+            pools,
+            accepts=accepts,
+            pool_room=pool_room,
+            on_stop=on_stop,
+            wake=self._wake.set,
         )
         self._thread = threading.Thread(target=self._loop, name="consumer", daemon=True)
 

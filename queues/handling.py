@@ -16,12 +16,12 @@ from queues.documents import timestamp
 from queues.errors import ClaimLost, TooLarge
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
+from queues.settler import Settler
 from queues.step import Step, run_steps
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
-_SETTLED_TOGETHER = 200  # two multis of a hundred
 _MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_REASON_CHARACTERS = 2_000
 _SHORT_CHARACTERS = 100
@@ -55,12 +55,11 @@ class HandlerPool:
         self._in_hand = 0
         self._stopping = threading.Event()
         self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
-        self._outbox: queue.SimpleQueue[tuple[Claim, Action | Exception] | None] = queue.SimpleQueue()
+        self._settler: Settler[tuple[Claim, Action | Exception]] = Settler(self._commit)
         self._threads = [
             threading.Thread(target=self._work, name=f"handler-{number}", daemon=True)
             for number in range(threads)
         ]
-        self._settler = threading.Thread(target=self._settle, name="settler", daemon=True)
         self._consumer = Consumer(
             queue_set,
             queues,
@@ -73,7 +72,8 @@ class HandlerPool:
 
     def start(self) -> Self:
         """Begin to consume."""
-        for thread in (*self._threads, self._settler):
+        self._settler.start()
+        for thread in self._threads:
             thread.start()
         self._consumer.start()
         return self
@@ -86,8 +86,7 @@ class HandlerPool:
             self._inbox.put(None)
         for thread in self._threads:
             thread.join()
-        self._outbox.put(None)
-        self._settler.join()
+        self._settler.stop()
         left = []  # what was moving on while the handlers came to their end
         with contextlib.suppress(queue.Empty):
             while True:
@@ -125,9 +124,9 @@ class HandlerPool:
     def _work(self) -> None:
         while (claim := self._inbox.get()) is not None:
             if self._stopping.is_set():
-                self._outbox.put((claim, _LetGo()))
+                self._settler.put((claim, _LetGo()))
                 continue
-            self._outbox.put((claim, self._handle(claim)))
+            self._settler.put((claim, self._handle(claim)))
 
     def _handle(self, claim: Claim) -> Action | Exception:
         if claim.record.claims > self._retries.max_claims:
@@ -142,19 +141,6 @@ class HandlerPool:
         return action
 
     # ------------------------------------------------------------------ outcomes
-    def _settle(self) -> None:
-        """Commit outcomes, as many together as there are; never ends before `stop` says so."""
-        ended = False
-        while not ended:
-            outcomes = [self._outbox.get()]
-            while len(outcomes) < _SETTLED_TOGETHER and not self._outbox.empty():
-                outcomes.append(self._outbox.get())
-            ended = None in outcomes
-            try:
-                self._commit([outcome for outcome in outcomes if outcome is not None])
-            except Exception:  # a bug must not keep the items that come after
-                log.exception("outcomes could not be committed")
-
     def _commit(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> None:
         by_session = sorted(outcomes, key=lambda outcome: id(outcome[0].how.session))
         for step, refused in run_steps(self._steps(by_session)):

@@ -36,6 +36,7 @@ class PoolView:
         *,
         member: str,
         accepts: Callable[[str], bool],
+        on_stop: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
         self.pool = pool
@@ -45,6 +46,7 @@ class PoolView:
         self._root = root
         self._claimer = claimer
         self._accepts = accepts
+        self._on_stop = on_stop
         self._reported: set[str] = set()
         layout, session = root.layout, root.session
         self.backlogs = [
@@ -84,6 +86,9 @@ class PoolView:
                 backlog.divide(share)
         if self._stops.refresh():
             self._stopped = frozenset(self._stops.names)
+            for item_id in self._stopped:
+                if self._claimer.holds(item_id):  # who has it in hand is told, all others take it from here
+                    self._on_stop(item_id)
         if not (has_room or self._stopped):
             return False
         listed = [backlog.refresh(now, force=eager) for backlog in self.backlogs]
@@ -124,7 +129,7 @@ class PoolView:
                     backlog.put_aside(name)
         return candidates
 
-    def take(self, now: str, room: dict[str, int]) -> Candidate | None:
+    def take(self, now: str, room: Mapping[str, int]) -> Candidate | None:
         """The next item of our share that is due, of a queue with room; None when there is none."""
         for backlog in self.backlogs:
             if self._locks.changed and backlog.next_id() in self._locked:

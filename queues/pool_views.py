@@ -24,6 +24,9 @@ _EXTRA_BURST_SECONDS = 0.05
 Room = Mapping[str, int]
 """How many items of each queue may be taken now."""
 
+PoolRoom = Callable[[str, str], int | None]
+"""How many items of a queue (first) and a pool may be taken now; None = as many as there is room for."""
+
 
 class PoolViews:
     """Views of the pools by name, low lanes included.
@@ -40,6 +43,8 @@ class PoolViews:
         pools: Mapping[str, int] | Sequence[str] | None,
         *,
         accepts: Callable[[str], bool],
+        pool_room: PoolRoom,
+        on_stop: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
         self._root = root
@@ -48,6 +53,8 @@ class PoolViews:
         self._pools = None if pools is None else tuple(pools)
         self._weights = dict(pools) if isinstance(pools, Mapping) else {}
         self._accepts = accepts
+        self._pool_room = pool_room
+        self._on_stop = on_stop
         self._wake = wake
         self._views: dict[str, PoolView] = {}
         self._names = Folder(root.session, root.layout.pools, wake)
@@ -117,6 +124,7 @@ class PoolViews:
                     self._queues,
                     member=self._presence.name,
                     accepts=self._accepts,
+                    on_stop=self._on_stop,
                     wake=self._wake,
                 )
         self._views = {pool: view for pool, view in self._views.items() if pool in pools}
@@ -130,27 +138,33 @@ class PoolViews:
         has_room = total > 0 and any(free > 0 for free in left.values())
         candidates: list[Candidate] = []
         serving: dict[str, PoolView] = {}
+        bounds: dict[str, dict[str, int]] = {}
         for pool, view in tuple(self._views.items()):
             self._refresh(view, now, has_room=has_room)
             candidates += view.take_stopped()
-            if not self._is_paused(pool) and time.monotonic() >= view.blocked_until:
-                serving[pool] = view
+            if time.monotonic() >= view.blocked_until:
+                serving[pool], bounds[pool] = view, self._bounds(pool)
             if not pool.endswith(LOW):
                 limits = self._root.pools.limits(pool, self._wake)[0]
                 self._rotation.arrange(pool, self._weights.get(pool, limits.weight), limits.low_share)
 
         def take(pool: str, low: bool) -> Candidate | None:
-            view = serving.get(pool + LOW if low else pool)
-            candidate = None if view is None else view.take(now, left)
+            name = pool + LOW if low else pool
+            if (view := serving.get(name)) is None:
+                return None
+            bound = bounds[name]
+            candidate = view.take(now, _within(left, bound))
             if candidate is not None:
                 left[candidate.queue] -= 1
+                if candidate.queue in bound:
+                    bound[candidate.queue] -= 1
             return candidate
 
         if has_room:
             candidates += self._rotation.collect(take, total)
             if not candidates:
                 left = {queue: min(free, total) for queue, free in left.items()}
-                candidates = self._steal(serving, f"{now_ms - STEAL_AFTER_MS:011x}", left)
+                candidates = self._steal(serving, bounds, f"{now_ms - STEAL_AFTER_MS:011x}", left)
         return candidates
 
     def _refresh(self, view: PoolView, now: str, *, has_room: bool) -> None:
@@ -159,11 +173,17 @@ class PoolViews:
             self._extra.spend(time.monotonic() - started)
             self._views[view.pool] = self._views.pop(view.pool)  # others are first next time
 
-    def _steal(self, serving: Mapping[str, PoolView], due_before: str, room: Room) -> list[Candidate]:
+    def _steal(
+        self,
+        serving: Mapping[str, PoolView],
+        bounds: Mapping[str, Mapping[str, int]],
+        due_before: str,
+        room: Room,
+    ) -> list[Candidate]:
         views = [view for view in serving.values() if time.monotonic() >= view.steal_at]
         random.shuffle(views)
         for view in views:
-            if stolen := view.steal(due_before, room):
+            if stolen := view.steal(due_before, _within(room, bounds[view.pool])):
                 return stolen
         return []
 
@@ -173,11 +193,20 @@ class PoolViews:
         has_room, pauses = any(free > 0 for free in room.values()), [math.inf]
         for pool, view in self._views.items():
             pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
-            if not self._is_paused(pool):  # a change of its limits wakes us
-                pauses.append(view.wait(now_ms, room))
+            pauses.append(view.wait(now_ms, _within(room, self._bounds(pool))))  # limits wake us
         return min(pauses)
 
-    def _is_paused(self, pool: str) -> bool:
+    def _bounds(self, pool: str) -> dict[str, int]:
+        """How many items of a pool may be taken, by those queues for which it says so."""
         # Who pauses a pool means its low lane too.
         names = {pool, pool.removesuffix(LOW)}
-        return any(self._root.pools.limits(name, self._wake)[0].paused for name in names)
+        if any(self._root.pools.limits(name, self._wake)[0].paused for name in names):
+            return dict.fromkeys(self._root.paused_queues, 0)
+        rooms = {queue: self._pool_room(queue, pool) for queue in self._queues}
+        return {queue: room for queue, room in rooms.items() if room is not None}
+
+
+def _within(room: Room, bound: Mapping[str, int]) -> Room:
+    if not bound:
+        return room
+    return {queue: min(free, bound.get(queue, free)) for queue, free in room.items()}

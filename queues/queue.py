@@ -1,7 +1,7 @@
 """The queues of one root: put, look, claim, and what operators do."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +30,8 @@ class QueueSet:
     """Several queues over one set of items: an id is in exactly one queue, always.
 
     Safe to use from several threads. Waits are in seconds, due times in epoch milliseconds of the ensemble.
+    `paused_queues`: those from which nothing is claimed while a pool is paused; default all.
+    `caps`: whether the cap of a pool limits the items held in it; without, it is for the caller to keep.
     """
 
     def __init__(
@@ -41,10 +43,21 @@ class QueueSet:
         dead: str = "dead",
         owner: str = "",
         max_record_bytes: int = MAX_RECORD_BYTES,
+        paused_queues: Collection[str] | None = None,
+        caps: bool = True,
     ) -> None:
         names = queues if dead in queues else (*queues, dead)
         self._owns_session = False
-        self.root = Root(session, layout, names, dead=dead, owner=owner, max_record_bytes=max_record_bytes)
+        self.root = Root(
+            session,
+            layout,
+            names,
+            dead=dead,
+            owner=owner,
+            max_record_bytes=max_record_bytes,
+            paused_queues=paused_queues,
+            caps=caps,
+        )
         self.claimer = Claimer(self.root)
         self.look = Inspection(self.root)
         self._producer = Producer(self.root)

@@ -1,6 +1,6 @@
 """What all parts of one set of queues share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from queues.clock import EnsembleClock
 from queues.errors import CorruptRecord, ItemNotFound, UnknownQueue
@@ -23,6 +23,8 @@ class Root:
         dead: str,
         owner: str,
         max_record_bytes: int = MAX_RECORD_BYTES,
+        paused_queues: Collection[str] | None = None,
+        caps: bool = True,
     ) -> None:
         self.session = session
         self.layout = layout
@@ -30,6 +32,9 @@ class Root:
         self.dead = dead
         self.owner = owner  # for people who look at a lock: who holds it
         self.max_record_bytes = max_record_bytes
+        self.caps = caps  # whether a pool's cap limits the items that are held
+        # What a pause of a pool binds: of a life with several queues perhaps the first alone.
+        self.paused_queues = frozenset(self.queues if paused_queues is None else paused_queues)
         self.clock = EnsembleClock(session, layout)
         self.pools = Pools(session, layout)
         self.listeners = Listeners()

@@ -76,11 +76,17 @@ def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt as it was read, with the version that the next change must meet."""
+    """An attempt as it was read, with the version that the next change must meet.
+
+    Times are epoch milliseconds of the ensemble: of the intent, and of the last change (the start, once it
+    is started).
+    """
 
     path: str
     version: int
     document: Mapping[str, Any]
+    created_ms: int = 0
+    changed_ms: int = 0
 
     @classmethod
     def read(cls, session: Session, path: str, wake: Wake | None = None) -> "Attempt | None":
@@ -90,7 +96,7 @@ class Attempt:
             return None
         document = decode(found[0])
         AttemptState(str(document.get("state")))
-        return cls(path, found[1].version, document)
+        return cls(path, found[1].version, document, found[1].created, found[1].modified)
 
     @property
     def state(self) -> AttemptState:

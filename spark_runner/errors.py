@@ -9,5 +9,9 @@ class SubmissionError(SparkRunnerError):
     """The driver could not be started at all; no user code ran."""
 
 
+class RefusedSubmission(SubmissionError):
+    """What was submitted can never be started, wherever and however often it is tried."""
+
+
 class KillError(SparkRunnerError):
     """Processes of a run were still alive after the last step of the kill ladder."""

@@ -3,20 +3,21 @@
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from orchestrator.client import Client, JobDetail
-from orchestrator.handlers.job import Context
-from orchestrator.job_loop import JobLoop
+from orchestrator.hooks import Hook
 from orchestrator.models.definition import Definition, build_definition
+from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
-from orchestrator.wiring import DRIVER_MAIN, build_client, build_queue_set, open_session
+from orchestrator.wiring import DRIVER_MAIN, build_client, build_worker, open_session
 from orchestrator.worker import Worker
 from queues.session import Session
+from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
 from tests.waiting import wait_until
 
@@ -46,22 +47,22 @@ class Office:
         self,
         *,
         slots: int = 2,
-        runner: LocalRunner | None = None,
+        runner: Runner | None = None,
         retention: float = 3600,
         scrub_interval: float = 600,
+        hooks: Iterable[Hook] = (),
+        **more: object,
     ) -> Worker:
-        """Start a worker that runs drivers by the stand-in."""
-        session = self.session()
-        name = f"worker-{uuid.uuid4().hex[:6]}"
-        queue_set = build_queue_set(session, self.settings, owner=name)
-        context = Context(
-            session=session,
-            layout=queue_set.layout,
+        """Start a worker that runs drivers by the stand-in; `more` are limits of the configuration."""
+        changed = {"slots": slots, "scrub_interval": scrub_interval}
+        limits = Limits.model_construct(**{**Limits().model_dump(), "retention": retention, **more})
+        worker = build_worker(
+            self.session(),
+            self.settings.model_copy(update=changed),
             runners={"local": runner or self.runner()},
-            kill_grace=self.settings.kill_grace,
+            limits=lambda: limits,
+            hooks=hooks,
         )
-        loop = JobLoop(context, queue_set.clock, retention=retention)
-        worker = Worker(queue_set, context, loop, name=name, slots=slots, scrub_interval=scrub_interval)
         self._workers.append(worker)
         worker.start()
         return worker

@@ -2,26 +2,54 @@
 
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job import HeldJob
+from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
 from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent
 
+_NO_ROOM_SECONDS = 5.0  # until a job that does not fit here is looked at again; others may take it at once
+
+
+def queued_too_long(waited_seconds: float, limit: float) -> JobError:
+    """The reason of a job that has waited for its start longer than it may."""
+    message = f"it has waited in accept for {waited_seconds:.0f} s, longer than timeout.queued ({limit:g} s)"
+    return JobError(error_class="timeout", type="QueuedTimeout", message=message)
+
 
 def handle(job: HeldJob) -> Action:
-    """Write the intent, or cancel a job that somebody asked to stop."""
+    """Write the intent, unless somebody asked to stop, the job waited for too long, or there is no room."""
+    context, state, record = job.context, job.state, job.claim.record
     request = job.stop_request()
     if request is not None:
         # One for an earlier job of this id goes, and this one waits until it is due.
         return Move(Status.CANCEL) if request[1] else Release(extra=(request[0],))
-    state = job.state
+    waited = (context.clock.now_ms() - record.token.due) / 1000
+    if 0 < state.queued_limit < waited:
+        error = queued_too_long(waited, state.queued_limit)
+        return Move(Status.ERROR_FAIL, changes={"error": error, "ended": timestamp()})
+    definition = job.definition
+    if context.fits(definition) is not None:
+        context.declined.add(job.id, _NO_ROOM_SECONDS)
+        return Release()
     number = state.attempt + 1
-    runner = job.context.runner_for(job.definition)
+    owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
+    places = context.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
+    if places is None:
+        if definition.concurrency:
+            context.declined.add_named(job.id, definition.name, definition.concurrency)
+        return Release()
     announced = intent(
         attempt_path(job.record_path, number),
-        run_key=job.claim.record.run_key,
+        run_key=job.run_key,
         number=number,
-        place=runner.place().to_json(),
+        place=context.runner_for(definition).place().to_json(),
         at=timestamp(),
     )
-    changes = {"attempt": number, "started": None, "ended": None, "error": None}
-    return Move(Status.RUNNING, changes=changes, extra=(announced,))
+    changes = {
+        "attempt": number,
+        "slot": places.slot,
+        "name_slot": places.name_slot,
+        "callback": CallbackState(),
+        **dict.fromkeys(("started", "ended", "error", "warning", "application_id")),
+    }
+    return Move(Status.RUNNING, changes=changes, extra=(announced, *places.operations))

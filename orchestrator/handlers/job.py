@@ -2,18 +2,29 @@
 
 import json
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from orchestrator.declined import Declined
+from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
+from orchestrator.models.limits import Limits
+from orchestrator.slots import Slots
 from queues.claim import Claim
+from queues.clock import EnsembleClock
+from queues.documents import decode, timestamp
 from queues.errors import CorruptRecord
 from queues.names import Layout
 from queues.operations import Delete
 from queues.session import Session
 from spark_runner.attempt import Attempt, AttemptState, attempt_path
-from spark_runner.runners.base import Place, Runner
+from spark_runner.runners.base import Place, Runner, RunState, Submission
+
+TIME_LIMIT = "timeout.run"
+"""Why a worker made a stop node: for a driver that is out of its reach and has run for too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +33,14 @@ class Context:
 
     session: Session
     layout: Layout
+    clock: EnsembleClock
     runners: Mapping[str, Runner]  # by backend
     kill_grace: float  # seconds between TERM and KILL
+    slots: Slots
+    declined: Declined
+    limits: Callable[[], Limits] = Limits
+    fits: Callable[[Definition], str | None] = lambda _job: None  # why it has no room here
+    hooks: Hooks = field(default_factory=Hooks)
     draining: threading.Event = field(default_factory=threading.Event)
 
     def runner_for(self, definition: Definition) -> Runner:
@@ -36,14 +53,40 @@ class Context:
         return runner if runner is not None and runner.reaches(place) else None
 
 
-class HeldJob:
-    """A claimed job with its state, its definition and its attempts."""
+@dataclass(slots=True)
+class Watch:
+    """What a worker remembers of a running attempt while it holds the job; nothing of it decides a verdict."""
 
-    def __init__(self, claim: Claim, context: Context) -> None:
+    attempt: int
+    runner: Runner | None = None  # asked in bulk while the job waits
+    run: str = ""
+    polls: int = 0
+    unknown: int = 0  # answers in a row that told nothing
+    unknown_reason: str = ""
+    last_seen: str | None = None  # when the backend answered last
+    answer: frozenset[tuple[str, RunState]] = frozenset()
+    absent_since: float | None = None  # monotonic; `alive` has been away since then
+    progress: int = -1  # when `alive` was last written, by the ensemble's clock
+    progress_since: float = field(default_factory=time.monotonic)
+    settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
+
+
+class HeldJob:
+    """A claimed job with its state, its definition and its attempts; looked at by one thread at a time."""
+
+    def __init__(
+        self, claim: Claim, context: Context, *, on_wake: Callable[["HeldJob"], None] = lambda _job: None
+    ) -> None:
         self.claim = claim
         self.context = context
-        self.wake = threading.Event()  # set when the driver ends or the worker's own state changes
-        self._definition: Definition | None = None
+        self.refusals = 0  # of steps of ours in a row, because somebody was faster
+        self.watch = Watch(0)
+        self._on_wake = on_wake
+        self._state: tuple[int, JobState] | None = None
+
+    def wake(self) -> None:
+        """Look at the job again: something may have changed."""
+        self._on_wake(self)
 
     @property
     def id(self) -> str:
@@ -51,9 +94,17 @@ class HeldJob:
         return self.claim.id
 
     @property
+    def run_key(self) -> str:
+        """The name of this very submission of the job, which another job of the same id does not have."""
+        return self.claim.record.run_key
+
+    @property
     def state(self) -> JobState:
         """The payload of the record; raises ValidationError when it is no job's."""
-        return JobState.model_validate(self.claim.record.payload)
+        known = self._state
+        if known is None or known[0] != self.claim.version:
+            known = self._state = (self.claim.version, JobState.model_validate(self.claim.record.payload))
+        return known[1]
 
     @property
     def record_path(self) -> str:
@@ -65,42 +116,71 @@ class HeldJob:
         """The node that a request to stop makes."""
         return self.context.layout.stop(self.claim.record.pool, self.id)
 
-    @property
+    @cached_property
     def definition(self) -> Definition:
         """The definition, read once; raises CorruptRecord when it cannot be read."""
-        if self._definition is None:
-            found = self.context.session.get(f"{self.record_path}/definition")
-            if found is None:
-                raise CorruptRecord(self.id, "it has no definition")
-            self._definition = Definition.model_validate(json.loads(found[0]))
-        return self._definition
+        found = self.context.session.get(f"{self.record_path}/definition")
+        if found is None:
+            raise CorruptRecord(self.id, "it has no definition")
+        return Definition.model_validate(json.loads(found[0]))
 
+    # ------------------------------------------------------------------ attempt
     def attempt(self) -> Attempt | None:
-        """The last attempt as it is now, None before the first; `wake` is set when its driver ends."""
+        """The last attempt as it is now, None before the first."""
         number = self.state.attempt
         if number == 0:
             return None
-        path = attempt_path(self.record_path, number)
-        # No watch on the attempt: set in the moment of its end, it would stay until the removal. `alive` goes
-        # in the multi that ends the attempt, and a watch on it is left only while it is there.
-        attempt = Attempt.read(self.context.session, path)
+        attempt = Attempt.read(self.context.session, attempt_path(self.record_path, number))
         if attempt is None:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
-        if attempt.state is AttemptState.STARTED:
-            self.context.session.get(attempt.alive, self.wake.set, await_creation=False)
         return attempt
+
+    def watching(self) -> Watch:
+        """What is remembered of the present attempt."""
+        if self.watch.attempt != self.state.attempt:
+            self.watch = Watch(self.state.attempt)
+        return self.watch
+
+    def await_driver(self, attempt: Attempt) -> bool:
+        """Whether the driver shows life; the job is woken when that changes.
+
+        `alive` is made in the multi that starts an attempt and goes in the one that ends it, so a watch on
+        the children tells both, and is not fired by the progress that the driver writes into it.
+        """
+        listed = self.context.session.listing(attempt.path, self.wake)
+        return listed is not None and "alive" in listed[0]
 
     def place(self, attempt: Attempt) -> Place:
         """Where an attempt was submitted."""
         return Place(**attempt.document["place"])
 
+    def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
+        """Remember what a backend said, None when it said nothing; the job is woken when that is news."""
+        watch, status = self.watch, self.state.status
+        watch.polls += 1
+        if submissions is None or any(found.state is RunState.UNKNOWN for found in submissions):
+            watch.unknown += 1
+            watch.unknown_reason = reason or next(
+                (found.detail for found in submissions or () if found.state is RunState.UNKNOWN), ""
+            )
+            if watch.unknown == self.context.limits().warn_after:
+                self.wake()
+            return
+        was_unknown, watch.unknown = watch.unknown, 0
+        watch.last_seen = timestamp()
+        answer = frozenset((found.incarnation, found.state) for found in submissions)
+        if answer != watch.answer or (was_unknown and status is status.RUNNING_WARN):
+            watch.answer = answer
+            self.wake()
+
+    # ------------------------------------------------------------------ stop
     def stop_request(self) -> tuple[Delete, bool] | None:
         """The removal of the stop node, and whether it is meant for this very job; None without a node."""
         found = self.context.session.get(self.stop_path)  # no watch: it would stay for ever
         if found is None:
             return None
         # A node of an earlier job of the same id carries another run key.
-        meant = self.claim.record.run_key.encode() in found[0]
+        meant = self.run_key.encode() in found[0] and not _is_time_limit(found[0])
         return Delete(self.stop_path, found[1].version), meant
 
     def is_stopped(self) -> bool:
@@ -108,7 +188,14 @@ class HeldJob:
         request = self.stop_request()
         return request is not None and request[1]
 
-    def wait(self, seconds: float) -> None:
-        """Wait until something may have changed, or so many seconds."""
-        self.wake.wait(seconds)
-        self.wake.clear()
+
+def _is_time_limit(data: bytes) -> bool:
+    try:
+        return decode(data).get("reason") == TIME_LIMIT
+    except ValueError:
+        return False
+
+
+def is_started(attempt: Attempt) -> bool:
+    """Whether one driver has taken the attempt and may be running."""
+    return attempt.state is AttemptState.STARTED

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.handlers.actions import Move
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.documents import timestamp
-from queues.operations import Set
+from queues.operations import Operation, Set
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, recordable
 from spark_runner.runners.base import RunState, Submission
@@ -25,6 +26,19 @@ class Verdict:
 
     status: Status
     error: JobError | None = None
+
+
+def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: object) -> Move:
+    """The step that brings the job to where its verdict belongs."""
+    facts = {
+        "started": attempt.document.get("started"),
+        "ended": timestamp(),
+        "application_id": attempt.document.get("application_id"),
+        "error": verdict.error,
+        "warning": None,
+        "submissions": 0,
+    }
+    return Move(verdict.status, changes={**facts, **changes}, extra=tuple(extra))
 
 
 def verdict_of_attempt(attempt: Attempt) -> Verdict:

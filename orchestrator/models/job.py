@@ -61,11 +61,15 @@ class JobState(BaseModel):
     application_id: str | None = None  # of the last attempt, once it is known
     error: JobError | None = None
     warning: str | None = None  # why it is RUNNING_WARN
+    last_seen: str | None = None  # when the backend told of the last attempt, as of the last change
+    polls: int = 0  # how often it was asked about the last attempt, likewise
+    unknown_answers: int = 0  # how many in a row told nothing, likewise
     queued_limit: float = 0.0  # `timeout.queued` in seconds, so that nobody has to read the definition
     slot: int | None = None  # its place among the running jobs of a capped pool
     name_slot: int | None = None  # its place among the running jobs of its name
     callback: CallbackState = CallbackState()
     archive: str | None = None  # the host that writes it into its archive: nobody else does
+    buried_from: dict[str, str] | None = None  # in dead: the queue and the status that it had
     times: dict[str, str] = {}  # queue -> when the job last came to it
 
     @classmethod

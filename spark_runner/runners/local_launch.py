@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spark_runner.errors import SubmissionError
+from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.local_files import RunDirectory
@@ -35,12 +35,12 @@ appender.file.strategy.max = 1
 
 
 def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[str, str]:
-    """The settings of the driver: our defaults, over them the user's; raises SubmissionError.
+    """The settings of the driver: our defaults, over them the user's; raises RefusedSubmission.
 
     No flags for a quicker JVM: those that help a short job (C1 alone, SerialGC: 7 % of 8 s) cost a heavy one.
     """
     if strangers := [key for key in request.conf if not key.startswith("spark.")]:
-        raise SubmissionError(
+        raise RefusedSubmission(
             f"Spark ignores settings that do not start with `spark.`: {', '.join(strangers)}"
         )
     defaults = {

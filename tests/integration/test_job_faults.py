@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from orchestrator.client import Client
-from orchestrator.job_loop import JobLoop
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
@@ -120,7 +119,7 @@ def test_an_error_full_of_control_characters_is_a_failure_like_any_other(office:
 def test_a_record_with_a_foreign_child_is_tried_ever_more_slowly_and_ends_in_dead(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.job_loop._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
     first = office.worker(retention=2)
     job_id = office.submit("pass")
     office.wait(job_id)
@@ -136,7 +135,7 @@ def test_a_record_with_a_foreign_child_is_tried_ever_more_slowly_and_ends_in_dea
 def test_a_hung_driver_within_reach_is_ended_before_the_next_attempt_runs(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.running._LEASE_MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", 0.0)
     office.worker()
     out = tmp_path / "out"
     program = f"""
@@ -188,7 +187,7 @@ def test_a_driver_that_could_not_reach_zookeeper_costs_no_attempt(office: Office
 def test_a_handler_error_that_cannot_be_encoded_does_not_keep_the_job_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.job_loop._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
 
     class Broken(LocalRunner):
         def place(self) -> Any:
@@ -198,44 +197,16 @@ def test_a_handler_error_that_cannot_be_encoded_does_not_keep_the_job_for_ever(
     assert office.wait(office.submit("pass"), timeout=30).job.queue is Queue.DEAD
 
 
-def test_a_job_at_hand_is_counted_though_the_thread_before_ends_late(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    follow, calls = JobLoop.follow, []
-
-    def late(self: JobLoop, job: Any) -> None:
-        calls.append(job)
-        follow(self, job)
-        if job is calls[0]:  # a busy machine: let go, and off the list only when the next is at hand
-            wait_until(lambda: len(calls) > 1, 20, "the second attempt is at hand")
-
-    monkeypatch.setattr(JobLoop, "follow", late)
-    worker = office.worker(slots=2)
-    first, go = tmp_path / "first", tmp_path / "go"
-    program = f"""
-import pathlib, time
-if not pathlib.Path({str(first)!r}).exists():
-    pathlib.Path({str(first)!r}).touch()
-    raise ValueError
-while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.1)
-"""
-    job_id = office.submit(program, retry={"attempts": 2, "delay": "50ms"})
-    wait_until(lambda: len(calls) > 1, 30, "the second attempt is at hand")
-    pool = worker._threads  # noqa: SLF001 - whose first thread is to be gone
-    wait_until(lambda: pool._idle_semaphore._value >= 1, 20, "the first thread has ended")  # noqa: SLF001 - likewise
-    assert worker.is_busy()
-    go.touch()
-    office.wait(job_id)
-
-
 def test_a_worker_keeps_no_watch_for_jobs_that_it_has_let_go(office: Office) -> None:
     worker = office.worker(slots=2)
     ids = [office.submit("pass") for _ in range(4)]
     for job_id in ids:
         office.wait(job_id)
     session: Session = worker._set.session  # noqa: SLF001 - whose watches are counted
-    watched = session._client._data_watchers  # noqa: SLF001 - likewise
-    assert [path for path, found in watched.items() if found and any(job_id in path for job_id in ids)] == []
+    client = session._client  # noqa: SLF001 - likewise
+    watched = {**client._data_watchers, **client._child_watchers}  # noqa: SLF001 - likewise
+    left = [path for path, found in watched.items() if found and any(job_id in path for job_id in ids)]
+    assert left == []
 
 
 def test_a_job_that_ends_in_the_moment_of_ctrl_c_is_shown_as_it_ended(

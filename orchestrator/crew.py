@@ -1,0 +1,222 @@
+"""The threads that look at jobs, one look of a handler at a time; what they ask for is committed together."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from loguru import logger
+
+from orchestrator.errors import TooManyClaims
+from orchestrator.handlers import accept, fail, finish, kill, running, success
+from orchestrator.handlers.actions import Action, Bury, Release, Wait
+from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.models.job import JobError, JobState
+from orchestrator.states import Queue, Status
+from orchestrator.steps import Change, Steps
+from orchestrator.tally import Tally
+from orchestrator.waiting_room import WaitingRoom
+from queues.claim import Claim
+from queues.errors import ClaimLost, Conflict, OutcomeUnknown, QueueError, SessionLost, Unreachable
+from queues.settler import Settler
+from queues.step import Step, run_steps
+
+Handler = Callable[[HeldJob], Action]
+
+HANDLERS: Mapping[Queue, Handler] = {
+    Queue.ACCEPT: accept.handle,
+    Queue.RUNNING: running.handle,
+    Queue.SUCCESS: success.handle,
+    Queue.FAIL: fail.handle,
+    Queue.KILL: kill.handle,
+    Queue.FINISH: finish.handle,
+}
+MAX_CLAIMS = 10  # without a step between: such a job ends the worker that handles it, each time anew
+_WITHOUT_DRIVER = {Queue.ACCEPT, Queue.SUCCESS, Queue.FAIL}
+_MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
+_THREADS = 32  # looks are short, but for kills, callbacks and the start of drivers
+_MAX_LOGGED_CHARACTERS = 200
+_DRAIN_LOOK_SECONDS = 0.02
+_UNDER_WAY = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
+_OUTCOMES = {Queue.SUCCESS, Queue.FAIL, Queue.FINISH}
+
+
+class Crew:
+    """Follows claimed jobs from handler to handler until they are let go; no job has a thread of its own."""
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        on_end: Callable[[], None],
+        handlers: Mapping[Queue, Handler] = HANDLERS,
+        threads: int = _THREADS,
+    ) -> None:
+        self.tally = Tally()
+        self.room = WaitingRoom(self._send)
+        self._context = context
+        self._on_end = on_end
+        self._handlers = handlers
+        self._steps = Steps(context)
+        self._inbox: queue.SimpleQueue[HeldJob] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"handler-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        self._settler: Settler[tuple[HeldJob, Action | Exception]] = Settler(self._commit)
+
+    def start(self) -> None:
+        """Begin to look at jobs."""
+        self._settler.start()
+        self.room.start()
+        for thread in self._threads:
+            thread.start()
+
+    def take(self, claim: Claim) -> None:
+        """Follow this job from now on."""
+        job = HeldJob(claim, self._context, on_wake=self.room.wake)
+        self.tally.note(job)
+        self._send(job)
+
+    def drain(self, seconds: float) -> bool:
+        """Let go of all jobs, those that wait in one go; False when some are still looked at after that.
+
+        `draining` of the context is set by then: nothing new is begun.
+        """
+        deadline = time.monotonic() + seconds
+        for job in self.room.empty():
+            self._settler.put((job, Release()))
+        while len(self.tally) and time.monotonic() < deadline:
+            time.sleep(_DRAIN_LOOK_SECONDS)
+        self.room.stop()
+        return self._settler.stop(max(0.0, deadline - time.monotonic())) and not len(self.tally)
+
+    # ------------------------------------------------------------------ looks
+    def _send(self, job: HeldJob) -> None:
+        if self._context.draining.is_set():
+            self._settler.put((job, Release()))
+        else:
+            self._inbox.put(job)
+
+    def _work(self) -> None:
+        while True:  # as long as the process: daemon threads, which no long kill keeps from its end
+            job = self._inbox.get()
+            try:
+                self._look(job)
+            except BaseException as error:  # noqa: BLE001 - SystemExit too: a thread less for ever, and no word
+                logger.opt(exception=error).error("{} is let go", job.id)
+                self._end(job)
+
+    def _look(self, job: HeldJob) -> None:
+        """One look; never raises."""
+        self.room.begin(job)
+        try:
+            job.claim.check()
+            action = self._handle(job)
+        except ClaimLost as error:
+            logger.info("{}", error)
+            self._end(job)
+        except (OutcomeUnknown, SessionLost, Unreachable) as error:  # who comes next may have more luck
+            logger.warning("{} is let go: {}", job.id, error)
+            self._end(job)
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is counted against the job
+            self._settler.put((job, error))
+        else:
+            if not isinstance(action, Wait):
+                self._settler.put((job, action))
+            elif self._context.draining.is_set():
+                self._settler.put((job, Release()))
+            else:
+                self.room.park(job, action.seconds)
+
+    def _handle(self, job: HeldJob) -> Action:
+        claims, stands_in = job.claim.record.claims, Queue(job.claim.queue)
+        if claims > MAX_CLAIMS and stands_in in _WITHOUT_DRIVER:
+            words = f"it was claimed {claims} times in {stands_in} and nothing came of it"
+            return Bury(JobError(error_class="handler", type=TooManyClaims.__name__, message=words))
+        # In finish any status is at home; elsewhere the status decides, whatever queue the token stands in.
+        return self._handlers[Queue.FINISH if stands_in is Queue.FINISH else job.state.status.queue](job)
+
+    # ------------------------------------------------------------------ steps
+    def _commit(self, asked: Sequence[tuple[HeldJob, Action | Exception]]) -> None:
+        by_session = sorted(asked, key=lambda item: id(item[0].claim.how.session))
+        changes: dict[Step, Change] = {}
+        for step, refused in run_steps(self._made(by_session, changes)):
+            self._settle(changes[step], refused)
+
+    def _made(
+        self, asked: Iterable[tuple[HeldJob, Action | Exception]], changes: dict[Step, Change]
+    ) -> Iterator[Step]:
+        for job, action in asked:
+            change = self._change(job, action)
+            if change is not None:
+                changes[change.step] = change
+                yield change.step
+
+    def _change(self, job: HeldJob, action: Action | Exception) -> Change | None:
+        try:
+            if isinstance(action, Exception):
+                return self._steps.of_failure(job, action)
+            try:
+                return self._steps.of(job, action)
+            except (ClaimLost, OutcomeUnknown, SessionLost, Unreachable):
+                raise
+            except Exception as error:  # noqa: BLE001 - what was asked for cannot be done: the handler failed
+                return self._steps.of_failure(job, error)
+        except Exception as error:  # noqa: BLE001 - not even that can be told: a claim that nobody follows
+            logger.warning("{} is let go: {}", job.id, error)
+            self._end(job)
+            return None
+
+    def _settle(self, change: Change, refused: QueueError | None) -> None:
+        job = change.job
+        match refused:
+            case None:
+                job.refusals = 0
+                self._tell(change)
+                if job.claim.held:
+                    self.tally.note(job)
+                    self._send(job)
+                else:
+                    self._end(job)
+            case ClaimLost():
+                logger.info("{}", refused)
+                self._end(job)
+            case Conflict() if job.refusals < _MAX_REFUSALS:
+                job.refusals += 1  # the driver or somebody else was faster at the attempt: look again
+                self._send(job)
+            case Conflict():
+                job.refusals = 0
+                self._settler.put((job, refused))
+            case _:
+                logger.warning("{} is let go: {}", job.id, refused)
+                self._end(job)
+
+    def _end(self, job: HeldJob) -> None:
+        self.room.forget(job)
+        if job.claim.held:
+            job.claim.abandon()
+        self.tally.drop(job)
+        if not self._context.draining.is_set():
+            self._on_end()
+
+    def _tell(self, change: Change) -> None:
+        """Log what was done, and tell the hooks."""
+        job, before, after, stands_in = change.job, change.before, change.after, change.queue
+        hooks = self._context.hooks
+        if change.removes:
+            logger.info("{} removed", job.id)
+            if before is not None:
+                hooks.fire(lambda hook: hook.after_removal(job.id, before))
+        if before is None or after is None or stands_in is None:
+            return
+        logger.info("{} {} -> {} {}{}", job.id, before.status, stands_in, after.status, _reason(after))
+        if before.status in _UNDER_WAY and stands_in in _OUTCOMES:
+            hooks.fire(lambda hook: hook.after_outcome(job.id, after))
+        hooks.fire(lambda hook: hook.after_transition(job.id, before, after, stands_in))
+
+
+def _reason(state: JobState) -> str:
+    # One line of the log for one event, whatever the user's text holds.
+    words = state.warning if state.warning is not None else (state.error.message if state.error else "")
+    return ": " + " ".join(words.split())[:_MAX_LOGGED_CHARACTERS] if words else ""

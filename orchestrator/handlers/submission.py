@@ -1,0 +1,113 @@
+"""An attempt that no driver has taken yet: it is submitted, and submitted again after accidents."""
+
+import random
+import uuid
+
+from orchestrator.errors import DefinitionError
+from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.handlers.verdict import Verdict, move_by
+from orchestrator.models.job import JobError
+from orchestrator.plan import submit_request
+from orchestrator.states import Status
+from queues.documents import timestamp
+from queues.operations import Set
+from spark_runner import exit_codes
+from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.errors import RefusedSubmission, SubmissionError
+from spark_runner.runners.base import Runner, RunState
+from spark_runner.sql.errors import SqlError
+
+_MAX_ACCIDENTS = 5  # of one attempt, as long as no driver comes to take it
+_LOOK_SECONDS = 30.0  # if neither a watch nor a poll tells anything before
+
+
+def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
+    """Submit it, or wait for the driver to take it, or give it up."""
+    runner = watch.runner
+    if runner is None:
+        # Nothing has run, and nobody here can tell whether anything ever will: the attempt is closed, so
+        # that a late driver ends at once, and the job starts again with an attempt of its own.
+        return Move(Status.ACCEPT, extra=(_closed(attempt),))
+    submissions = runner.find(attempt.run)
+    # No verdict on the job: ZooKeeper was away, or this host was, before the driver could take the attempt.
+    accidents = all(s.state is RunState.GONE or s.exit_code == exit_codes.NO_CONTACT for s in submissions)
+    if accidents and len(submissions) < _MAX_ACCIDENTS:
+        # Whoever was here before may have submitted and died without a trace of it: the second driver then
+        # finds the attempt taken and ends with 75.
+        refused = _submit(job, attempt, runner)
+        return refused or _wait(job, attempt)
+    if any(submission.state in {RunState.RUNNING, RunState.UNKNOWN} for submission in submissions):
+        return _too_late(job, attempt) or _wait(job, attempt)
+    # Every submission has ended and none took the attempt, unless one did so in this very moment: then the
+    # compare-and-set below is refused and all is looked at again.
+    last = submissions[-1]
+    reason = last.detail or "see its logs"
+    message = f"the driver ended before it began, with exit code {last.exit_code}: {reason}"
+    return _fail(attempt, JobError(error_class="submission", message=message))
+
+
+def _wait(job: HeldJob, attempt: Attempt) -> Wait:
+    job.await_driver(attempt)
+    return Wait(min(_LOOK_SECONDS, max(0.0, _left(job, attempt))))
+
+
+def _left(job: HeldJob, attempt: Attempt) -> float:
+    return job.definition.timeout.submit - (job.context.clock.now_ms() - attempt.created_ms) / 1000
+
+
+def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
+    hooks, state = job.context.hooks, job.state
+    try:
+        request = submit_request(
+            job.definition,
+            attempt,
+            incarnation=uuid.uuid4().hex,
+            stop_path=job.stop_path,
+            zookeeper=job.context.session.settings,
+        )
+        hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
+        runner.submit(request)
+    except (SqlError, DefinitionError, RefusedSubmission) as error:
+        return _fail(attempt, _error("definition", error))
+    except SubmissionError as error:
+        return _give_up(attempt, _error("submission", error))
+    hooks.fire(lambda hook: hook.after_submit(job.id, state, attempt.run))
+    return None
+
+
+def _too_late(job: HeldJob, attempt: Attempt) -> Action | None:
+    if _left(job, attempt) > 0:
+        return None
+    limit = job.definition.timeout.submit
+    message = f"no driver has taken the attempt within timeout.submit ({limit:g} s)"
+    error = JobError(error_class="submission", type="SubmitTimeout", message=message)
+    return _give_up(attempt, error)
+
+
+def _give_up(attempt: Attempt, error: JobError) -> Move:
+    # First the node, so that a driver that is just starting ends at once; then what is left of it.
+    return Move(Status.RUNNING, extra=(_closed(attempt, error=error.model_dump(), passing=True),))
+
+
+def again(job: HeldJob, attempt: Attempt) -> Move | None:
+    """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
+    retry, failed = job.definition.retry, job.state.submissions + 1
+    if not attempt.document.get("passing") or failed >= retry.submissions:
+        return None
+    delay = retry.delay_after(failed) * random.uniform(0.8, 1.2)  # noqa: S311 - not for security
+    error = JobError.model_validate(attempt.document["error"])
+    return Move(Status.ACCEPT, changes={"submissions": failed, "error": error}, delay=delay)
+
+
+def _fail(attempt: Attempt, error: JobError) -> Move:
+    closed = _closed(attempt, error=error.model_dump())
+    return move_by(attempt, Verdict(Status.ERROR_FAIL, error), closed)
+
+
+def _closed(attempt: Attempt, **facts: object) -> Set:
+    return attempt.advance(AttemptState.CLOSED, ended=timestamp(), **facts)
+
+
+def _error(error_class: str, error: Exception) -> JobError:
+    return JobError(error_class=error_class, message=str(error), type=type(error).__name__)

@@ -1,0 +1,97 @@
+"""A started attempt: its driver's exit, its absence, its limits in time, and what is strange about it."""
+
+import math
+import time
+
+from orchestrator.handlers.absence import absence, lost
+from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
+from orchestrator.handlers.verdict import Verdict, move_by, verdict_of_exit
+from orchestrator.models.job import JobError
+from orchestrator.states import Status
+from queues.documents import encode, timestamp
+from queues.operations import Create, Operation
+from spark_runner.attempt import Attempt
+from spark_runner.runners.base import Runner, RunState, Submission
+
+_LOOK_SECONDS = 60.0  # if nothing wakes the job before: a lost watch hides a change for so long at most
+_STALLED_LOOK_SECONDS = 5.0  # how soon new progress ends a warning
+
+
+def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
+    """A verdict when the driver is gone, a warning when something is strange, else wait."""
+    if watch.runner is not None and (action := _exit(job, attempt, watch.runner)) is not None:
+        return action
+    left = absence(job, attempt, watch)
+    if left is not None and left <= 0:
+        return _lost(job, attempt, watch)
+    run_left = _run_left(job, attempt)
+    if run_left <= 0:
+        return _over_limit(job, watch)
+    warning, stall_left = _warning(job, attempt, watch)
+    if warning is None and job.state.status is Status.RUNNING_WARN:
+        return Move(Status.RUNNING, changes={"warning": None, **_seen(watch)})
+    if warning is not None and warning != job.state.warning:
+        return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
+    return Wait(min(_LOOK_SECONDS, run_left, stall_left, math.inf if left is None else left))
+
+
+def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
+    submission = _started_submission(runner, attempt)
+    if submission is None or submission.state in {RunState.RUNNING, RunState.UNKNOWN}:
+        return None
+    # The driver is gone. Had it recorded its outcome, the compare-and-set is refused and that outcome read.
+    verdict, ended = verdict_of_exit(attempt, submission)
+    return move_by(attempt, verdict, ended, **_seen(job.watching()))
+
+
+def _started_submission(runner: Runner, attempt: Attempt) -> Submission | None:
+    # Only the incarnation that took the attempt can tell how it ended.
+    for submission in runner.find(attempt.run):
+        if submission.incarnation == attempt.incarnation:
+            return submission
+    return None
+
+
+def _lost(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
+    if watch.runner is not None:  # stopped or hung, and within reach: it must not wake up beside the next one
+        watch.runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
+    error, closed = lost(job, attempt)
+    return move_by(attempt, Verdict(Status.ERROR_FAIL, error), closed)
+
+
+def _run_left(job: HeldJob, attempt: Attempt) -> float:
+    limit = job.definition.timeout.run
+    return limit - (job.context.clock.now_ms() - attempt.changed_ms) / 1000 if limit else math.inf
+
+
+def _over_limit(job: HeldJob, watch: Watch) -> Move:
+    limit = job.definition.timeout.run
+    message = f"it ran for longer than timeout.run ({limit:g} s)"
+    error = JobError(error_class="timeout", type="RunTimeout", message=message)
+    extra: tuple[Operation, ...] = ()
+    if watch.runner is None and job.stop_request() is None:  # a driver out of reach obeys the stop node
+        request = {"run_key": job.run_key, "since": timestamp(), "reason": TIME_LIMIT}
+        extra = (Create(job.stop_path, encode(request)),)
+    return Move(Status.KILL, changes={"error": error, "warning": None}, extra=extra)
+
+
+def _warning(job: HeldJob, attempt: Attempt, watch: Watch) -> tuple[str | None, float]:
+    """Why the job is RUNNING_WARN, None when it is not, and the seconds until that may change by itself."""
+    stall_left, limit = math.inf, job.definition.timeout.stall
+    if limit:
+        stat = job.context.session.exists(attempt.alive)
+        now = time.monotonic()
+        if stat is not None and stat.modified != watch.progress:
+            watch.progress, watch.progress_since = stat.modified, now
+        stall_left = limit - (now - watch.progress_since)
+    if watch.unknown >= job.context.limits().warn_after:
+        reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
+        return f"its backend does not say how it is{reason}", stall_left if stall_left > 0 else math.inf
+    if stall_left <= 0:
+        return f"no progress for longer than timeout.stall ({limit:g} s)", _STALLED_LOOK_SECONDS
+    return None, stall_left
+
+
+def _seen(watch: Watch) -> dict[str, object]:
+    return {"last_seen": watch.last_seen, "polls": watch.polls, "unknown_answers": watch.unknown}

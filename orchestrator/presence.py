@@ -1,0 +1,101 @@
+"""The node in which a worker says who and where it is, and what it runs."""
+
+import os
+import threading
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from loguru import logger
+
+from orchestrator.loop import Loop
+from orchestrator.nodes import Nodes
+from queues.documents import encode, timestamp
+from queues.errors import Conflict
+from queues.operations import Create, Set
+from queues.session import Session, SessionState
+from queues.transaction import commit
+from spark_runner.process import current_boot_id
+
+_REFRESH_SECONDS = 10.0  # for people to look at: more writes would be load without a reader
+_MAX_NAMED = 100  # jobs; the others are counted
+
+
+class Presence:
+    """An ephemeral that is made again in each session, and written again when it has changed."""
+
+    def __init__(
+        self,
+        session: Session,
+        nodes: Nodes,
+        name: str,
+        *,
+        slots: int,
+        running: Callable[[], list[str]],
+        refresh_seconds: float = _REFRESH_SECONDS,
+    ) -> None:
+        self._session, self._path, self._folder = session, nodes.worker(name), nodes.workers
+        self._name, self._slots, self._running = name, slots, running
+        self._refresh_seconds = refresh_seconds
+        self._since = timestamp()
+        self._generation = -1
+        self._written = b""
+        self._guard = threading.Lock()
+        self._loop = Loop("presence", self._step, first=refresh_seconds)
+
+    def start(self) -> None:
+        """Announce the worker, and keep that true."""
+        self.announce()
+        self._session.on_change(self._loop.wake)
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Write no more; the node goes with the session."""
+        self._loop.stop()
+
+    def announce(self) -> None:
+        """Make the node, or write it anew when something has changed."""
+        with self._guard:
+            session = self._session
+            if session.state is not SessionState.CONNECTED:
+                return
+            generation, data = session.generation, encode(self._document())
+            if generation != self._generation:
+                self._create(data)
+            elif data != self._written:
+                commit(session, [Set(self._path, data, -1)])
+            self._generation, self._written = generation, data
+
+    def _create(self, data: bytes) -> None:
+        self._session.ensure_path(self._folder)
+        try:
+            commit(self._session, [Create(self._path, data, ephemeral=True)])
+        except Conflict:  # our own, whose reply was lost, or that of another program with our name
+            stat = self._session.exists(self._path)
+            if stat is not None and stat.owner != self._session.id:
+                logger.warning("another worker is announced as {}", self._name)
+
+    def _step(self) -> float:
+        self.announce()
+        return self._refresh_seconds
+
+    def _document(self) -> dict[str, Any]:
+        running = self._running()
+        return {
+            "host": os.uname().nodename,
+            "boot": current_boot_id(),
+            "pid": os.getpid(),
+            "session": f"{self._session.id:#x}",
+            "version": _version(),
+            "since": self._since,
+            "slots": self._slots,
+            "running": len(running),
+            "jobs": running[:_MAX_NAMED],
+        }
+
+
+def _version() -> str:
+    try:
+        return version("spark-job-orchestrator")
+    except PackageNotFoundError:  # from a checkout that was never installed
+        return "unknown"

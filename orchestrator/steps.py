@@ -1,0 +1,160 @@
+"""From what a handler asks for to the one multi that does it."""
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from loguru import logger
+
+from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
+from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.models.job import JobError, JobState
+from orchestrator.states import Queue, Status, check_transition
+from queues.documents import timestamp
+from queues.operations import Operation
+from queues.step import Step
+
+_HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
+_MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
+_WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
+_HOLDS_PLACES = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
+_MAX_TRACEBACK_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 8_000, 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A step that is to be done, and what it means for the job; states are None where none changes."""
+
+    job: HeldJob
+    step: Step
+    before: JobState | None = None
+    after: JobState | None = None
+    queue: Queue | None = None  # where the job will stand
+    removes: bool = False
+
+
+class Steps:
+    """Makes steps of actions, and of failures of handlers."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def of(self, job: HeldJob, action: Action) -> Change:  # noqa: PLR0911 - a line for each action
+        """The step of an action; raises IllegalTransition and what the claim raises for what cannot be."""
+        match action:
+            case Move(status, changes, extra, delay, pool):
+                return self._change(job, status, changes, extra, queue=status.queue, delay=delay, pool=pool)
+            case Finish(status, changes, extra):
+                request = job.stop_request()
+                removal = () if request is None else (request[0],)
+                retention = self._context.limits().retention
+                return self._change(
+                    job, status, changes, (*extra, *removal), queue=Queue.FINISH, delay=retention
+                )
+            case Keep(changes, delay):
+                return self._change(
+                    job, job.state.status, changes, (), queue=Queue(job.claim.queue), delay=delay
+                )
+            case Bury(reason):
+                return self._bury(job, reason)
+            case Remove(extra):
+                return Change(job, job.claim.removal(extra), before=job.state, removes=True)
+            case Release(()):
+                return Change(job, job.claim.letting_go())
+            case Release(extra):
+                return Change(job, job.claim.step(extra=extra, release=True))
+            case Wait():
+                raise TypeError("who waits takes no step")
+            case _:
+                assert_never(action)
+
+    def _change(
+        self,
+        job: HeldJob,
+        status: Status,
+        changes: Mapping[str, Any],
+        extra: tuple[Operation, ...],
+        *,
+        queue: Queue,
+        delay: float = 0.0,
+        pool: str | None = None,
+    ) -> Change:
+        before = job.state
+        check_transition(before.status, status)
+        stood_in, now = Queue(job.claim.queue), timestamp()
+        news: dict[str, Any] = {"handler_errors": 0, **changes, "status": status, "updated": now}
+        if queue is not stood_in:
+            news["times"] = {**before.times, queue.value: now}
+        if status not in _HOLDS_PLACES or queue is Queue.FINISH:
+            extra += self._places(job, before, news)
+        after = before.evolve(**news)
+        step = job.claim.step(
+            payload=_payload(after),
+            queue=queue,
+            pool=pool,
+            due=self._context.clock.now_ms() + round(delay * 1000) if delay else None,
+            extra=extra,
+            release=bool(delay) or self._context.draining.is_set(),
+        )
+        return Change(job, step, before, after, queue)
+
+    def _places(self, job: HeldJob, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
+        """What gives the places of a running job back; its numbers go from the record with them."""
+        if before.slot is None and before.name_slot is None:
+            return ()
+        news |= {"slot": None, "name_slot": None}
+        if before.name_slot is not None:
+            self._context.declined.ended(before.name)
+        return tuple(self._context.slots.release(job.claim.record.pool, before, job.run_key))
+
+    # ------------------------------------------------------------------ failures
+    def of_failure(self, job: HeldJob, error: Exception) -> Change:
+        """Requeue with a growing delay, or bring to dead; the driver, if one runs, is left alone."""
+        logger.opt(exception=error).error("handling {} in {} failed", job.id, job.claim.queue)
+        self._context.hooks.fire(lambda hook: hook.after_error(job.id, error))
+        try:
+            state = job.state
+        except ValueError:  # the payload is no job's: no delay will mend it
+            return self._bury(job, _reason(error))
+        errors = state.handler_errors + 1
+        # A driver may run under an open attempt, and nobody looks after it in dead: there, only slower.
+        is_last = errors >= self._context.limits().handler_errors
+        if is_last and Queue(job.claim.queue) not in _WITH_DRIVER:
+            return self._bury(job, _reason(error))
+        delay = min(_HANDLER_ERROR_DELAY_SECONDS * 2 ** (errors - 1), _MAX_HANDLER_ERROR_DELAY_SECONDS)
+        after = state.evolve(handler_errors=errors, updated=timestamp())
+        due = self._context.clock.now_ms() + round(delay * 1000)
+        step = job.claim.step(payload=_payload(after), due=due, release=True)
+        return Change(job, step, state, after, Queue(job.claim.queue))
+
+    def _bury(self, job: HeldJob, reason: JobError) -> Change:
+        logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
+        raw = job.claim.record.payload
+        news: dict[str, Any] = {
+            "status": Status.DEAD.value,
+            "error": reason.model_dump(exclude_defaults=True),
+            "updated": timestamp(),
+            "buried_from": {"queue": job.claim.queue, "status": str(raw.get("status", ""))},
+        }
+        extra: tuple[Operation, ...] = ()
+        try:
+            before: JobState | None = job.state
+            assert before is not None  # noqa: S101 - for the type checker
+            check_transition(before.status, Status.DEAD)
+            extra = self._places(job, before, news)
+        except ValueError:
+            before = None  # its payload is no job's
+        step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
+        return Change(job, step, before, None, Queue.DEAD)
+
+
+def _payload(state: JobState) -> dict[str, Any]:
+    # What is as it was at the beginning need not be told: records stay small and readable.
+    return state.model_dump(mode="json", exclude_defaults=True)
+
+
+def _reason(error: Exception) -> JobError:
+    text = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARACTERS:]
+    message = str(error)[:_MAX_MESSAGE_CHARACTERS]
+    return JobError(error_class="handler", type=type(error).__name__, message=message, traceback=text)

@@ -1,0 +1,65 @@
+"""How many jobs of which queue a worker has in hand."""
+
+import threading
+from collections import Counter
+
+from orchestrator.handlers.job import HeldJob
+from orchestrator.states import Queue
+
+
+class Tally:
+    """The jobs in hand by their ids, and their numbers by queue and pool. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._jobs: dict[str, HeldJob] = {}
+        self._where: dict[HeldJob, tuple[Queue, str]] = {}
+        self._counts: Counter[Queue] = Counter()
+        self._by_pool: Counter[tuple[Queue, str]] = Counter()
+
+    def note(self, job: HeldJob) -> None:
+        """The job is in hand, and stands where its claim says."""
+        with self._guard:
+            self._take_out(job)
+            where = (Queue(job.claim.queue), job.claim.record.pool)
+            self._jobs[job.id] = job
+            self._where[job] = where
+            self._counts[where[0]] += 1
+            self._by_pool[where] += 1
+
+    def drop(self, job: HeldJob) -> None:
+        """The job is not in hand any more; it may be at hand again already, as another claim."""
+        with self._guard:
+            self._take_out(job)
+            if self._jobs.get(job.id) is job:
+                del self._jobs[job.id]
+
+    def _take_out(self, job: HeldJob) -> None:
+        where = self._where.pop(job, None)
+        if where is not None:
+            self._counts[where[0]] -= 1
+            self._by_pool[where] -= 1
+
+    def count(self, *queues: Queue) -> int:
+        """How many stand in these queues."""
+        with self._guard:
+            return sum(self._counts[queue] for queue in queues)
+
+    def count_in(self, queue: Queue, pool: str) -> int:
+        """How many stand in one queue of one pool."""
+        with self._guard:
+            return self._by_pool[queue, pool]
+
+    def get(self, job_id: str) -> HeldJob | None:
+        """The job in hand with this id."""
+        with self._guard:
+            return self._jobs.get(job_id)
+
+    def running(self) -> list[str]:
+        """The ids of those that run, sorted."""
+        with self._guard:
+            return sorted(job.id for job, (queue, _) in self._where.items() if queue is Queue.RUNNING)
+
+    def __len__(self) -> int:
+        with self._guard:
+            return len(self._where)
