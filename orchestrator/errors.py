@@ -1,5 +1,7 @@
 """Errors of `orchestrator`: one tree, each message fit for a user."""
 
+from collections.abc import Sequence
+
 
 class OrchestratorError(Exception):
     """Base of every error of this package."""
@@ -23,6 +25,54 @@ class NotRunning(OrchestratorError):
 
 class AlreadyEnded(OrchestratorError):
     """The job has ended; what was asked for can no longer be done."""
+
+
+class StateConflict(OrchestratorError):
+    """The state of the job does not allow what was asked for; the job is as it was."""
+
+
+class NotEnded(StateConflict):
+    """The job has not ended yet, and what was asked for is for jobs that have."""
+
+
+class NotDead(StateConflict):
+    """The job does not stand in dead, so there is nothing to bring back."""
+
+
+class MoveRefused(StateConflict):
+    """A job is not brought by hand from where it stands to that queue."""
+
+
+class JobHeld(StateConflict):
+    """Somebody works on the job at this moment."""
+
+    def __init__(self, job_id: str, holder: str, remedy: str) -> None:
+        super().__init__(f"job {job_id!r} is held by {holder or 'somebody'}, who works on it now; {remedy}")
+        self.job_id = job_id
+        self.holder = holder
+
+
+class AttemptOpen(StateConflict):
+    """An attempt of the job is open: its driver may be running."""
+
+    def __init__(self, job_id: str, attempt: str, remedy: str) -> None:
+        super().__init__(f"{attempt} of job {job_id!r} is open, its driver may be running; {remedy}")
+        self.job_id = job_id
+
+
+class NotConfirmed(OrchestratorError):
+    """What was asked for cannot be undone, and nobody was there to confirm it."""
+
+
+class NoSuchPool(OrchestratorError):
+    """No pool has this name: one is made by its first job, or by a worker that is told to serve it."""
+
+    def __init__(self, pool: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no pool {pool!r}, there are {', '.join(known) or 'none yet'}; "
+            "a pool is made by its first job, or by a worker that serves it by name"
+        )
+        self.pool = pool
 
 
 class WaitTimeout(OrchestratorError):

@@ -2,8 +2,8 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from orchestrator.client import Client
@@ -13,7 +13,7 @@ from orchestrator.handlers.job import Context
 from orchestrator.hooks import Hook, Hooks, installed_hooks
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.slots import Slots
 from orchestrator.states import Queue
 from orchestrator.worker import Worker
@@ -71,7 +71,16 @@ def build_queue_set(session: Session, settings: Settings, owner: str) -> QueueSe
 
 def build_client(session: Session, settings: Settings) -> Client:
     """The library API on a session of its own."""
-    return Client(build_queue_set(session, settings, owner=f"client-{os.getpid()}"))
+    queue_set = build_queue_set(session, settings, owner=f"client-{os.getpid()}")
+    return Client(queue_set, retention=lambda: settings.retention)
+
+
+@contextmanager
+def connected_client(*, zookeeper: str | None = None, root: str | None = None) -> Iterator[Client]:
+    """The library API with a session that ends with the context; see `Client.connect`."""
+    settings = load_settings(zookeeper_hosts=zookeeper, root=root)
+    with open_session(settings, find_hosts(settings)) as session:
+        yield build_client(session, settings)
 
 
 def build_runners(settings: Settings, *, owned: bool = False) -> dict[str, Runner]:

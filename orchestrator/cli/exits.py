@@ -9,19 +9,25 @@ from orchestrator.errors import (
     AlreadyEnded,
     DefinitionError,
     NoSuchAttempt,
+    NoSuchPool,
+    NotConfirmed,
     NotRunning,
     OrchestratorError,
     SettingsError,
+    StateConflict,
     WaitTimeout,
 )
 from queues.embedded.errors import DataDirectoryInUse
 from queues.errors import (
     AccessDenied,
+    ClaimLost,
     Conflict,
     CorruptRecord,
     IdTaken,
     InvalidName,
+    ItemHeld,
     ItemNotFound,
+    NotClaimed,
     OutcomeUnknown,
     QueueError,
     SessionLost,
@@ -47,10 +53,13 @@ class Exit(IntEnum):
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound, NoSuchAttempt), Exit.NOT_FOUND),
-    ((IdTaken, AlreadyEnded, Conflict, DataDirectoryInUse), Exit.CONFLICT),
+    ((ItemNotFound, NoSuchAttempt, NoSuchPool), Exit.NOT_FOUND),
+    (
+        (IdTaken, AlreadyEnded, StateConflict, ItemHeld, NotClaimed, ClaimLost, Conflict, DataDirectoryInUse),
+        Exit.CONFLICT,
+    ),
     ((WaitTimeout,), Exit.TIMEOUT),
-    ((DefinitionError, SettingsError, SqlError, InvalidName, TooLarge), Exit.USAGE),
+    ((DefinitionError, SettingsError, NotConfirmed, SqlError, InvalidName, TooLarge), Exit.USAGE),
     ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError), Exit.FAILED),
 )
 

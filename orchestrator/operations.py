@@ -1,0 +1,142 @@
+"""What operators do to jobs beside the transition table: run again, move, delay, pause."""
+
+from orchestrator.by_hand import ByHand
+from orchestrator.errors import AlreadyEnded, MoveRefused, NoSuchPool, NotEnded
+from orchestrator.models.job import JobState, JobView
+from orchestrator.moves import moved, stands_in
+from orchestrator.states import Queue, Status
+from orchestrator.views import state_of, view_of
+from queues.claim import Claim
+from queues.documents import timestamp
+from queues.names import DEFAULT_POOL, LOW
+from queues.operations import Operation
+from queues.pools import PoolLimits
+
+_ENDED = {Queue.FINISH, Queue.DEAD}
+_HOLDS_PLACES = {Queue.RUNNING, Queue.KILL}
+
+
+_COUNTED_ANEW = (
+    "failures",
+    "submissions",
+    "demotions",
+    "handler_errors",
+    "callback",
+    "error",
+    "warning",
+    "started",
+    "ended",
+    "application_id",
+    "last_seen",
+    "polls",
+    "unknown_answers",
+    "slot",
+    "name_slot",
+    "archive",
+    "buried_from",
+)
+
+
+def reopened(state: JobState) -> JobState:
+    """A job that has ended, as it is when it is brought back to accept by hand.
+
+    All that was counted against it is counted anew. The number of its last attempt stays: the names of its
+    runs in the outside world are made of it.
+    """
+    now = timestamp()
+    anew = {name: JobState.model_fields[name].get_default() for name in _COUNTED_ANEW}
+    times = {**state.times, Queue.ACCEPT.value: now}
+    return state.evolve(**anew, status=Status.ACCEPT, updated=now, times=times)
+
+
+class Operations:
+    """Each act is one claim and one multi; each can raise ItemNotFound, CorruptRecord and JobHeld."""
+
+    def __init__(self, by_hand: ByHand) -> None:
+        self._set = by_hand.set
+        self._by_hand = by_hand
+
+    def retry(self, job_id: str, *, force: bool = False) -> JobView:
+        """Bring a job that has ended back to accept, with all its tries; a success only by force.
+
+        A demoted job goes back to its pool. Raises NotEnded, AlreadyEnded, AttemptOpen.
+        """
+        with self._by_hand.taken(job_id) as claim:
+            state, queue = state_of(claim.record), Queue(claim.queue)
+            if queue not in _ENDED:
+                raise NotEnded(f"job {job_id!r} has not ended: it is {state.status} in {queue}")
+            if state.status is Status.SUCCESS and not force:
+                raise AlreadyEnded(f"job {job_id!r} has ended as SUCCESS; only by force it is run again")
+            self._by_hand.belongings(job_id).check_closed(job_id, queue)
+            pool = claim.record.pool.removesuffix(LOW)
+            self._by_hand.commit(
+                claim,
+                reopened(state),
+                Queue.ACCEPT,
+                pool=pool,
+                due=self._set.clock.now_ms(),
+                extra=lambda: self._by_hand.left_behind(claim, pool),
+            )
+        return view_of(claim.record)
+
+    def move(self, job_id: str, queue: Queue, *, force: bool = False, retention: float) -> JobView:
+        """Bring a job to another queue, by force from whoever holds it; see `orchestrator.moves`.
+
+        It is due at once; in finish after `retention` seconds. Raises MoveRefused, AttemptOpen.
+        """
+        with self._by_hand.taken(job_id, force=force, remedy="wait, or take it by force") as claim:
+            before = state_of(claim.record)
+            after = moved(job_id, before, Queue(claim.queue), queue, self._by_hand.belongings(job_id))
+            if claim.queue == queue and after.status is before.status:
+                return view_of(claim.record)
+            if queue not in _HOLDS_PLACES:
+                after = after.evolve(slot=None, name_slot=None)
+            delay = retention if queue is Queue.FINISH else 0.0
+            self._by_hand.commit(
+                claim,
+                after,
+                queue,
+                due=self._set.clock.now_ms() + round(delay * 1000),
+                extra=lambda: self._riders(claim, queue),
+            )
+        return view_of(claim.record)
+
+    def _riders(self, claim: Claim, queue: Queue) -> list[Operation]:
+        match queue:
+            case Queue.KILL:  # a driver that no worker reaches obeys the request by itself
+                return self._by_hand.stops.creation(claim.record)
+            case Queue.RUNNING:
+                record = claim.record
+                return [*self._by_hand.stops.removals({record.pool}, record.id, record.run_key)]
+            case _:
+                return [*self._by_hand.left_behind(claim)]
+
+    def requeue(self, job_id: str, *, delay: float = 0.0) -> JobView:
+        """Make a job due after `delay` seconds where it stands; in finish, that is when it is removed.
+
+        Raises MoveRefused for one in dead, where nothing is ever due, and AttemptOpen.
+        """
+        with self._by_hand.taken(job_id) as claim:
+            queue = stands_in(state_of(claim.record), Queue(claim.queue))
+            if queue is Queue.DEAD:
+                raise MoveRefused(
+                    f"job {job_id!r} is in dead, where nobody waits for it; "
+                    f"`orchestrator queue replay {job_id}` brings it back"
+                )
+            self._by_hand.belongings(job_id).check_closed(job_id, queue)
+            record = claim.record
+            due = self._set.clock.now_ms() + round(delay * 1000)
+            claim.commit(due=due, failures=record.failures, error=record.error, release=True)
+        return view_of(claim.record)
+
+    # ------------------------------------------------------------------ pools
+    def pause(self, pool: str, *, paused: bool) -> PoolLimits:
+        """Start no job of this pool and of its low lane, or start them again; raises NoSuchPool.
+
+        Jobs that run go on to their end.
+        """
+        if pool == DEFAULT_POOL:  # it is there from the beginning, also when nobody has used it yet
+            self._set.ensure_pool()
+        elif pool not in (known := self._set.pools.names(low=True)):
+            raise NoSuchPool(pool, known)
+        return self._set.pools.change(pool, paused=paused)
