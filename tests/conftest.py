@@ -6,4 +6,5 @@ pytest_plugins = [
     "tests.queues_support",
     "tests.jobs_support",
     "tests.runner_support",
+    "tests.operators_support",
 ]
