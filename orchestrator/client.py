@@ -57,7 +57,9 @@ class Client:
         record = self._set.put(
             Queue.ACCEPT,
             job_id,
-            JobState.enqueued(definition.name).model_dump(mode="json"),
+            JobState.enqueued(definition.name, queued_limit=definition.timeout.queued).model_dump(
+                mode="json", exclude_defaults=True
+            ),
             delay_ms=round(delay * 1000),
             extra=lambda path: [Create(f"{path}/definition", document)],
         )

@@ -65,7 +65,7 @@ class Settings(BaseSettings):
     )
     connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
     state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
-    slots: Annotated[int, Field(ge=1, le=1000)] = Field(
+    slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 2) // 2), description="jobs run at once by a worker"
     )
     retention: Annotated[Seconds, Field(ge=60)] = Field(

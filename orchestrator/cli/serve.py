@@ -35,7 +35,7 @@ _SETTLE_SECONDS = 20.0  # beyond the kill ladder: verdicts, moves, Spark's own s
 _ON_THEIR_WAY = (Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL)
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of ZooKeeper; default: a free one.")]
 Slots = Annotated[
-    int | None, typer.Option(min=1, max=1000, help="Jobs that run at once; default: half the processors.")
+    int | None, typer.Option(min=1, max=20_000, help="Jobs that run at once; default: half the processors.")
 ]
 
 
