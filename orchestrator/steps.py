@@ -30,6 +30,7 @@ class Change:
     step: Step
     before: JobState | None = None
     after: JobState | None = None
+    stood_in: str = ""
     queue: Queue | None = None  # where the job will stand
     removes: bool = False
 
@@ -97,7 +98,7 @@ class Steps:
             extra=extra,
             release=bool(delay) or self._context.draining.is_set(),
         )
-        return Change(job, step, before, after, queue)
+        return Change(job, step, before, after, stood_in, queue)
 
     def _places(self, job: HeldJob, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
         """What gives the places of a running job back; its numbers go from the record with them."""
@@ -126,7 +127,7 @@ class Steps:
         after = state.evolve(handler_errors=errors, updated=timestamp())
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)
-        return Change(job, step, state, after, Queue(job.claim.queue))
+        return Change(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
     def _bury(self, job: HeldJob, reason: JobError) -> Change:
         logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
@@ -146,7 +147,7 @@ class Steps:
         except ValueError:
             before = None  # its payload is no job's
         step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
-        return Change(job, step, before, None, Queue.DEAD)
+        return Change(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 
 def _payload(state: JobState) -> dict[str, Any]:
