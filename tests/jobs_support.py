@@ -76,10 +76,10 @@ class Office:
         return self.client.detail(job_id)
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.drain()
-        for session in self._sessions:
-            session.close()
+        while self._workers:
+            self._workers.pop().drain()
+        while self._sessions:
+            self._sessions.pop().close()
 
 
 def python_job(program: str, **fields: object) -> Definition:
