@@ -16,7 +16,7 @@ from orchestrator.cli.connect import (
     zookeeper_for_others,
 )
 from orchestrator.cli.interrupt import Interrupt
-from orchestrator.cli.options import Quiet, Verbose, Verbosity
+from orchestrator.cli.options import Quiet, Verbose, Verbosity, parse_pools
 from orchestrator.cli.output import stderr_console
 from orchestrator.client import Client
 from orchestrator.errors import AlreadyEnded
@@ -83,14 +83,25 @@ def _stop_running_jobs(client: Client, served: Worker, quiet: bool, limit: float
     _say(quiet, f"not all jobs have ended within {limit:.0f} s; their drivers end with this process")
 
 
-def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+def worker(
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=WEIGHT]", help="Serve only these pools; default: all there are."),
+    ] = None,
+    slots: Slots = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
     """Work on the jobs of the configured ZooKeeper until told to stop.
 
     TERM or Ctrl-C drains: nothing new is started, running drivers go on, and the next worker of this host
-    adopts them.
+    adopts them. A second one ends the process at once.
+
+    Example: orchestrator worker --slots 4 --pool default=3 --pool reports=1
     """
     interrupt = Interrupt.install()
-    settings = load_settings(slots=slots)
+    interrupt.force_when_repeated()
+    settings, pools = load_settings(slots=slots), parse_pools(pool)
     find_java()
     prepare_state_dir(settings)
     _log(verbose, quiet)
@@ -98,7 +109,7 @@ def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> N
     with ExitStack() as stack:
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, hosts))
-        served = build_worker(session, settings)
+        served = build_worker(session, settings, pools=pools)
         served.start()
         while not interrupt.wait(_CHECK_SECONDS):
             pass
