@@ -4,7 +4,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,12 +12,14 @@ from typing import Any
 from orchestrator.errors import AlreadyEnded, WaitTimeout
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState, JobView
+from orchestrator.nodes import Nodes
 from orchestrator.plan import compile_program
+from orchestrator.schedules.book import Book
 from orchestrator.states import Queue
 from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, CorruptRecord, ItemNotFound
 from queues.names import DEFAULT_POOL, Token, check_id
-from queues.operations import Create, Set
+from queues.operations import Create, Operation, Set
 from queues.queue import QueueSet
 from queues.transaction import commit
 from spark_runner.attempt import Attempt, attempt_path
@@ -46,10 +48,23 @@ class Client:
         self._session = queue_set.session
         self._layout = queue_set.layout
 
-    def submit(self, definition: Definition, *, job_id: str | None = None, delay: float = 0.0) -> JobView:
+    @property
+    def schedules(self) -> Book:
+        """The periodic jobs: list, get, put, pause, resume, remove, by name."""
+        return Book(self._session, Nodes(self._layout.root), self._set.clock.now_ms)
+
+    def submit(
+        self,
+        definition: Definition,
+        *,
+        job_id: str | None = None,
+        delay: float = 0.0,
+        riders: Sequence[Operation] = (),
+    ) -> JobView:
         """Enqueue a job, due after `delay` seconds; exactly once by id.
 
-        Raises SqlError for a script that cannot be run, InvalidName, IdTaken; nothing is enqueued then.
+        `riders` are done in the same multi, or nothing is: Conflict. Raises SqlError for a script that cannot
+        be run, InvalidName, IdTaken; nothing is enqueued then.
         """
         compile_program(definition)
         job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
@@ -61,7 +76,7 @@ class Client:
                 mode="json", exclude_defaults=True
             ),
             delay_ms=round(delay * 1000),
-            extra=lambda path: [Create(f"{path}/definition", document)],
+            extra=lambda path: [Create(f"{path}/definition", document), *riders],
         )
         return JobView.of(record)
 

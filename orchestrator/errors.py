@@ -39,3 +39,23 @@ class LogsElsewhere(OrchestratorError):
 
 class TooManyClaims(OrchestratorError):
     """A job was claimed again and again and nothing came of it: it may end the workers that handle it."""
+
+
+class ScheduleNotFound(OrchestratorError):
+    """No schedule has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule has the name {name!r}; `schedule list` shows those that there are")
+        self.name = name
+
+
+class CorruptSchedule(OrchestratorError):
+    """The node of a schedule cannot be read as one."""
+
+    def __init__(self, name: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"the schedule {name!r} cannot be read ({path}): {reason}; "
+            f"no run of it is enqueued; remove it with `schedule remove {name}` and register it again"
+        )
+        self.name = name
+        self.path = path

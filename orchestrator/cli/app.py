@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli import job, queue, serve
+from orchestrator.cli import job, queue, schedule, serve
 from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.options import Verbosity
@@ -30,6 +30,7 @@ app.command()(serve.up)
 app.command()(serve.worker)
 app.add_typer(job.app, name="job")
 app.add_typer(queue.app, name="queue")
+app.add_typer(schedule.app, name="schedule")
 app.command()(serve.zookeeper)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve.zkcli)
 

@@ -11,6 +11,7 @@ from orchestrator.errors import (
     NoSuchAttempt,
     NotRunning,
     OrchestratorError,
+    ScheduleNotFound,
     SettingsError,
     WaitTimeout,
 )
@@ -47,7 +48,7 @@ class Exit(IntEnum):
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound, NoSuchAttempt), Exit.NOT_FOUND),
+    ((ItemNotFound, NoSuchAttempt, ScheduleNotFound), Exit.NOT_FOUND),
     ((IdTaken, AlreadyEnded, Conflict, DataDirectoryInUse), Exit.CONFLICT),
     ((WaitTimeout,), Exit.TIMEOUT),
     ((DefinitionError, SettingsError, SqlError, InvalidName, TooLarge), Exit.USAGE),
