@@ -155,7 +155,11 @@ def remove(
     if not yes:
         if not sys.stdin.isatty():
             raise typer.BadParameter("nobody can be asked here: give --yes to remove it")
-        if not typer.confirm(f"remove the schedule {name}?", err=True):
+        try:
+            agreed = typer.confirm(f"remove the schedule {name}?", err=True)
+        except typer.Abort:  # Ctrl-C, or the end of what is typed
+            raise typer.Exit(Exit.INTERRUPTED) from None
+        if not agreed:
             raise typer.Exit(Exit.FAILED)
     with connected(start_own=False) as (client, _):
         client.schedules.remove(name)

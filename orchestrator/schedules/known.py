@@ -40,7 +40,6 @@ class KnownSchedules:
         self._known: dict[str, Known] = {}
         self._folder = Folder(book.session, book.nodes.schedules, lambda: None)
         self._changed: deque[str] = deque()  # filled by watches, on kazoo's thread
-        self._connection = -1
         self._rescan_at = -math.inf
 
     def __iter__(self) -> Iterator[Known]:
@@ -51,25 +50,23 @@ class KnownSchedules:
         self._changed.append(name)
 
     def refresh(self) -> None:
-        """Read what has changed, and now and then all: watches are gone with the connection."""
-        session = self._book.session
-        names: set[str] = set()
-        if (connection := session.connections) != self._connection or time.monotonic() >= self._rescan_at:
-            session.ensure_path(self._book.nodes.schedules)  # a folder that is not there cannot be watched
-            self._connection, self._rescan_at = connection, time.monotonic() + _RESCAN_SECONDS
+        """Read what has changed, and now and then all."""
+        names: list[str] = []
+        if time.monotonic() >= self._rescan_at:
+            # A folder that is not there cannot be watched.
+            self._book.session.ensure_path(self._book.nodes.schedules)
+            self._rescan_at = time.monotonic() + _RESCAN_SECONDS
             self._folder.changed = True
-            names.update(self._known)
+            self._changed.extend(self._known)
+        if self._folder.refresh():
+            self._changed.extend(set(self._folder.names) ^ self._known.keys())
         while self._changed:
-            names.add(self._changed.popleft())
+            names.append(self._changed.popleft())
         try:
-            if self._folder.refresh():
-                names.update(set(self._folder.names) ^ self._known.keys())
-            while names:
-                self.read(next(iter(names)))
-                names.pop()
+            for name in dict.fromkeys(names):
+                self.read(name)
         except BaseException:
-            self._changed.extend(names)
-            self._folder.changed = True
+            self._changed.extend(names)  # also those that were read: the others must not be forgotten
             raise
 
     def read(self, name: str) -> Known | None:

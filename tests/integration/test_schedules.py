@@ -18,6 +18,7 @@ from orchestrator.nodes import Nodes
 from orchestrator.schedules.book import Book
 from orchestrator.schedules.entry import Entry
 from orchestrator.schedules.fires import MAX_CATCH_UP, from_text, to_text
+from orchestrator.schedules.known import KnownSchedules
 from orchestrator.schedules.planner import Planner, Submit
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_client, build_queue_set
@@ -259,6 +260,22 @@ def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     hall.pass_time(MINUTE)
     leader.step()
     assert [job.id for job in hall.office.client.jobs()] == ["other-20261121T110100Z"]
+
+
+def test_a_change_that_no_watch_has_told_is_found_by_the_rescan(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hall.register(every="1h")
+    leader = hall.leader()
+    leader.step()
+    monkeypatch.setattr(KnownSchedules, "on_change", lambda _self, _name: None)
+    hall.register(every="1m")
+    hall.pass_time(MINUTE)
+    leader.step()
+    assert hall.runs() == []
+    leader._known._rescan_at = 0  # noqa: SLF001 - the minute is over
+    leader.step()
+    assert hall.runs() == ["20261121T110100Z"]
 
 
 def test_the_ensembles_clock_is_the_one_that_counts(office: Office) -> None:
