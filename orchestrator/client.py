@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.errors import AlreadyEnded, WaitTimeout
+from orchestrator.cluster_config import ClusterConfig
+from orchestrator.errors import AlreadyEnded, NoSuchPool, WaitTimeout
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState, JobView
 from orchestrator.nodes import Nodes
@@ -20,6 +21,7 @@ from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, CorruptRecord, ItemNotFound
 from queues.names import DEFAULT_POOL, Token, check_id
 from queues.operations import Create, Operation, Set
+from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from queues.transaction import commit
 from spark_runner.attempt import Attempt, attempt_path
@@ -52,6 +54,27 @@ class Client:
     def schedules(self) -> Book:
         """The periodic jobs: list, get, put, pause, resume, remove, by name."""
         return Book(self._session, Nodes(self._layout.root), self._set.clock.now_ms)
+
+    @property
+    def config(self) -> ClusterConfig:
+        """The limits that hold for all workers: `read` and `change` them."""
+        return ClusterConfig(self._session, Nodes(self._layout.root))
+
+    def pools(self) -> dict[str, PoolLimits]:
+        """The limits of every pool, low lanes among them."""
+        pools = self._set.pools
+        return {name: pools.read(name)[0] for name in pools.names(low=True)}
+
+    def change_pool(self, pool: str, **limits: Any) -> PoolLimits:
+        """Change limits of a pool: weight, bound, cap, paused, low_share.
+
+        Raises InvalidLimit, NoSuchPool; nothing is changed then.
+        """
+        if pool == DEFAULT_POOL:  # it is there from the beginning, also when nobody has used it yet
+            self._set.ensure_pool()
+        elif pool not in (known := self._set.pools.names(low=True)):
+            raise NoSuchPool(pool, known)
+        return self._set.pools.change(pool, **limits)
 
     def submit(
         self,

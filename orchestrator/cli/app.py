@@ -19,6 +19,9 @@ app = lazy_app(
         Command("worker", "orchestrator.cli.serve:worker", "Work on jobs until told to stop."),
         Command("job", "orchestrator.cli.job:app", "Enqueue jobs, look at them, stop them."),
         Command("queue", "orchestrator.cli.queue:app", "Look at the queues."),
+        Command(
+            "config", "orchestrator.cli.config:app", "Look at settings, and change those of all workers."
+        ),
         Command("schedule", "orchestrator.cli.schedule:app", "Look at periodic jobs, pause and remove them."),
         Command("zookeeper", "orchestrator.cli.serve:zookeeper", "Run a ZooKeeper server in the foreground."),
         Command("zkcli", "orchestrator.cli.serve:zkcli", "The real zkCli, connected.", passes_on=True),
