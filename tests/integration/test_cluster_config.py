@@ -102,7 +102,7 @@ def test_a_node_that_is_made_later_is_followed(open_config: OpenConfig, session:
     wait_until(lambda: worker.limits.handler_errors == 9, SOON_S, "it is known")
 
 
-def test_a_change_is_known_after_the_session_was_lost(open_config: OpenConfig, open_queues: Open) -> None:
+def test_a_change_is_followed_after_the_session_was_lost(open_config: OpenConfig, open_queues: Open) -> None:
     operator, mine = open_config(follow=False), open_queues().session
     operator.change(warn_after=4)
     worker = open_config(session=mine)
@@ -111,16 +111,32 @@ def test_a_change_is_known_after_the_session_was_lost(open_config: OpenConfig, o
     wait_until(lambda: worker.limits.warn_after == 5, SOON_S, "it is known")
 
 
-def test_a_change_whose_watch_was_lost_is_found_by_the_timed_look(
-    open_config: OpenConfig, open_queues: Open, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def unwatched(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """A session whose watches are all lost."""
+    session = open_queues().session
+    get = session.get
+    monkeypatch.setattr(session, "get", lambda path, _wake=None: get(path))
+    return session
+
+
+def test_a_change_that_was_missed_is_found_with_a_new_connection(
+    open_config: OpenConfig, unwatched: Session
 ) -> None:
-    operator, mine = open_config(follow=False), open_queues().session
-    get = mine.get
-    monkeypatch.setattr(mine, "get", lambda path, _wake=None: get(path))
-    monkeypatch.setattr(cluster_config, "_LOOK_AGAIN_SECONDS", 0.1)
-    worker = open_config(session=mine)
+    operator, worker = open_config(follow=False), open_config(session=unwatched)
     operator.change(warn_after=5)
+    expire(unwatched)
     wait_until(lambda: worker.limits.warn_after == 5, SOON_S, "it is known")
+
+
+def test_changes_whose_watches_were_lost_are_found_by_the_timed_look(
+    open_config: OpenConfig, unwatched: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_config, "_LOOK_AGAIN_SECONDS", 0.1)
+    operator, worker = open_config(follow=False), open_config(session=unwatched)
+    for count in (5, 6):
+        operator.change(warn_after=count)
+        wait_until(lambda count=count: worker.limits.warn_after == count, SOON_S, "it is known")  # type: ignore[misc] # mypy cannot type the default of a lambda
 
 
 # ---------------------------------------------------------------------- what cannot be

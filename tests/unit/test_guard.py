@@ -148,9 +148,9 @@ def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_ea
     host = Host()
     host.memory = 2 * GIB
     for _ in range(3):
-        assert host.guard.fits(job("4g")) is not None
-        assert host.guard.fits(job("512m")) is None  # a small one that fits does not end the lack
         assert host.guard.fits(job("2g")) is not None
+        assert host.guard.fits(job("512m")) is None  # a small one that fits does not end the lack
+        assert host.guard.fits(job("4g")) is not None
     assert len(told) == 1
     host.memory = 3 * GIB
     assert host.guard.fits(job("512m")) is None
