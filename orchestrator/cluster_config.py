@@ -2,7 +2,7 @@
 
 import getpass
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,7 @@ class ClusterConfig:
         self._defaults = Limits() if defaults is None else defaults
         self._limits = self._defaults
         self._unreadable: tuple[int, int] | None = None  # of what was last found so: made when, version
+        self._wakes: list[Callable[[], None]] = []
         self._loop = Loop("config", self._look, first=_LOOK_AGAIN_SECONDS)
 
     # ------------------------------------------------------------------ follow
@@ -75,6 +76,10 @@ class ClusterConfig:
     def stop(self) -> None:
         """Follow them no more."""
         self._loop.stop()
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` when other limits hold than before: it sets an event and does nothing more."""
+        self._wakes.append(wake)
 
     @property
     def limits(self) -> Limits:
@@ -94,7 +99,9 @@ class ClusterConfig:
         self._unreadable = None
         if stored.limits != self._limits:
             logger.info("limits of version {} of {}: {}", stored.version, self._path, stored.limits)
-        self._limits = stored.limits
+            self._limits = stored.limits
+            for wake in self._wakes:
+                wake()
         return _LOOK_AGAIN_SECONDS
 
     # ------------------------------------------------------------------ read, change

@@ -95,6 +95,16 @@ def test_a_change_is_effective_within_two_seconds_in_another_session(open_config
     assert min(took) < EFFECTIVE_WITHIN_S, took
 
 
+def test_who_acts_on_the_limits_is_woken_when_others_hold_and_only_then(open_config: OpenConfig) -> None:
+    operator, worker, seen = open_config(follow=False), open_config(warn_after=4), list[Limits]()
+    worker.on_change(lambda: seen.append(worker.limits))
+    operator.change(warn_after=4)  # as it has by itself
+    operator.change(retention="3h")
+    wait_until(lambda: seen, SOON_S, "it is woken")
+    worker._look()  # noqa: SLF001 - what it does every 15 s
+    assert seen == [Limits(warn_after=4, retention=3 * HOUR)]
+
+
 def test_a_node_that_is_made_later_is_followed(open_config: OpenConfig, session: Session, node: str) -> None:
     worker = open_config()
     session.ensure_path(node)
