@@ -46,7 +46,7 @@ def work(settings: Settings, ready: Any, stop: Event, report: Any) -> None:
     logger.remove()
     hosts = settings.zookeeper_hosts
     with open_session(settings, hosts) as session:
-        worker = build_worker(session, settings, runners={"local": NoopRunner(hosts)})
+        worker = build_worker(session, settings, runners={"local": NoopRunner(hosts)}, guarded=False)
         worker.start()
         ready.release()
         stop.wait()

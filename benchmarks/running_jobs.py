@@ -51,7 +51,9 @@ def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
     logger.remove()
     hosts = settings.zookeeper_hosts
     with open_session(settings, hosts) as session:
-        worker = build_worker(session, settings, runners={"local": NoopRunner(hosts, ends=False)})
+        worker = build_worker(
+            session, settings, runners={"local": NoopRunner(hosts, ends=False)}, guarded=False
+        )
         worker.start()
         begin.wait()
         before = processor_seconds()

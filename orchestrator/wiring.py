@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from orchestrator.client import Client
+from orchestrator.cluster_config import ClusterConfig
 from orchestrator.declined import Declined
 from orchestrator.errors import NotRunning
+from orchestrator.guard import Guard
 from orchestrator.handlers.job import Context
 from orchestrator.hooks import Hook, Hooks, installed_hooks
 from orchestrator.models.limits import Limits
@@ -89,15 +91,26 @@ def build_worker(
     hooks: Iterable[Hook] = (),
     pools: Mapping[str, int] | None = None,
     limits: Callable[[], Limits] | None = None,
+    guarded: bool = True,
     accepts: Callable[[str], bool] = lambda _id: True,
 ) -> Worker:
-    """A worker on a session of its own."""
+    """A worker on a session of its own; without a guard it takes jobs however busy its host is."""
     # Unique, so that the entry of a worker that was killed is never mistaken for the new one's.
     name = f"{os.uname().nodename.replace('.', '_')}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     queue_set = build_queue_set(session, settings, owner=name)
     nodes = Nodes(settings.root)
     slots = Slots(session, nodes, queue_set.pools)
-    defaults = Limits(retention=settings.retention)
+    config = ClusterConfig(
+        session,
+        nodes,
+        Limits(
+            retention=settings.retention,
+            load_limit=settings.load_limit,
+            memory_guard=settings.memory_guard,
+        ),
+    )
+    in_force = (lambda: config.limits) if limits is None else limits
+    guard = Guard(in_force) if guarded else None
     context = Context(
         session=session,
         layout=queue_set.layout,
@@ -106,7 +119,8 @@ def build_worker(
         kill_grace=settings.kill_grace,
         slots=slots,
         declined=Declined(slots.name_room),
-        limits=(lambda: defaults) if limits is None else limits,
+        limits=in_force,
+        fits=(lambda _job: None) if guard is None else guard.fits,
         hooks=Hooks([*hooks, *installed_hooks()]),
     )
     worker = Worker(
@@ -117,6 +131,9 @@ def build_worker(
         scrub_interval=settings.scrub_interval,
         pools=pools,
         accepts=accepts,
+        config=config,
+        refusal=(lambda: None) if guard is None else guard.refusal,
     )
     slots.on_change(worker.look_again)
+    config.on_change(worker.look_again)
     return worker

@@ -68,7 +68,9 @@ def run(
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, hosts))
         client = build_client(session, settings)
-        worker = build_worker(session, settings, owned=True, accepts=lambda item: item == job_id)
+        worker = build_worker(
+            session, settings, owned=True, guarded=False, accepts=lambda item: item == job_id
+        )
         if interrupt.is_set():
             raise typer.Exit(interrupt.exit_code)
         client.submit(definition, job_id=job_id)

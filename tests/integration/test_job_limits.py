@@ -10,7 +10,7 @@ import pytest
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.wiring import DRIVER_MAIN, build_worker
 from spark_runner.attempt import run_name
 from spark_runner.errors import SubmissionError
 from spark_runner.process import processes_of
@@ -323,3 +323,22 @@ def test_errors_of_a_handler_bring_a_job_to_dead_after_the_configured_number(
     job_id = office.submit("pass")
     detail = office.wait(job_id)
     assert (detail.job.queue, errors) == (Queue.DEAD, [f"{job_id}: a bug"] * limit)
+
+
+def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_taken_away(
+    office: Office,
+) -> None:
+    settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
+    session = office.session()
+    worker = build_worker(session, settings, runners={"local": office.runner()})
+    worker.start()
+    try:
+        small = office.submit("pass")
+        large = office.submit("pass", spark={"driver": {"memory": "900000g"}})
+        assert office.wait(small).job.status is Status.SUCCESS
+        wait_until(lambda: not worker._context.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
+        assert (office.client.get(large).queue, office.client.get(large).attempt) == (Queue.ACCEPT, 0)
+        office.client.config.change(memory_guard=False)
+        assert office.wait(large).job.status is Status.SUCCESS
+    finally:
+        worker.drain()
