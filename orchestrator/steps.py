@@ -61,9 +61,9 @@ class Steps:
                 return self._bury(job, reason)
             case Remove(extra):
                 return Change(job, job.claim.removal(extra), before=job.state, removes=True)
-            case Release(()):
-                return Change(job, job.claim.letting_go())
-            case Release(extra):
+            case Release(
+                extra
+            ):  # a step: who is let go of in order does not count as one that ends its workers
                 return Change(job, job.claim.step(extra=extra, release=True))
             case Wait():
                 raise TypeError("who waits takes no step")

@@ -337,7 +337,9 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
         large = office.submit("pass", spark={"driver": {"memory": "900000g"}})
         assert office.wait(small).job.status is Status.SUCCESS
         wait_until(lambda: not worker._context.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
+        wait_until(lambda: office.client.detail(large).held_by is None, 20, "it is let go")
         assert (office.client.get(large).queue, office.client.get(large).attempt) == (Queue.ACCEPT, 0)
+        assert office.client._set.get(large).claims == 0  # noqa: SLF001 - else it would come to count as poison
         office.client.config.change(memory_guard=False)
         assert office.wait(large).job.status is Status.SUCCESS
     finally:
