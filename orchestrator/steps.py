@@ -41,7 +41,7 @@ class Steps:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def of(self, job: HeldJob, action: Action) -> Change:  # noqa: PLR0911 - a line for each action
+    def of(self, job: HeldJob, action: Action) -> Change:
         """The step of an action; raises IllegalTransition and what the claim raises for what cannot be."""
         match action:
             case Move(status, changes, extra, delay, pool):
