@@ -12,7 +12,6 @@ from orchestrator.archive.errors import ArchiveError, DocumentRefused
 
 _REQUEST_SECONDS = 10.0
 _BAD_DOCUMENT = {400, 413}  # it cannot be mapped, it is too large
-_NO_ACCESS = {401, 403}
 _KEYWORD = {"type": "keyword", "ignore_above": 1024}
 _TIME = {"type": "date", "ignore_malformed": True}
 
@@ -107,6 +106,6 @@ class ElasticsearchArchive:
 
     def _at(self, error: Exception) -> str:
         text = f"index {self._index} at {self._url}: {' '.join(str(error).split())}"
-        if isinstance(error, ApiError) and error.status_code in _NO_ACCESS:
+        if isinstance(error, ApiError) and error.error == "security_exception":
             text += "; give in archive.key_file a key that may create and view this index, and create in it"
         return text
