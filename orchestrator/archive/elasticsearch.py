@@ -87,9 +87,12 @@ class ElasticsearchArchive:
 
     def _open(self) -> Elasticsearch:
         try:
+            key = self._key_file.read_text("utf-8").strip() if self._key_file else None
+            if self._ca_file:
+                self._ca_file.read_bytes()  # the client would only say that it cannot connect
             return Elasticsearch(
                 self._url,
-                api_key=self._key_file.read_text("utf-8").strip() if self._key_file else None,
+                api_key=key,
                 ca_certs=str(self._ca_file) if self._ca_file else DEFAULT,
                 request_timeout=_REQUEST_SECONDS,
                 max_retries=0,  # the job comes again
@@ -105,7 +108,8 @@ class ElasticsearchArchive:
                 raise
 
     def _at(self, error: Exception) -> str:
-        text = f"index {self._index} at {self._url}: {' '.join(str(error).split())}"
+        reason = f"{error}: {error.__cause__}" if isinstance(error, TransportError) else str(error)
+        text = f"index {self._index} at {self._url}: {' '.join(reason.split())}"
         if isinstance(error, ApiError) and error.error == "security_exception":
             text += "; give in archive.key_file a key that may create and view this index, and create in it"
         return text

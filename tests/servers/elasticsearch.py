@@ -74,6 +74,7 @@ def _local() -> Iterator[str]:
     http_port, transport_port = free_ports("127.0.0.1", 2)
     folder = Path(tempfile.mkdtemp(prefix="elasticsearch-"))  # not below pytest's: that is root's alone
     shutil.copytree(distribution / "config", folder / "config")
+    (folder / "tmp").mkdir()
     options = {
         **_OPTIONS,
         "network.host": "127.0.0.1",
@@ -93,7 +94,7 @@ def _local() -> Iterator[str]:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
-        "ES_TMPDIR": str(folder),
+        "ES_TMPDIR": str(folder / "tmp"),  # it may write there, and must not write to its configuration
         "ES_JAVA_HOME": str(java),
         "ES_PATH_CONF": str(folder / "config"),
         "ES_JAVA_OPTS": _JVM,
@@ -107,7 +108,7 @@ def _local() -> Iterator[str]:
         url = f"http://127.0.0.1:{http_port}"
         wait_until(lambda: server.poll() is not None or _answers(url), START_TIMEOUT_S, f"it serves at {url}")
         if server.poll() is not None:
-            unavailable(f"Elasticsearch has ended: {output.read_text('utf-8', errors='replace')[-2000:]}")
+            unavailable(f"Elasticsearch has ended: {output.read_text('utf-8', errors='replace')[-1000:]}")
         yield url
     finally:
         _end(server)

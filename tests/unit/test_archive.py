@@ -1,6 +1,7 @@
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ RECORD = Record("job", "key", "finish", "team", Token(id="job", due=0, seq=1), "
 # ---------------------------------------------------------------------- document
 def test_a_document_says_all_of_the_job_and_where_and_when_it_was_archived() -> None:
     state = JobState.enqueued("report").evolve(archive="host now 0", attempt=2)
-    attempts = [{"attempt": 1, "place": {"host": "one"}}, {"attempt": 2}]
+    attempts: list[dict[str, Any]] = [{"attempt": 1, "place": {"host": "one"}}, {"attempt": 2}]
     document = document_of(RECORD, state, {"name": "report", "python": "pass"}, attempts)
     assert (document["id"], document["run_key"], document["pool"]) == ("job", "key", "team")
     assert {**state.model_dump(mode="json"), **document}.keys() - document.keys() == {"archive"}

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.archive import file_lock, lines
+from orchestrator.archive import file_lock
 from orchestrator.archive.errors import ArchiveError
 from orchestrator.archive.file_lock import held_file
 from orchestrator.archive.jsonl import JsonlArchive
@@ -258,7 +258,7 @@ def test_what_the_disk_did_not_confirm_does_not_count_as_written(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patched:
-        patched.setattr(lines.os, "fsync", fail)
+        patched.setattr(os, "fsync", fail)
         with pytest.raises(ArchiveError, match="Input/output error"):
             made.write(document("b"), since=since)
     assert run_keys(tmp_path) == ["a"]
@@ -307,7 +307,12 @@ def test_documents_that_come_together_share_one_fsync(
     made.write(document("first"), since=made.position())
     since = made.position()
     synced, fsync = list[int](), os.fsync
-    monkeypatch.setattr(os, "fsync", lambda file: (synced.append(file), fsync(file)))
+
+    def note(file: int) -> None:
+        synced.append(file)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", note)
     threads = [
         threading.Thread(target=made.write, args=(document(f"key-{number}"),), kwargs={"since": since})
         for number in range(20)
