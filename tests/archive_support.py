@@ -13,12 +13,15 @@ from orchestrator.archive import lines
 from orchestrator.archive.base import Archive
 from orchestrator.archive.elasticsearch import ElasticsearchArchive
 from orchestrator.archive.jsonl import JsonlArchive
+from orchestrator.declined import Declined
 from orchestrator.handlers import finish
-from orchestrator.handlers.actions import Action, Keep, Release, Remove
+from orchestrator.handlers.actions import Action, Keep
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobState
+from orchestrator.nodes import Nodes
+from orchestrator.slots import Slots
 from orchestrator.states import Queue, Status
-from queues.claim import Claim
+from orchestrator.steps import Steps
 from queues.documents import encode
 from queues.names import Layout
 from queues.operations import Create
@@ -62,8 +65,16 @@ def held(
     queues: QueueSet, job_id: str, archive: Archive | None, runners: Mapping[str, Runner] = NO_RUNNERS
 ) -> HeldJob:
     """The job in the hands of a worker that has this archive."""
+    slots = Slots(queues.session, Nodes(queues.layout.root), queues.pools)
     context = Context(
-        session=queues.session, layout=queues.layout, runners=runners, kill_grace=1.0, archive=archive
+        session=queues.session,
+        layout=queues.layout,
+        clock=queues.clock,
+        runners=runners,
+        kill_grace=1.0,
+        slots=slots,
+        declined=Declined(slots.name_room),
+        archive=archive,
     )
     return HeldJob(claim_of(queues, job_id, Queue.FINISH), context)
 
@@ -74,22 +85,13 @@ def follow(job: HeldJob, before: Callable[[Action], None] = lambda _action: None
     while job.claim.held:
         asked.append(finish.handle(job))
         before(asked[-1])
-        apply(job.claim, asked[-1], queues_now=job.claim.root.clock.now_ms())
+        apply(job, asked[-1])
     return asked
 
 
-def apply(claim: Claim, action: Action, *, queues_now: int) -> None:
-    match action:
-        case Keep(changes, delay):
-            payload: dict[str, Any] = {**claim.payload, **changes}
-            due = queues_now + round(delay * 1000) if delay else None
-            claim.commit(payload=payload, due=due, release=bool(delay))
-        case Remove(extra):
-            claim.remove(extra)
-        case Release(extra):
-            claim.commit(extra=extra, release=True)
-        case _:
-            raise AssertionError(action)
+def apply(job: HeldJob, action: Action) -> None:
+    """Do what the handler asked for."""
+    Steps(job.context).of(job, action).step.run()
 
 
 # ---------------------------------------------------------------------- the process that crashes
@@ -126,8 +128,7 @@ def main(hosts: str, root: str, job_id: str, crash: str, *place: str) -> None:
     with open_session(hosts, session_timeout=1.0) as session:
         job = held(queue_set(session, root), job_id, archive)
         if crash == "after mark":
-            (mark,) = [finish.handle(job)]
-            apply(job.claim, mark, queues_now=0)
+            apply(job, finish.handle(job))
             _end()
         vars(lines)["os"] = _Crashing(crash)
 

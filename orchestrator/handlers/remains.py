@@ -12,7 +12,6 @@ from loguru import logger
 from orchestrator.handlers.job import HeldJob
 from queues.operations import Delete
 from spark_runner.attempt import run_name
-from spark_runner.errors import SparkRunnerError
 from spark_runner.runners.base import Place, Runner, RunState
 
 _ATTEMPT = re.compile(r"attempt-(\d+)")
@@ -58,7 +57,7 @@ class Remains:
         for runs in by_runner.values():
             try:
                 polled = self.runs[runs[0]].poll_many(runs)
-            except (SparkRunnerError, OSError) as error:  # not for ever in the way of the removal
+            except Exception as error:  # noqa: BLE001 - whatever a backend raises: not for ever in the way
                 logger.warning("what {} left cannot be looked at: {}", runs[0], error)
                 continue
             for run, submissions in polled.items():
@@ -71,7 +70,7 @@ class Remains:
         for run, runner in self.runs.items():
             try:
                 runner.cleanup(run)
-            except (SparkRunnerError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - likewise
                 logger.warning(
                     "{} is removed, but what its run {} left is not: {}", runner.backend, run, error
                 )

@@ -237,7 +237,7 @@ def test_a_job_stays_until_the_archive_takes_it_again(queues: QueueSet, folder: 
 
 def follow_to_mark(queues: QueueSet, job_id: str, archive: PausingArchive) -> None:
     job = held(queues, job_id, archive)
-    apply(job.claim, finish.handle(job), queues_now=0)
+    apply(job, finish.handle(job))
     job.claim.release()
 
 
