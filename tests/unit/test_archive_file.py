@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,23 +54,37 @@ def test_each_document_is_one_line_that_nobody_else_can_read(tmp_path: Path) -> 
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_document_is_on_the_disk_when_it_counts_as_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, synced = archive(tmp_path), list[int]()
-    made.write(document("a"), since=made.position())
-    fsync = os.fsync
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Name and size of each file that was brought to the disk."""
+    files, fsync = list[tuple[str, int]](), os.fsync
 
     def note(file: int) -> None:
         fsync(file)
-        synced.append(os.fstat(file).st_size)
+        files.append((Path(f"/proc/self/fd/{file}").readlink().name, os.fstat(file).st_size))
 
     monkeypatch.setattr(os, "fsync", note)
+    return files
+
+
+def test_a_document_is_on_the_disk_when_it_counts_as_written(
+    tmp_path: Path, synced: list[tuple[str, int]]
+) -> None:
+    made = archive(tmp_path)
+    made.write(document("a"), since=made.position())
+    assert synced == [(FILE, (tmp_path / FILE).stat().st_size), (tmp_path.name, synced[-1][1])]
     made.write(document("b"), since=made.position())
-    assert synced[-1] == (tmp_path / FILE).stat().st_size
-    synced.clear()
-    archive(tmp_path).write(document("b"))  # its writer may have ended before it was
-    assert synced
+    assert synced[-1] == (FILE, (tmp_path / FILE).stat().st_size)
+
+
+@pytest.mark.parametrize("now", [NOVEMBER, DECEMBER])
+def test_a_document_that_another_has_written_is_on_the_disk_too(
+    tmp_path: Path, synced: list[tuple[str, int]], now: datetime
+) -> None:
+    archive(tmp_path).write(document("a"))
+    written = synced.copy()
+    archive(tmp_path, now).write(document("a"))  # its writer may have ended before it was
+    assert written[0] in synced[len(written) :]
 
 
 # ---------------------------------------------------------------------- once
@@ -135,7 +150,7 @@ def test_looking_for_a_document_does_not_read_what_was_there_before(tmp_path: Pa
     made = archive(tmp_path)
     made.write(document("a"), since=made.position())
     with (tmp_path / FILE).open("r+b") as file:
-        file.truncate(64 << 30)  # without taking any place
+        file.truncate(1 << 30)  # without taking any place
         file.seek(0, os.SEEK_END)
         file.write(b"\n")
     since = made.position()
@@ -275,44 +290,44 @@ from orchestrator.archive.jsonl import JsonlArchive
 made = JsonlArchive(Path(sys.argv[1]))
 since = made.position()
 print(flush=True)
-sys.stdin.readline()
-for number in range(60):
+for number, _ in enumerate(sys.stdin):
     made.write({"run_key": f"key-{number}", "text": "x" * 5000}, since=since)
     made.write({"run_key": f"{sys.argv[2]}-{number}"}, since=made.position())
+    print(flush=True)
 """
 
 
 def test_processes_that_write_at_once_write_whole_lines_and_each_document_once(tmp_path: Path) -> None:
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path), f"own-{n}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
-        for n in range(3)
-    ]  # fmt: skip
-    for writer in writers:
-        assert writer.stdout is not None
-        writer.stdout.readline()  # it has its position
-    for writer in writers:
-        writer.communicate("\n", timeout=60)
+    rounds, names = 200, ("own-0", "own-1", "own-2")
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", WRITER, str(tmp_path), name],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                )
+            )
+            for name in names
+        ]  # fmt: skip
+        for _ in range(rounds):  # all begin with a document at the same moment
+            for writer in writers:
+                assert writer.stdout is not None
+                assert writer.stdout.readline() == "\n"
+            for writer in writers:
+                assert writer.stdin is not None
+                writer.stdin.write("\n")
+        for writer in writers:
+            writer.communicate(timeout=60)
     assert [writer.returncode for writer in writers] == [0, 0, 0]
-    expected = {f"{name}-{number}" for name in ("key", "own-0", "own-1", "own-2") for number in range(60)}
+    expected = [f"{name}-{number}" for name in ("key", *names) for number in range(rounds)]
     assert sorted(run_keys(tmp_path)) == sorted(expected)
 
 
-def test_documents_that_come_together_share_one_fsync(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_that_come_together_share_one_fsync(tmp_path: Path, synced: list[tuple[str, int]]) -> None:
     made = archive(tmp_path)
     made.write(document("first"), since=made.position())
     since = made.position()
-    synced, fsync = list[int](), os.fsync
-
-    def note(file: int) -> None:
-        synced.append(file)
-        fsync(file)
-
-    monkeypatch.setattr(os, "fsync", note)
+    synced.clear()
     threads = [
         threading.Thread(target=made.write, args=(document(f"key-{number}"),), kwargs={"since": since})
         for number in range(20)
