@@ -48,7 +48,7 @@ class JsonlArchive:
 
     def position(self) -> str:
         """The file of this month, and its end in bytes."""
-        with self._opened(), self._current() as (path, _, end):
+        with self._writing, self._opened(), self._current() as (path, _, end):
             return f"{path.name}:{end}"
 
     def write(self, document: Document, *, since: str = "") -> None:

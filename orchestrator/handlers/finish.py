@@ -1,10 +1,8 @@
 """finish: results are kept for a while; then the job is archived, and removed after that."""
 
-from collections.abc import Callable
-
 from loguru import logger
 
-from orchestrator.archive.base import Archive, Document, document_of
+from orchestrator.archive.base import Archive, document_of
 from orchestrator.archive.errors import ArchiveError
 from orchestrator.archive.mark import Mark
 from orchestrator.handlers.actions import Action, Keep, Release, Remove
@@ -24,43 +22,29 @@ def handle(job: HeldJob) -> Action:
     request = job.stop_request()
     if request is not None:
         return Release(extra=(request[0],))
-    remains = Remains.of(job)
-    if running := remains.running():
-        logger.warning("{} is not removed yet: a driver may be running, see {}", job.id, running)
-        return Keep(delay=_IN_USE_SECONDS)
-
-    def document(taken_over_from: str = "") -> Document:
-        return document_of(
-            job.claim.record,
-            job.state,
-            remains.definition,
-            remains.attempts,
-            taken_over_from=taken_over_from,
-        )
-
-    if job.context.archive is not None:
-        try:
-            before = _archive(job, job.context.archive, document)
-        except ArchiveError as error:  # told by the archive, once for all jobs
-            return Keep(delay=error.delay)
-        if before is not None:
-            return before
+    archive = job.context.archive
+    try:
+        if archive is not None and (marking := _marking(job, archive)) is not None:
+            return marking
+        remains = Remains.of(job)
+        if running := remains.running():
+            logger.warning("{} is not removed yet: a driver may be running, see {}", job.id, running)
+            return Keep(delay=_IN_USE_SECONDS)
+        if archive is not None:
+            _write(job, archive, remains)
+    except ArchiveError as error:  # told by the archive, once for all jobs
+        return Keep(delay=error.delay)
     remains.clean_up()
     return Remove(extra=remains.deletes)
 
 
-def _archive(job: HeldJob, archive: Archive, document: Callable[..., Document]) -> Keep | None:
-    """What comes first; None when the job stands in the archive."""
+def _marking(job: HeldJob, archive: Archive) -> Keep | None:
+    """What has to be done before the job may be written into this archive; None when it may."""
     owner, mark = archive.owner(), Mark.parse(job.state.archive)
-    if owner is None:
-        archive.write(document())
+    if owner is None or (mark is not None and mark.owner == owner):
         return None
     if mark is None:
         return _marked(Mark.now(owner, archive.position()))
-    if mark.owner == owner:
-        job.claim.check()  # who has lost it writes nothing that somebody else may write
-        archive.write(document(mark.taken_over_from), since=mark.position)
-        return None
     if not mark.is_stale():
         return Keep(delay=_ELSEWHERE_SECONDS)
     logger.warning("{} is archived here: {} has not done it since {}", job.id, mark.owner, mark.since)
@@ -69,3 +53,16 @@ def _archive(job: HeldJob, archive: Archive, document: Callable[..., Document]) 
 
 def _marked(mark: Mark) -> Keep:
     return Keep(changes={"archive": str(mark)})
+
+
+def _write(job: HeldJob, archive: Archive, remains: Remains) -> None:
+    mark = Mark.parse(job.state.archive)
+    document = document_of(
+        job.claim.record,
+        job.state,
+        remains.definition,
+        remains.attempts,
+        taken_over_from=mark.taken_over_from if mark is not None else "",
+    )
+    job.claim.check()  # who has lost it writes nothing that somebody else may write
+    archive.write(document, since=mark.position if mark is not None else "")
