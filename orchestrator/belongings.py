@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 from orchestrator.errors import AttemptOpen
 from orchestrator.states import Queue
-from queues.documents import decode
 from queues.operations import Delete
-from queues.session import Session
-from queues.session.multi_read import Found
-from spark_runner.attempt import Attempt, AttemptState
+from queues.session import Session, Stat
+from spark_runner.attempt import Attempt
 
 _ATTEMPT = re.compile(r"attempt-(\d+)")
 
@@ -32,7 +30,7 @@ class Belongings:
             if found is None:
                 continue
             deletes.append(Delete(path, found[1].version))
-            attempt = _attempt(path, found) if _ATTEMPT.fullmatch(name) else None
+            attempt = _attempt(path, *found) if _ATTEMPT.fullmatch(name) else None
             if attempt is not None:
                 attempts.append(attempt)
             # One whose bytes are damaged has no state: then only its driver's `alive` tells.
@@ -61,13 +59,8 @@ def _in_order(name: str) -> tuple[bool, int, str]:
     return match is None, int(match[1]) if match else 0, name
 
 
-def _attempt(path: str, found: Found) -> Attempt | None:
-    if found is None:
-        return None
-    data, stat = found
+def _attempt(path: str, data: bytes, stat: Stat) -> Attempt | None:
     try:
-        document = decode(data)
-        AttemptState(str(document.get("state")))
+        return Attempt.of(path, data, stat)
     except (ValueError, RecursionError):
         return None
-    return Attempt(path, stat.version, document, stat.created, stat.modified)

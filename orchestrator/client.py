@@ -3,24 +3,27 @@
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from orchestrator.by_hand import ByHand
-from orchestrator.errors import WaitTimeout
+from orchestrator.cluster_config import ClusterConfig
+from orchestrator.errors import NoSuchPool, WaitTimeout
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.models.job import JobState, JobView
+from orchestrator.nodes import Nodes
 from orchestrator.operations import Operations
 from orchestrator.plan import compile_program
 from orchestrator.queue_views import QueueLoad, QueueViews
 from orchestrator.removal import Removal
 from orchestrator.replay import Replay, Replayed
+from orchestrator.schedules.book import Book
 from orchestrator.states import Queue, Status
 from orchestrator.views import JobDetail, Views, view_of
 from queues.documents import encode
-from queues.names import check_id
-from queues.operations import Create
+from queues.names import DEFAULT_POOL, check_id
+from queues.operations import Create, Operation
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from spark_runner.attempt import Attempt
@@ -28,22 +31,15 @@ from spark_runner.attempt import Attempt
 __all__ = ["Client", "JobDetail", "QueueLoad", "Replayed"]
 
 _RESCAN_SECONDS = 5.0  # how long a lost watch can hide a change
-_RETENTION_SECONDS = 7 * 86_400.0
 
 
 class Client:
-    """What people and programs do with jobs. Safe to use from several threads.
+    """What people and programs do with jobs. Safe to use from several threads."""
 
-    `retention` tells for how many seconds a job is kept that is brought to finish by hand.
-    """
-
-    def __init__(
-        self, queue_set: QueueSet, *, retention: Callable[[], float] = lambda: _RETENTION_SECONDS
-    ) -> None:
+    def __init__(self, queue_set: QueueSet) -> None:
         self._set = queue_set
         self._session = queue_set.session
         self._layout = queue_set.layout
-        self._retention = retention
         self._views = Views(queue_set)
         self._queue_views = QueueViews(queue_set)
         self._by_hand = ByHand(queue_set)
@@ -57,9 +53,19 @@ class Client:
         logins and TLS, come from environment and file as on the command line. Raises Unreachable,
         AccessDenied, NotRunning, SettingsError.
         """
-        from orchestrator.wiring import connected_client  # noqa: PLC0415 - it imports this module
+        from orchestrator.access import connected_client  # noqa: PLC0415 - it imports this module
 
         return connected_client(zookeeper=zookeeper, root=root)
+
+    @property
+    def schedules(self) -> Book:
+        """The periodic jobs: list, get, put, pause, resume, remove, by name."""
+        return Book(self._session, Nodes(self._layout.root), self._set.clock.now_ms)
+
+    @property
+    def config(self) -> ClusterConfig:
+        """The limits that hold for all workers: `read` and `change` them."""
+        return ClusterConfig(self._session, Nodes(self._layout.root))
 
     def submit(
         self,
@@ -68,11 +74,12 @@ class Client:
         job_id: str | None = None,
         pool: str | None = None,
         delay: float = 0.0,
+        riders: Sequence[Operation] = (),
     ) -> JobView:
         """Enqueue a job, due after `delay` seconds; exactly once by id. `pool`: not that of the definition.
 
-        Raises SqlError for a script that cannot be run, DefinitionError, InvalidName, IdTaken, QueueFull;
-        nothing is enqueued then.
+        `riders` are done in the same multi, or nothing is: Conflict. Raises SqlError for a script that cannot
+        be run, DefinitionError, InvalidName, IdTaken, QueueFull; nothing is enqueued then.
         """
         compile_program(definition)
         if pool is not None:
@@ -88,7 +95,7 @@ class Client:
             state.model_dump(mode="json", exclude_defaults=True),
             pool=definition.pool,
             delay_ms=round(delay * 1000),
-            extra=lambda path: [Create(f"{path}/definition", document)],
+            extra=lambda path: [Create(f"{path}/definition", document), *riders],
         )
         return view_of(record)
 
@@ -193,16 +200,35 @@ class Client:
 
         Raises MoveRefused, AttemptOpen, JobHeld, ItemNotFound, CorruptRecord.
         """
-        return self._operations.move(job_id, queue, force=force, retention=self._retention())
+        return self._operations.move(
+            job_id, queue, force=force, retention=lambda: self.config.read().limits.retention
+        )
 
     def replay(self, ids: Iterable[str] | None = None) -> Sequence[Replayed]:
         """Bring these jobs, or all, back from dead to where they came from; the error of each that stays."""
         return Replay(self._by_hand).replay(ids)
 
+    # ------------------------------------------------------------------ pools
+    def pools(self) -> dict[str, PoolLimits]:
+        """The limits of every pool, low lanes among them."""
+        pools = self._set.pools
+        return {name: pools.read(name)[0] for name in pools.names(low=True)}
+
+    def change_pool(self, pool: str, **limits: Any) -> PoolLimits:
+        """Change limits of a pool: weight, bound, cap, paused, low_share.
+
+        Raises InvalidLimit, NoSuchPool; nothing is changed then.
+        """
+        if pool == DEFAULT_POOL:  # it is there from the beginning, also when nobody has used it yet
+            self._set.ensure_pool()
+        elif pool not in (known := self._set.pools.names(low=True)):
+            raise NoSuchPool(pool, known)
+        return self._set.pools.change(pool, **limits)
+
     def pause(self, pool: str) -> PoolLimits:
         """Start no job of a pool and of its low lane; those that run go on. Raises NoSuchPool."""
-        return self._operations.pause(pool, paused=True)
+        return self.change_pool(pool, paused=True)
 
     def resume(self, pool: str) -> PoolLimits:
         """Start jobs of a pool again; raises NoSuchPool."""
-        return self._operations.pause(pool, paused=False)
+        return self.change_pool(pool, paused=False)

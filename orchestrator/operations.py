@@ -1,16 +1,17 @@
-"""What operators do to jobs beside the transition table: run again, move, delay, pause."""
+"""What operators do to jobs beside the transition table: run again, move, delay."""
+
+from collections.abc import Callable
 
 from orchestrator.by_hand import ByHand
-from orchestrator.errors import AlreadyEnded, MoveRefused, NoSuchPool, NotEnded
+from orchestrator.errors import AlreadyEnded, MoveRefused, NotEnded
 from orchestrator.models.job import JobState, JobView
 from orchestrator.moves import moved, stands_in
 from orchestrator.states import Queue, Status
 from orchestrator.views import state_of, view_of
 from queues.claim import Claim
 from queues.documents import timestamp
-from queues.names import DEFAULT_POOL, LOW
+from queues.names import LOW
 from queues.operations import Operation
-from queues.pools import PoolLimits
 
 _ENDED = {Queue.FINISH, Queue.DEAD}
 _HOLDS_PLACES = {Queue.RUNNING, Queue.KILL}
@@ -79,10 +80,13 @@ class Operations:
             )
         return view_of(claim.record)
 
-    def move(self, job_id: str, queue: Queue, *, force: bool = False, retention: float) -> JobView:
+    def move(
+        self, job_id: str, queue: Queue, *, force: bool = False, retention: Callable[[], float]
+    ) -> JobView:
         """Bring a job to another queue, by force from whoever holds it; see `orchestrator.moves`.
 
-        It is due at once; in finish after `retention` seconds. Raises MoveRefused, AttemptOpen.
+        It is due at once; in finish after as many seconds as `retention` says. Raises MoveRefused,
+        AttemptOpen.
         """
         with self._by_hand.taken(job_id, force=force, remedy="wait, or take it by force") as claim:
             before = state_of(claim.record)
@@ -91,7 +95,7 @@ class Operations:
                 return view_of(claim.record)
             if queue not in _HOLDS_PLACES:
                 after = after.evolve(slot=None, name_slot=None)
-            delay = retention if queue is Queue.FINISH else 0.0
+            delay = retention() if queue is Queue.FINISH else 0.0
             self._by_hand.commit(
                 claim,
                 after,
@@ -128,15 +132,3 @@ class Operations:
             due = self._set.clock.now_ms() + round(delay * 1000)
             claim.commit(due=due, failures=record.failures, error=record.error, release=True)
         return view_of(claim.record)
-
-    # ------------------------------------------------------------------ pools
-    def pause(self, pool: str, *, paused: bool) -> PoolLimits:
-        """Start no job of this pool and of its low lane, or start them again; raises NoSuchPool.
-
-        Jobs that run go on to their end.
-        """
-        if pool == DEFAULT_POOL:  # it is there from the beginning, also when nobody has used it yet
-            self._set.ensure_pool()
-        elif pool not in (known := self._set.pools.names(low=True)):
-            raise NoSuchPool(pool, known)
-        return self._set.pools.change(pool, paused=paused)

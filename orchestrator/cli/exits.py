@@ -13,6 +13,7 @@ from orchestrator.errors import (
     NotConfirmed,
     NotRunning,
     OrchestratorError,
+    ScheduleNotFound,
     SettingsError,
     StateConflict,
     WaitTimeout,
@@ -24,6 +25,7 @@ from queues.errors import (
     Conflict,
     CorruptRecord,
     IdTaken,
+    InvalidLimit,
     InvalidName,
     ItemHeld,
     ItemNotFound,
@@ -53,13 +55,16 @@ class Exit(IntEnum):
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound, NoSuchAttempt, NoSuchPool), Exit.NOT_FOUND),
+    ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound), Exit.NOT_FOUND),
     (
         (IdTaken, AlreadyEnded, StateConflict, ItemHeld, NotClaimed, ClaimLost, Conflict, DataDirectoryInUse),
         Exit.CONFLICT,
     ),
     ((WaitTimeout,), Exit.TIMEOUT),
-    ((DefinitionError, SettingsError, NotConfirmed, SqlError, InvalidName, TooLarge), Exit.USAGE),
+    (
+        (DefinitionError, SettingsError, NotConfirmed, SqlError, InvalidName, InvalidLimit, TooLarge),
+        Exit.USAGE,
+    ),
     ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError), Exit.FAILED),
 )
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from loguru import logger
+
+from orchestrator.archive.base import Archive
 from orchestrator.declined import Declined
 from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
@@ -42,6 +45,7 @@ class Context:
     fits: Callable[[Definition], str | None] = lambda _job: None  # why it has no room here
     hooks: Hooks = field(default_factory=Hooks)
     draining: threading.Event = field(default_factory=threading.Event)
+    archive: Archive | None = None  # None: jobs are removed without being archived
 
     def runner_for(self, definition: Definition) -> Runner:
         """The runner that serves the master of this definition."""
@@ -55,7 +59,7 @@ class Context:
 
 @dataclass(slots=True)
 class Watch:
-    """What a worker remembers of a running attempt while it holds the job; nothing of it decides a verdict."""
+    """What a worker remembers of a running attempt while it holds the job; no verdict rests on it."""
 
     attempt: int
     runner: Runner | None = None  # asked in bulk while the job waits
@@ -153,6 +157,17 @@ class HeldJob:
     def place(self, attempt: Attempt) -> Place:
         """Where an attempt was submitted."""
         return Place(**attempt.document["place"])
+
+    def submissions(self, runner: Runner, run: str) -> list[Submission] | None:
+        """Every submission of a run as its backend sees it now; None when it does not answer.
+
+        Whatever a backend raises is no fault of the job: what comes of a long silence is for its handler.
+        """
+        try:
+            return runner.find(run)
+        except Exception as error:  # noqa: BLE001 - libraries of backends raise what they like
+            logger.debug("{}: the backend {} does not answer: {}", self.id, runner.backend, error)
+            return None
 
     def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
         """Remember what a backend said, None when it said nothing; the job is woken when that is news."""
