@@ -18,7 +18,6 @@ from orchestrator.models.fields import parse_seconds
 from orchestrator.models.job import JobView
 from orchestrator.plan import compile_program
 from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_runners
 from queues.names import check_id
 
 app = typer.Typer(no_args_is_help=True, help="Enqueue jobs, look at them, stop them, run them again.")
@@ -203,6 +202,9 @@ def logs(
 
     Example: orchestrator job logs flights-1 --stream stdout --follow
     """
+    # Loaded where it is needed: the other commands start no worker and look for no run of a driver.
+    from orchestrator.wiring import build_runners  # noqa: PLC0415
+
     with connected() as (client, settings):
         print_logs(
             client, build_runners(settings), job_id, attempt, tuple(stream or LogStream), follow=follow
