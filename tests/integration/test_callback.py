@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -424,6 +425,22 @@ def test_no_failure_tells_secrets_of_its_address(broken: Answerer, monkeypatch: 
     while error is not None:  # what a traceback would show
         assert "s3cret" not in str(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+# ---------------------------------------------------------------------- the document
+def test_the_receiver_in_the_document_hears_a_repetition_once(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text("utf-8")
+    source = page.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(source.rpartition("\nHTTPServer(")[0], names)  # noqa: S102 - all but its last line, which serves for ever
+    with HTTPServer(("127.0.0.1", 0), names["Ended"]) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        for _ in range(2):
+            assert call(f"http://127.0.0.1:{server.server_address[1]}/").status is None
+        server.shutdown()
+        thread.join()
+    assert capsys.readouterr().out == "job has ended as SUCCESS\n"
 
 
 # ---------------------------------------------------------------------- many at once
