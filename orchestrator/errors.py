@@ -39,3 +39,7 @@ class LogsElsewhere(OrchestratorError):
 
 class TooManyClaims(OrchestratorError):
     """A job was claimed again and again and nothing came of it: it may end the workers that handle it."""
+
+
+class NotLeading(OrchestratorError):
+    """This worker does not lead, or another one may do so by now."""
