@@ -370,6 +370,21 @@ def test_a_request_that_comes_in_the_moment_of_the_removal_stays(
     assert hall.session.exists(path) is not None
 
 
+def test_a_job_that_comes_in_the_moment_of_the_removal_keeps_its_request(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = stop(hall, "job", "this")
+
+    def put_again_and_stopped() -> None:
+        commit(hall.session, [Delete(path)])
+        hall.put("job", run_key="this")
+        stop(hall, "job", "this")
+
+    before_the_next_removal(monkeypatch, put_again_and_stopped)
+    stale_stops(hall).step()
+    assert hall.session.exists(path) is not None
+
+
 def before_the_next_removal(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Somebody does this after the leader has looked, and before its multis arrive."""
     acts = [act]

@@ -257,6 +257,30 @@ def test_a_leader_that_was_replaced_without_noticing_is_found_out_before_it_acts
         old.election.fence()
 
 
+def test_a_leader_looks_again_before_each_step_of_a_duty(
+    stand: Stand, zookeeper_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after, looked = Counting(), Counting(), threading.Event()
+    old = stand(before)
+    old.wait_leads()
+
+    def blind(_wake: object) -> bool:
+        looked.set()
+        return True
+
+    # Its watch is lost, and its next rescan is far away.
+    monkeypatch.setattr(old.election, "look", blind)
+    wait_until(looked.is_set, 10, "no look of its own is under way any more")
+    commit(old.session, [Delete(Nodes(zookeeper_root).leader)])
+    new = stand(after)
+    new.wait_leads()
+    wait_until(lambda: after.steps > 5, 10, "the new one does the duty")
+    done = before.steps
+    wait_until(lambda: after.steps > 50, 10, "the new one goes on")
+    assert before.steps == done
+    assert old.leads  # as far as it knows
+
+
 def test_a_candidate_that_never_led_has_no_fence(stand: Stand) -> None:
     with pytest.raises(NotLeading):
         stand(start=False).election.fence()
