@@ -4,20 +4,24 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.errors import AlreadyEnded, WaitTimeout
+from orchestrator.cluster_config import ClusterConfig
+from orchestrator.errors import AlreadyEnded, NoSuchPool, WaitTimeout
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState, JobView
+from orchestrator.nodes import Nodes
 from orchestrator.plan import compile_program
+from orchestrator.schedules.book import Book
 from orchestrator.states import Queue
 from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, CorruptRecord, ItemNotFound
 from queues.names import DEFAULT_POOL, Token, check_id
-from queues.operations import Create, Set
+from queues.operations import Create, Operation, Set
+from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from queues.transaction import commit
 from spark_runner.attempt import Attempt, attempt_path
@@ -46,10 +50,44 @@ class Client:
         self._session = queue_set.session
         self._layout = queue_set.layout
 
-    def submit(self, definition: Definition, *, job_id: str | None = None, delay: float = 0.0) -> JobView:
+    @property
+    def schedules(self) -> Book:
+        """The periodic jobs: list, get, put, pause, resume, remove, by name."""
+        return Book(self._session, Nodes(self._layout.root), self._set.clock.now_ms)
+
+    @property
+    def config(self) -> ClusterConfig:
+        """The limits that hold for all workers: `read` and `change` them."""
+        return ClusterConfig(self._session, Nodes(self._layout.root))
+
+    def pools(self) -> dict[str, PoolLimits]:
+        """The limits of every pool, low lanes among them."""
+        pools = self._set.pools
+        return {name: pools.read(name)[0] for name in pools.names(low=True)}
+
+    def change_pool(self, pool: str, **limits: Any) -> PoolLimits:
+        """Change limits of a pool: weight, bound, cap, paused, low_share.
+
+        Raises InvalidLimit, NoSuchPool; nothing is changed then.
+        """
+        if pool == DEFAULT_POOL:  # it is there from the beginning, also when nobody has used it yet
+            self._set.ensure_pool()
+        elif pool not in (known := self._set.pools.names(low=True)):
+            raise NoSuchPool(pool, known)
+        return self._set.pools.change(pool, **limits)
+
+    def submit(
+        self,
+        definition: Definition,
+        *,
+        job_id: str | None = None,
+        delay: float = 0.0,
+        riders: Sequence[Operation] = (),
+    ) -> JobView:
         """Enqueue a job, due after `delay` seconds; exactly once by id.
 
-        Raises SqlError for a script that cannot be run, InvalidName, IdTaken; nothing is enqueued then.
+        `riders` are done in the same multi, or nothing is: Conflict. Raises SqlError for a script that cannot
+        be run, InvalidName, IdTaken; nothing is enqueued then.
         """
         compile_program(definition)
         job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
@@ -57,9 +95,11 @@ class Client:
         record = self._set.put(
             Queue.ACCEPT,
             job_id,
-            JobState.enqueued(definition.name).model_dump(mode="json"),
+            JobState.enqueued(definition.name, queued_limit=definition.timeout.queued).model_dump(
+                mode="json", exclude_defaults=True
+            ),
             delay_ms=round(delay * 1000),
-            extra=lambda path: [Create(f"{path}/definition", document)],
+            extra=lambda path: [Create(f"{path}/definition", document), *riders],
         )
         return JobView.of(record)
 

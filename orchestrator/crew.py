@@ -210,7 +210,7 @@ class Crew:
                 hooks.fire(lambda hook: hook.after_removal(job.id, before))
         if before is None or after is None or stands_in is None:
             return
-        logger.info("{} {} -> {} {}{}", job.id, before.status, stands_in, after.status, _reason(after))
+        logger.info("{} {} -> {} {}{}", job.id, change.stood_in, stands_in, after.status, _reason(after))
         if before.status in _UNDER_WAY and stands_in in _OUTCOMES:
             hooks.fire(lambda hook: hook.after_outcome(job.id, after))
         hooks.fire(lambda hook: hook.after_transition(job.id, before, after, stands_in))

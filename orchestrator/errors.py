@@ -1,5 +1,7 @@
 """Errors of `orchestrator`: one tree, each message fit for a user."""
 
+from collections.abc import Sequence
+
 
 class OrchestratorError(Exception):
     """Base of every error of this package."""
@@ -43,3 +45,47 @@ class TooManyClaims(OrchestratorError):
 
 class NotLeading(OrchestratorError):
     """This worker does not lead, or another one may do so by now."""
+
+
+class ScheduleNotFound(OrchestratorError):
+    """No schedule has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule has the name {name!r}; `schedule list` shows those that there are")
+        self.name = name
+
+
+class CorruptSchedule(OrchestratorError):
+    """The node of a schedule cannot be read as one."""
+
+    def __init__(self, name: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"the schedule {name!r} cannot be read ({path}): {reason}; "
+            f"no run of it is enqueued; remove it with `schedule remove {name}` and register it again"
+        )
+        self.name = name
+        self.path = path
+
+
+class ConfigUnreadable(OrchestratorError):
+    """What stands in the node of the configuration is none; the last good limits hold."""
+
+    def __init__(self, path: str, version: int, reason: str) -> None:
+        super().__init__(
+            f"version {version} of {path} is no configuration ({reason}); "
+            f"mend it, or start anew with: orchestrator zkcli set {path} {{}}"
+        )
+        self.path = path
+        self.version = version
+        self.reason = reason
+
+
+class NoSuchPool(OrchestratorError):
+    """No pool has this name: one is made by its first job, or by a worker that is told to serve it."""
+
+    def __init__(self, pool: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no pool {pool!r}, there are {', '.join(known) or 'none yet'}; "
+            "a pool is made by its first job, or by a worker that serves it by name"
+        )
+        self.pool = pool

@@ -65,12 +65,16 @@ class Settings(BaseSettings):
     )
     connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
     state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
-    slots: Annotated[int, Field(ge=1, le=1000)] = Field(
+    slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 2) // 2), description="jobs run at once by a worker"
     )
     retention: Annotated[Seconds, Field(ge=60)] = Field(
         7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
     )
+    load_limit: Annotated[float, Field(ge=0, le=1000)] = Field(
+        1.5, description="load per processor above which no new job is taken; 0 = whatever the load"
+    )
+    memory_guard: bool = Field(True, description="take no job whose driver declares more memory than is free")
     kill_grace: Annotated[Seconds, Field(ge=0, le=600)] = Field(
         10.0, description="between TERM and KILL of a driver"
     )

@@ -30,6 +30,7 @@ class Change:
     step: Step
     before: JobState | None = None
     after: JobState | None = None
+    stood_in: str = ""
     queue: Queue | None = None  # where the job will stand
     removes: bool = False
 
@@ -40,7 +41,7 @@ class Steps:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def of(self, job: HeldJob, action: Action) -> Change:  # noqa: PLR0911 - a line for each action
+    def of(self, job: HeldJob, action: Action) -> Change:
         """The step of an action; raises IllegalTransition and what the claim raises for what cannot be."""
         match action:
             case Move(status, changes, extra, delay, pool):
@@ -60,9 +61,9 @@ class Steps:
                 return self._bury(job, reason)
             case Remove(extra):
                 return Change(job, job.claim.removal(extra), before=job.state, removes=True)
-            case Release(()):
-                return Change(job, job.claim.letting_go())
-            case Release(extra):
+            case Release(
+                extra
+            ):  # a step: who is let go of in order does not count as one that ends its workers
                 return Change(job, job.claim.step(extra=extra, release=True))
             case Wait():
                 raise TypeError("who waits takes no step")
@@ -97,7 +98,7 @@ class Steps:
             extra=extra,
             release=bool(delay) or self._context.draining.is_set(),
         )
-        return Change(job, step, before, after, queue)
+        return Change(job, step, before, after, stood_in, queue)
 
     def _places(self, job: HeldJob, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
         """What gives the places of a running job back; its numbers go from the record with them."""
@@ -126,7 +127,7 @@ class Steps:
         after = state.evolve(handler_errors=errors, updated=timestamp())
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)
-        return Change(job, step, state, after, Queue(job.claim.queue))
+        return Change(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
     def _bury(self, job: HeldJob, reason: JobError) -> Change:
         logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
@@ -146,7 +147,7 @@ class Steps:
         except ValueError:
             before = None  # its payload is no job's
         step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
-        return Change(job, step, before, None, Queue.DEAD)
+        return Change(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 
 def _payload(state: JobState) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from loguru import logger
 
+from orchestrator.cluster_config import ClusterConfig
 from orchestrator.crew import Crew
 from orchestrator.handlers.job import Context
 from orchestrator.nodes import Nodes
@@ -39,6 +40,7 @@ class Worker:
         name: str,
         slots: int,
         scrub_interval: float,
+        config: ClusterConfig,
         pools: Mapping[str, int] | None = None,
         accepts: Callable[[str], bool] = lambda _id: True,
         refusal: Callable[[], str | None] = lambda: None,
@@ -47,6 +49,7 @@ class Worker:
         self._set = queue_set
         self._context = context
         self._slots = slots
+        self._config = config
         self._accepts = accepts
         self._refusal = refusal
         self._taking = True
@@ -69,7 +72,8 @@ class Worker:
         self._scrubbing = Scrubbing(Scrubber(queue_set.root, queue_set.claimer), scrub_interval)
 
     def start(self) -> None:
-        """Announce the worker and start to claim jobs."""
+        """Announce the worker and start to claim jobs; raises Unreachable."""
+        self._config.start()
         self._presence.start()
         self._set.session.on_change(self._on_session_change)
         self.crew.start()
@@ -102,6 +106,7 @@ class Worker:
         self._consumer.stop()
         drained = self.crew.drain(_DRAIN_SECONDS)
         self._presence.stop()
+        self._config.stop()
         left = len(self.crew.tally)
         if drained:
             logger.info("worker {} has let go of its jobs", self.name)

@@ -42,8 +42,8 @@ class PoolLimits:
             raise InvalidLimit("low_share", share, "a number from 0 to 1")
 
     @classmethod
-    def decode(cls, pool: str, data: bytes) -> "PoolLimits":
-        """The limits in these bytes; defaults for what they do not name, and for all when they are broken."""
+    def decode(cls, pool: str, data: bytes, last_good: "PoolLimits | None" = None) -> "PoolLimits":
+        """The limits in these bytes, defaults for what they do not name; broken bytes leave the last good."""
         if not data:
             return cls()
         try:
@@ -51,8 +51,9 @@ class PoolLimits:
             known = {field.name for field in fields(cls)}
             return cls(**{name: value for name, value in document.items() if name in known})
         except (ValueError, RecursionError, InvalidLimit) as error:
-            log.warning("the limits of pool %s cannot be read, defaults are used: %s", pool, error)
-            return cls()
+            stay = cls() if last_good is None else last_good
+            log.warning("the limits of pool %s cannot be read, it goes by %s: %s", pool, stay, error)
+            return stay
 
 
 Seen = tuple[PoolLimits, int]
@@ -66,6 +67,7 @@ class Pools:
         self._session = session
         self._layout = layout
         self._seen: dict[str, tuple[Seen, float]] = {}
+        self._last_good: dict[str, PoolLimits] = {}
         self._wakes: dict[str, list[Callable[[], None]]] = {}
         session.on_change(self.forget)  # watches are gone with the connection
 
@@ -97,14 +99,18 @@ class Pools:
     def learn(self, pool: str, found: tuple[bytes, Stat] | None) -> None:
         """Take note of what somebody has just read of a pool whose limits are known and watched here."""
         if found is not None and pool in self._seen:
-            self._seen[pool] = ((PoolLimits.decode(pool, found[0]), found[1].version), time.monotonic())
+            self._seen[pool] = ((self._decode(pool, found[0]), found[1].version), time.monotonic())
 
     def read(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
         """The limits of a pool as they stand in ZooKeeper."""
         found = self._session.get(self._layout.pool(check_pool(pool)), wake, await_creation=False)
         if found is None:
             return PoolLimits(), -1
-        return PoolLimits.decode(pool, found[0]), found[1].version
+        return self._decode(pool, found[0]), found[1].version
+
+    def _decode(self, pool: str, data: bytes) -> PoolLimits:
+        limits = self._last_good[pool] = PoolLimits.decode(pool, data, self._last_good.get(pool))
+        return limits
 
     def change(self, pool: str, **changes: Any) -> PoolLimits:
         """Change some limits of a pool; raises InvalidLimit. The folders of the pool must be there."""

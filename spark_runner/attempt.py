@@ -11,7 +11,7 @@ from typing import Any
 
 from queues.documents import decode, encode
 from queues.operations import Create, Set
-from queues.session import Session, Wake
+from queues.session import Session, Stat, Wake
 
 VERSION_INTENT = 0
 VERSION_STARTED = 1
@@ -94,9 +94,14 @@ class Attempt:
         found = session.get(path, wake)
         if found is None:
             return None
-        document = decode(found[0])
+        return cls.of(path, *found)
+
+    @classmethod
+    def of(cls, path: str, data: bytes, stat: Stat) -> "Attempt":
+        """The attempt in these bytes; raises ValueError for bytes of another kind."""
+        document = decode(data)
         AttemptState(str(document.get("state")))
-        return cls(path, found[1].version, document, found[1].created, found[1].modified)
+        return cls(path, stat.version, document, stat.created, stat.modified)
 
     @property
     def state(self) -> AttemptState:

@@ -55,7 +55,9 @@ class Office:
     ) -> Worker:
         """Start a worker that runs drivers by the stand-in; `more` are limits of the configuration."""
         changed = {"slots": slots, "scrub_interval": scrub_interval}
-        limits = Limits.model_construct(**{**Limits().model_dump(), "retention": retention, **more})
+        # The load of the machine is that of all tests.
+        given = {"retention": retention, "load_limit": 0.0, "memory_guard": False, **more}
+        limits = Limits.model_construct(**{**Limits().model_dump(), **given})
         worker = build_worker(
             self.session(),
             self.settings.model_copy(update=changed),
@@ -76,10 +78,10 @@ class Office:
         return self.client.detail(job_id)
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.drain()
-        for session in self._sessions:
-            session.close()
+        while self._workers:
+            self._workers.pop().drain()
+        while self._sessions:
+            self._sessions.pop().close()
 
 
 def python_job(program: str, **fields: object) -> Definition:

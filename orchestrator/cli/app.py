@@ -2,40 +2,44 @@
 
 import os
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from orchestrator.cli import job, queue, serve
-from orchestrator.cli.exits import Exit, explain_error
-from orchestrator.cli.interrupt import Interrupt
-from orchestrator.cli.options import Verbosity
-from orchestrator.cli.run import run
-from orchestrator.logs.console import log_to_stderr
+from orchestrator.cli.lazy import Command, lazy_app
 
-app = typer.Typer(
-    no_args_is_help=True,
+_USAGE, _INTERRUPTED = 2, 130  # as in `exits`, which knows all errors and takes its time to load
+
+app = lazy_app(
+    [
+        Command(
+            "run", "orchestrator.cli.run:run", "Run one push job here, watch it, and show what it wrote."
+        ),
+        Command("up", "orchestrator.cli.serve:up", "Run ZooKeeper and a worker, for development."),
+        Command("worker", "orchestrator.cli.serve:worker", "Work on jobs until told to stop."),
+        Command("job", "orchestrator.cli.job:app", "Enqueue jobs, look at them, stop them."),
+        Command("queue", "orchestrator.cli.queue:app", "Look at the queues."),
+        Command(
+            "config", "orchestrator.cli.config:app", "Look at settings, and change those of all workers."
+        ),
+        Command("schedule", "orchestrator.cli.schedule:app", "Look at periodic jobs, pause and remove them."),
+        Command("zookeeper", "orchestrator.cli.serve:zookeeper", "Run a ZooKeeper server in the foreground."),
+        Command("zkcli", "orchestrator.cli.serve:zkcli", "The real zkCli, connected.", passes_on=True),
+    ],
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     help=(
         "Runs PySpark push jobs through queues on ZooKeeper.\n\n"
         "Exit codes: 0 ok, 1 the job or operation failed, 2 usage, 3 ZooKeeper unreachable, 4 not found, "
         "5 conflict, 6 timeout, 130 interrupted."
     ),
 )
-app.command()(run)
-app.command()(serve.up)
-app.command()(serve.worker)
-app.add_typer(job.app, name="job")
-app.add_typer(queue.app, name="queue")
-app.command()(serve.zookeeper)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve.zkcli)
 
 
 def _version(value: bool) -> None:  # typer's flag
     if value:
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and for this flag alone
+
         typer.echo(version("spark-job-orchestrator"))
         raise typer.Exit
 
@@ -47,24 +51,39 @@ def options(
     ] = False,
 ) -> None:
     """Options of the program itself; its help text is that of the app."""
+    from orchestrator.logs.console import log_to_stderr  # noqa: PLC0415 - not for help and completion
+
+    log_to_stderr("WARNING")
 
 
 def run_app(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code. No error ends as a traceback unless -v asks for it."""
-    log_to_stderr("WARNING")
     try:
         code = app(args=arguments, standalone_mode=False)
     except BrokenPipeError:  # who read our output has seen enough
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for what is flushed at the end
-        return Exit.OK
+        return 0
     except KeyboardInterrupt:
-        return Interrupt.asked() or Exit.INTERRUPTED
+        return _asked() or _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place: each error becomes words and an exit code
-        if (asked := Interrupt.asked()) is not None:  # what failed after that is no news
+        if (asked := _asked()) is not None:  # what failed after that is no news
             return asked
         show = getattr(error, "show", None)
         if callable(show):  # the command line itself was wrong: typer says how
             show()
-            return int(getattr(error, "exit_code", Exit.USAGE))
-        return explain_error(error, verbose=Verbosity.verbose)
+            return int(getattr(error, "exit_code", _USAGE))
+        return _explain(error)
     return int(code or 0)
+
+
+def _asked() -> int | None:
+    from orchestrator.cli.interrupt import Interrupt  # noqa: PLC0415 - nothing was installed if it is not loaded
+
+    return Interrupt.asked()
+
+
+def _explain(error: Exception) -> int:
+    from orchestrator.cli.exits import explain_error  # noqa: PLC0415 - knows all errors, and so loads much
+    from orchestrator.cli.options import Verbosity  # noqa: PLC0415 - likewise
+
+    return explain_error(error, verbose=Verbosity.verbose)

@@ -9,8 +9,10 @@ from orchestrator.errors import (
     AlreadyEnded,
     DefinitionError,
     NoSuchAttempt,
+    NoSuchPool,
     NotRunning,
     OrchestratorError,
+    ScheduleNotFound,
     SettingsError,
     WaitTimeout,
 )
@@ -20,6 +22,7 @@ from queues.errors import (
     Conflict,
     CorruptRecord,
     IdTaken,
+    InvalidLimit,
     InvalidName,
     ItemNotFound,
     OutcomeUnknown,
@@ -47,10 +50,10 @@ class Exit(IntEnum):
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound, NoSuchAttempt), Exit.NOT_FOUND),
+    ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound), Exit.NOT_FOUND),
     ((IdTaken, AlreadyEnded, Conflict, DataDirectoryInUse), Exit.CONFLICT),
     ((WaitTimeout,), Exit.TIMEOUT),
-    ((DefinitionError, SettingsError, SqlError, InvalidName, TooLarge), Exit.USAGE),
+    ((DefinitionError, SettingsError, SqlError, InvalidName, InvalidLimit, TooLarge), Exit.USAGE),
     ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError), Exit.FAILED),
 )
 

@@ -1,5 +1,6 @@
 """Ctrl-C and TERM as an event that the main thread looks at, never an exception in the middle of a step."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ class Interrupt:
         self._event = threading.Event()
         self._signal: int | None = None
         self._breaks = False
+        self._forces = False
 
     @classmethod
     def install(cls) -> Self:
@@ -47,11 +49,17 @@ class Interrupt:
             self._breaks = False
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self._forces and self._event.is_set():
+            os._exit(self.exit_code)  # asked twice: what is still in hand goes with the session
         if self._signal is None:
             self._signal = number
         self._event.set()
         if self._breaks:
             raise KeyboardInterrupt
+
+    def force_when_repeated(self) -> None:
+        """From now on, a further signal ends the process at once."""
+        self._forces = True
 
     def is_set(self) -> bool:
         """Whether somebody asked to stop."""

@@ -10,6 +10,7 @@ from orchestrator.cli.job_logs import LogStream, print_logs
 from orchestrator.cli.job_page import show_detail
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, Watch, parse_variables
 from orchestrator.cli.output import elapsed, local_time, print_json, repeat, show_rows, stderr_console
+from orchestrator.cli.schedule import register
 from orchestrator.cli.submission import load_definition
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import parse_seconds
@@ -59,11 +60,15 @@ def submit(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Enqueue a job and print its id.
+    """Enqueue a job and print its id; a definition with a schedule is registered instead: name and next time.
 
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     definition = load_definition(file, parse_variables(variables))
+    if definition.schedule.is_set:
+        once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
+        register(definition, output, once_only=once_only, quiet=quiet)
+        return
     # What cannot be run is refused before anybody is asked to take it.
     compile_program(definition)
     if job_id is not None:

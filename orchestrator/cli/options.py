@@ -5,8 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestrator.errors import DefinitionError
+from orchestrator.errors import DefinitionError, SettingsError
 from orchestrator.logs.console import log_to_stderr
+from queues.names import check_pool
+
+_MAX_WEIGHT = 1000  # as of pools
 
 
 class OutputFormat(StrEnum):
@@ -66,3 +69,18 @@ def parse_variables(assignments: list[str] | None) -> dict[str, Any]:
             raise DefinitionError(f"--set {assignment!r}: write NAME=VALUE")
         variables[name] = value
     return variables
+
+
+def parse_pools(assignments: list[str] | None) -> dict[str, int] | None:
+    """Pools and their weights of `--pool`, None when none was named; raises SettingsError, InvalidName."""
+    if not assignments:
+        return None
+    pools = {}
+    for assignment in assignments:
+        name, _, weight = assignment.partition("=")
+        if not (weight or "1").isdecimal() or not 1 <= int(weight or "1") <= _MAX_WEIGHT:
+            raise SettingsError(
+                f"--pool {assignment!r}: write NAME or NAME=WEIGHT, from 1 to {_MAX_WEIGHT:,}"
+            )
+        pools[check_pool(name)] = int(weight or "1")
+    return pools

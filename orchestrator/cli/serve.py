@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.connect import (
-    connected_hosts,
+from orchestrator.cli.connect import connected_hosts
+from orchestrator.cli.interrupt import Interrupt
+from orchestrator.cli.options import Quiet, Verbose, Verbosity, parse_pools
+from orchestrator.cli.output import stderr_console
+from orchestrator.cli.own_server import (
     prepare_state_dir,
     zookeeper_for_others,
 )
-from orchestrator.cli.interrupt import Interrupt
-from orchestrator.cli.options import Quiet, Verbose, Verbosity
-from orchestrator.cli.output import stderr_console
 from orchestrator.client import Client
 from orchestrator.errors import AlreadyEnded
 from orchestrator.logs.console import log_to_stderr
@@ -35,7 +35,7 @@ _SETTLE_SECONDS = 20.0  # beyond the kill ladder: verdicts, moves, Spark's own s
 _ON_THEIR_WAY = (Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL)
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of ZooKeeper; default: a free one.")]
 Slots = Annotated[
-    int | None, typer.Option(min=1, max=1000, help="Jobs that run at once; default: half the processors.")
+    int | None, typer.Option(min=1, max=20_000, help="Jobs that run at once; default: half the processors.")
 ]
 
 
@@ -83,14 +83,25 @@ def _stop_running_jobs(client: Client, served: Worker, quiet: bool, limit: float
     _say(quiet, f"not all jobs have ended within {limit:.0f} s; their drivers end with this process")
 
 
-def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+def worker(
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=WEIGHT]", help="Serve only these pools; default: all there are."),
+    ] = None,
+    slots: Slots = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
     """Work on the jobs of the configured ZooKeeper until told to stop.
 
     TERM or Ctrl-C drains: nothing new is started, running drivers go on, and the next worker of this host
-    adopts them.
+    adopts them. A second one ends the process at once.
+
+    Example: orchestrator worker --slots 4 --pool default=3 --pool reports=1
     """
     interrupt = Interrupt.install()
-    settings = load_settings(slots=slots)
+    interrupt.force_when_repeated()
+    settings, pools = load_settings(slots=slots), parse_pools(pool)
     find_java()
     prepare_state_dir(settings)
     _log(verbose, quiet)
@@ -98,7 +109,7 @@ def worker(slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> N
     with ExitStack() as stack:
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, hosts))
-        served = build_worker(session, settings)
+        served = build_worker(session, settings, pools=pools)
         served.start()
         while not interrupt.wait(_CHECK_SECONDS):
             pass

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from loguru import logger
+
 from orchestrator.declined import Declined
 from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
@@ -55,7 +57,7 @@ class Context:
 
 @dataclass(slots=True)
 class Watch:
-    """What a worker remembers of a running attempt while it holds the job; nothing of it decides a verdict."""
+    """What a worker remembers of a running attempt while it holds the job; no verdict rests on it."""
 
     attempt: int
     runner: Runner | None = None  # asked in bulk while the job waits
@@ -153,6 +155,17 @@ class HeldJob:
     def place(self, attempt: Attempt) -> Place:
         """Where an attempt was submitted."""
         return Place(**attempt.document["place"])
+
+    def submissions(self, runner: Runner, run: str) -> list[Submission] | None:
+        """Every submission of a run as its backend sees it now; None when it does not answer.
+
+        Whatever a backend raises is no fault of the job: what comes of a long silence is for its handler.
+        """
+        try:
+            return runner.find(run)
+        except Exception as error:  # noqa: BLE001 - libraries of backends raise what they like
+            logger.debug("{}: the backend {} does not answer: {}", self.id, runner.backend, error)
+            return None
 
     def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
         """Remember what a backend said, None when it said nothing; the job is woken when that is news."""

@@ -41,7 +41,10 @@ def handle(job: HeldJob) -> Action:
 def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
     """Wait until the processes of an ended attempt have ended, and end them if they do not."""
     runner, watch = job.context.runner_at(job.place(attempt)), job.watching()
-    if runner is None or all(found.state is not RunState.RUNNING for found in runner.find(attempt.run)):
+    if runner is None:
+        return None
+    found = job.submissions(runner, attempt.run)
+    if found is not None and all(submission.state is not RunState.RUNNING for submission in found):
         return None
     now = time.monotonic()
     if watch.settling_since is None:

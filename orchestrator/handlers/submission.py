@@ -29,7 +29,9 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
         # Nothing has run, and nobody here can tell whether anything ever will: the attempt is closed, so
         # that a late driver ends at once, and the job starts again with an attempt of its own.
         return Move(Status.ACCEPT, extra=(_closed(attempt),))
-    submissions = runner.find(attempt.run)
+    submissions = job.submissions(runner, attempt.run)
+    if submissions is None:
+        return _wait(job, attempt)
     # No verdict on the job: ZooKeeper was away, or this host was, before the driver could take the attempt.
     accidents = all(s.state is RunState.GONE or s.exit_code == exit_codes.NO_CONTACT for s in submissions)
     if accidents and len(submissions) < _MAX_ACCIDENTS:

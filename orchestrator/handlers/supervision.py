@@ -37,7 +37,7 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
 
 
 def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
-    submission = _started_submission(runner, attempt)
+    submission = _started_submission(job, attempt, runner)
     if submission is None or submission.state in {RunState.RUNNING, RunState.UNKNOWN}:
         return None
     # The driver is gone. Had it recorded its outcome, the compare-and-set is refused and that outcome read.
@@ -45,9 +45,9 @@ def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
     return move_by(attempt, verdict, ended, **_seen(job.watching()))
 
 
-def _started_submission(runner: Runner, attempt: Attempt) -> Submission | None:
+def _started_submission(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
     # Only the incarnation that took the attempt can tell how it ended.
-    for submission in runner.find(attempt.run):
+    for submission in job.submissions(runner, attempt.run) or ():
         if submission.incarnation == attempt.incarnation:
             return submission
     return None

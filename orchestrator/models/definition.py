@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import Seconds, explain
 from orchestrator.models.reading import read_document
+from orchestrator.models.schedule import Schedule
 from queues.errors import InvalidName
 from queues.names import DEFAULT_POOL, LOW, check_pool
 
@@ -163,6 +164,7 @@ class Definition(_Part):
     concurrency: Annotated[int, Field(ge=0, le=10_000)] = Field(
         0, description="running jobs of this name at most, in all pools; 0 = no limit"
     )
+    schedule: Schedule = Schedule()
     variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
     labels: dict[str, str] = Field(default_factory=dict)
 

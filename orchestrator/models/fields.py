@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic.fields import FieldInfo
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
@@ -26,6 +27,25 @@ def _seconds(value: object) -> object:
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration: seconds as a number, or text such as `30s`, `10m`, `1d`."""
+
+
+def is_duration(field: FieldInfo) -> bool:
+    """Whether a field of a model is a duration."""
+    return any(isinstance(item, BeforeValidator) and item.func is _seconds for item in field.metadata)
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as `parse_seconds` reads it, in the largest unit of which it is a whole number."""
+    milliseconds = round(seconds * 1000)
+    if milliseconds == 0:
+        return "0s"
+    whole = [
+        (milliseconds // size, unit)
+        for unit, size in ((unit, round(size * 1000)) for unit, size in _UNITS.items())
+        if milliseconds % size == 0
+    ]
+    count, unit = whole[-1]
+    return f"{count}{unit}"
 
 
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:

@@ -2,19 +2,38 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from orchestrator.models.fields import Seconds
 
 
 class Limits(BaseModel):
-    """What the node of the configuration may set; what it does not is as here."""
+    """What may be set in ZooKeeper for all workers; the values here hold where nobody sets one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    retention: Annotated[Seconds, Field(ge=60)] = 7 * 86_400.0
-    retention_count: Annotated[int, Field(ge=0)] = 10_000
-    warn_after: Annotated[int, Field(ge=1)] = 3
-    handler_errors: Annotated[int, Field(ge=1, le=100)] = 5
-    load_limit: Annotated[float, Field(ge=0)] = 1.5
-    memory_guard: bool = True
+    retention: Annotated[Seconds, Field(ge=60, allow_inf_nan=False)] = Field(
+        7 * 86_400.0, description="how long finish keeps jobs; who waits for one has to see its end"
+    )
+    retention_count: Annotated[int, Field(ge=0)] = Field(
+        10_000, description="finished jobs kept per pool, at most"
+    )
+    warn_after: Annotated[int, Field(ge=1)] = Field(
+        3, description="answers of a backend in a row that tell nothing; then a job is RUNNING_WARN"
+    )
+    handler_errors: Annotated[int, Field(ge=1, le=100)] = Field(
+        5, description="errors of a job's handlers; then it goes to dead"
+    )
+    load_limit: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        1.5, description="load per core above which a worker takes nothing; 0 = no limit"
+    )
+    memory_guard: bool = Field(True, description="take no job whose driver declares more than what is free")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_truth(cls, value: object, info: ValidationInfo) -> object:
+        # Python counts True as 1: `retention_count: true` would keep one job.
+        if isinstance(value, bool) and info.field_name != "memory_guard":
+            message = "a number is needed, not true or false"
+            raise ValueError(message)
+        return value

@@ -264,6 +264,15 @@ def test_limits_that_cannot_be_read_are_reported_and_defaults_are_used(
         seen.wait_for("a")
 
 
+def test_limits_that_become_unreadable_leave_the_last_good_ones(open_queues: Open) -> None:
+    operator, worker = open_queues(), open_queues()
+    good = operator.pools.change(DEFAULT_POOL, paused=True, cap=3)
+    assert worker.pools.limits(DEFAULT_POOL)[0] == good
+    commit(operator.session, [Set(operator.layout.pool(DEFAULT_POOL), b"no JSON", -1)])
+    wait_until(lambda: worker.pools.limits(DEFAULT_POOL)[1] == 2, 10, "the new version is known")
+    assert worker.pools.limits(DEFAULT_POOL)[0] == good
+
+
 def test_the_pools_are_named_without_their_low_lanes(open_queues: Open) -> None:
     queues = open_queues()
     for pool in ("b", "a", "a.low"):

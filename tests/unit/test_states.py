@@ -44,6 +44,7 @@ def test_no_job_leaves_dead_by_itself_and_success_only_by_the_word_of_its_callba
 
 
 def test_the_page_of_states_is_that_of_the_code_and_gives_a_reason_for_each_edge() -> None:
-    page = runpy.run_path(str(DOCS / "make_states.py"))["render"]()
-    assert (DOCS / "states.md").read_text(encoding="utf-8") == page
+    page = (DOCS / "life-of-a-job.md").read_text(encoding="utf-8")
+    assert runpy.run_path(str(DOCS / "make_life.py"))["render"](page) == page
+    assert page.count("ACCEPT --> RUNNING") == 1
     assert "|  |" not in page

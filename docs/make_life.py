@@ -1,4 +1,4 @@
-"""Makes docs/states.md from the transition table: the picture cannot say anything else than the code."""
+"""Makes the picture in docs/life-of-a-job.md from the transition table: it cannot say anything else."""
 
 import ast
 import inspect
@@ -8,7 +8,9 @@ from pathlib import Path
 from orchestrator import states
 from orchestrator.states import FINAL, TRANSITIONS, Status
 
-TARGET = Path(__file__).with_name("states.md")
+TARGET = Path(__file__).with_name("life-of-a-job.md")
+BEGIN = "<!-- made by docs/make_life.py from orchestrator/states.py -->"
+END = "<!-- end -->"
 
 
 def reasons() -> dict[tuple[Status, Status], str]:
@@ -31,21 +33,16 @@ def reasons() -> dict[tuple[Status, Status], str]:
     return found
 
 
-def render() -> str:
-    """The page."""
+def render(page: str) -> str:
+    """The page, with the picture and the table between the two marks made anew."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{_made()}{END}{after}"
+
+
+def _made() -> str:
     why = reasons()
-    lines = [
-        "# States of a job",
-        "",
-        "Made from `orchestrator/states.py` by `python docs/make_states.py`; a test holds them together.",
-        "",
-        "A job starts as ACCEPT. Each status belongs to the queue of its kind until the job is in `finish`,",
-        f"which keeps {', '.join(sorted(FINAL))} for the time of retention and then removes the job.",
-        "",
-        "```mermaid",
-        "stateDiagram-v2",
-        "    [*] --> ACCEPT",
-    ]
+    lines = ["```mermaid", "stateDiagram-v2", "    [*] --> ACCEPT"]
     lines += [
         f"    {before} --> {after}" for before, afters in TRANSITIONS.items() for after in sorted(afters)
     ]
@@ -60,5 +57,5 @@ def render() -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(render(), encoding="utf-8")
+    TARGET.write_text(render(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
     sys.stdout.write(f"{TARGET}\n")

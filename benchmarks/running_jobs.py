@@ -1,0 +1,132 @@
+"""What it costs to watch many running jobs while nothing changes.
+
+Two worker processes hold jobs whose drivers show life and never end. Last line: JSON, per worker: share of
+one processor, memory, and what the server wrote meanwhile.
+
+    python benchmarks/running_jobs.py [--jobs 10000] [--workers 2] [--seconds 120]
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+from noop_runner import NoopRunner
+
+from orchestrator.models.definition import build_definition
+from orchestrator.models.job import JobState
+from orchestrator.settings import Settings
+from orchestrator.states import Queue
+from orchestrator.wiring import build_queue_set, build_worker, open_session
+from queues.documents import encode
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.embedded.four_letter import ask
+from queues.new_item import NewItem
+from queues.operations import Create
+
+SPAWN = multiprocessing.get_context("spawn")
+ROOT = "/jobs"
+
+
+def processor_seconds() -> float:
+    """Of this process, so far."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def resident_mib() -> float:
+    """The memory of this process now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
+    """One worker: reports what it used between the two barriers."""
+    logger.remove()
+    hosts = settings.zookeeper_hosts
+    with open_session(settings, hosts) as session:
+        worker = build_worker(
+            session, settings, runners={"local": NoopRunner(hosts, ends=False)}, guarded=False
+        )
+        worker.start()
+        begin.wait()
+        before = processor_seconds()
+        end.wait()
+        used, memory = processor_seconds() - before, resident_mib()
+        report.put((used, memory, len(worker.crew.tally)))
+
+
+def last_zxid(hosts: str) -> int:
+    """The last transaction of the server."""
+    lines = ask(hosts, "srvr").splitlines()
+    return int(next(line for line in lines if line.startswith("Zxid:")).split()[1], 16)
+
+
+def main() -> None:
+    """Start jobs until all run, let them run, count."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=120)
+    arguments = parser.parse_args()
+    logger.remove()
+    report = SPAWN.Queue()
+    begin, end = SPAWN.Barrier(arguments.workers + 1), SPAWN.Barrier(arguments.workers + 1)
+    slots = -(-arguments.jobs // arguments.workers)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        EmbeddedZooKeeper(ServerConfig(Path(directory) / "zookeeper", long_run=True)) as server,
+    ):
+        settings = Settings(zookeeper_hosts=server.hosts, root=ROOT, state_dir=Path(directory), slots=slots)
+        with open_session(settings, server.hosts) as session:
+            queue_set = build_queue_set(session, settings, owner="benchmark")
+            queue_set.ensure_pool()
+            workers = [
+                SPAWN.Process(target=work, args=(settings, begin, end, report))
+                for _ in range(arguments.workers)
+            ]
+            for process in workers:
+                process.start()
+            definition = build_definition({"name": "noop", "python": "pass", "file": "noop.py"}, "benchmark")
+            document = encode(definition.model_dump(mode="json", exclude_defaults=True))
+            payload = JobState.enqueued("noop").model_dump(mode="json", exclude_defaults=True)
+            queue_set.put_many(
+                Queue.ACCEPT,
+                [
+                    NewItem(
+                        payload,
+                        f"job-{number:05}",
+                        riders=lambda path: [Create(f"{path}/definition", document)],
+                    )
+                    for number in range(arguments.jobs)
+                ],
+                max_wait=60,
+            )
+            while queue_set.count(Queue.RUNNING) < arguments.jobs:
+                time.sleep(0.5)
+            time.sleep(20)  # the last drivers start, and their jobs are looked at once more
+            begin.wait()
+            before = last_zxid(server.hosts)
+            time.sleep(arguments.seconds)
+            written = last_zxid(server.hosts) - before
+            end.wait()
+            results = [report.get() for _ in workers]
+            for process in workers:
+                process.join()
+    figures = {
+        "jobs": sum(held for _, _, held in results),
+        "processor_share": max(used for used, _, _ in results) / arguments.seconds,
+        "resident_mib": max(memory for _, memory, _ in results),
+        "transactions_per_second": written / arguments.seconds,
+    }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

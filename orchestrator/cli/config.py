@@ -1,0 +1,152 @@
+"""`orchestrator config`: what is set and where, and the limits that can change while everything runs."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.cli.config_target import POOL_LIMITS, Target
+from orchestrator.cli.connect import connected
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
+from orchestrator.cli.output import local_time, show_rows, stderr_console
+from orchestrator.client import Client
+from orchestrator.errors import NotRunning
+from orchestrator.models.fields import format_seconds, is_duration
+from orchestrator.models.limits import Limits
+from orchestrator.nodes import Nodes
+from orchestrator.origins import Origin, Setting, local_settings
+from orchestrator.settings import Settings, load_settings
+from queues.errors import QueueError
+from queues.names import Layout
+from queues.pools import PoolLimits
+
+app = typer.Typer(no_args_is_help=True, help="Look at settings; change limits while workers run.")
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help=f"{', '.join(Limits.model_fields)}, or pool.POOL.LIMIT with {', '.join(POOL_LIMITS)}.",
+    ),
+]
+_COLUMNS = {"name": "name", "shown": "value", "origin": "from", "place": "place"}
+_CHANGES = {
+    "version": "version",
+    "at_here": "when",
+    "by": "by",
+    "name": "name",
+    "was": "before",
+    "now": "after",
+}
+
+
+@app.command()
+def show(
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Only what holds for all workers; exit 3 without ZooKeeper.")
+    ] = False,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Show every setting, its value, and where that comes from.
+
+    What stands in ZooKeeper holds for all workers; the rest is as this shell has it, and flags of a command
+    win over it.
+    """
+    settings = load_settings()
+    local = local_settings(settings)
+    try:
+        with connected(start_own=False) as (client, _):
+            shared = _cluster_settings(client, settings, {setting.name: setting for setting in local})
+    except (QueueError, NotRunning) as error:
+        if cluster:
+            raise
+        shared = {}
+        if not quiet:
+            words = f"what holds for all workers is not shown, and may differ from this: {error}"
+            stderr_console().print(words, markup=False)
+    mine = [] if cluster else [setting for setting in local if setting.name not in shared]
+    rows = [_row(setting, output) for setting in (*mine, *shared.values())]
+    show_rows(rows, _COLUMNS, output)
+
+
+def _cluster_settings(client: Client, settings: Settings, local: Mapping[str, Setting]) -> dict[str, Setting]:
+    nodes, layout = Nodes(settings.root), Layout(settings.root)
+    values = client.config.read().values
+    found = [
+        Setting(name, values[name], Origin.ZOOKEEPER, nodes.config)
+        if name in values
+        else local.get(name, Setting(name, default, Origin.DEFAULT))
+        for name, default in Limits().model_dump(mode="json").items()
+    ]
+    usual = asdict(PoolLimits())
+    for pool, limits in client.pools().items():
+        for name, value in asdict(limits).items():
+            place = "" if value == usual[name] else layout.pool(pool)
+            origin = Origin.ZOOKEEPER if place else Origin.DEFAULT
+            found.append(Setting(f"pool.{pool}.{name}", value, origin, place))
+    return {setting.name: setting for setting in found}
+
+
+@app.command(name="set")
+def set_(
+    name: Name,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="For example 30d, 20 or true.")],
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Set a limit for all workers; they go by it at once.
+
+    Example: orchestrator config set pool.default.cap 20
+    """
+    target = Target.parse(name)
+    wanted = target.value(value)
+    with connected(start_own=False) as (client, _):
+        now = target.change(client, wanted)
+    if not quiet:
+        stderr_console().print(f"{name} is {_shown(name, now)} for all workers", markup=False)
+
+
+@app.command()
+def unset(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Take a limit back to its default, or to what each worker has in its own settings."""
+    target = Target.parse(name)
+    with connected(start_own=False) as (client, _):
+        now = target.change(client, None)
+    if not quiet:
+        words = f"is {_shown(name, now)} again" if target.pool else "goes by the settings of each worker"
+        stderr_console().print(f"{name} {words}", markup=False)
+
+
+@app.command()
+def history(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Show the last changes of what holds for all workers, oldest first; those of pools are not kept."""
+    with connected(start_own=False) as (client, _):
+        changes = client.config.read().changes
+    rows: list[dict[str, Any]] = []
+    for change in changes:
+        for name in change.after:
+            row = {"version": change.version, "at": change.at, "by": change.by, "name": name}
+            row |= {"before": change.before.get(name), "after": change.after[name]}
+            if output is OutputFormat.TABLE:
+                row |= {"at_here": local_time(change.at)}
+                row |= {"was": _shown(name, row["before"]), "now": _shown(name, row["after"])}
+            rows.append(row)
+    show_rows(rows, _CHANGES, output)
+
+
+def _row(setting: Setting, output: OutputFormat) -> dict[str, Any]:
+    row = asdict(setting)
+    return {**row, "shown": _shown(setting.name, setting.value)} if output is OutputFormat.TABLE else row
+
+
+def _shown(name: str, value: Any) -> str:
+    """A value as `config set` or the TOML file takes it."""
+    field = Limits.model_fields.get(name) or Settings.model_fields.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return format_seconds(value) if field is not None and is_duration(field) else str(value)

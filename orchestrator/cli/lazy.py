@@ -1,0 +1,64 @@
+"""A group of commands that loads each one when it is used: help and completion need their names alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where a command is, and what the help of its group says of it.
+
+    `target` is `module:attribute`: a Typer, or a function that becomes a command.
+    """
+
+    name: str
+    target: str
+    help: str
+    passes_on: bool = False  # arguments and options that it does not know are its own to read
+
+
+class LazyGroup(TyperGroup):
+    """A group of the commands in its table."""
+
+    lazy: Sequence[Command] = ()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature of click
+        """The names, in the order of the table."""
+        return [command.name for command in self.lazy]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - likewise
+        """Load one command; None for a name that is not known."""
+        found = next((command for command in self.lazy if command.name == cmd_name), None)
+        return None if found is None else _load(found)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - likewise
+        """Write the table of commands without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(command.name, command.help) for command in self.lazy])
+
+
+def lazy_app(commands: Sequence[Command], **options: Any) -> typer.Typer:
+    """A Typer with these commands."""
+    group = type("Group", (LazyGroup,), {"lazy": tuple(commands)})
+    return typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
+
+
+def _load(command: Command) -> Any:
+    module, _, attribute = command.target.partition(":")
+    target = getattr(import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        target._add_completion = False  # noqa: SLF001 - the program's, not one of each group
+        target.rich_markup_mode = None
+    else:
+        single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        passed = {"allow_extra_args": True, "ignore_unknown_options": True} if command.passes_on else None
+        single.command(command.name, context_settings=passed)(target)
+        target = single
+    loaded = typer.main.get_command(target)
+    loaded.name = command.name
+    return loaded

@@ -1,0 +1,178 @@
+"""The limits that stand in ZooKeeper: changed by operators, followed by workers while they run."""
+
+import getpass
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loguru import logger
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from orchestrator.errors import ConfigUnreadable, SettingsError
+from orchestrator.loop import Loop
+from orchestrator.models.fields import explain
+from orchestrator.models.limits import Limits
+from orchestrator.nodes import Nodes
+from queues.documents import decode, encode, timestamp
+from queues.errors import Conflict
+from queues.operations import Set
+from queues.session import Session, Stat
+from queues.transaction import commit
+
+_LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change
+_KEPT_CHANGES = 20  # some 300 bytes each: the node stays small enough to read with zkCli
+_SOURCE = "config"
+
+
+class Change(BaseModel):
+    """Who has changed what; None in `before` and `after` = not set."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: int  # of the node, from this change on
+    at: str
+    by: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    values: dict[str, Any] = {}
+    changed: tuple[Change, ...] = ()  # the last ones, oldest first
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConfig:
+    """What the node says: `limits` is all of them, `values` only what is set there."""
+
+    limits: Limits
+    values: Mapping[str, Any]
+    version: int  # of the node
+    changes: tuple[Change, ...]  # oldest first
+
+
+class ClusterConfig:
+    """The limits of one root. What the node does not set is as in `defaults`: a worker's own settings."""
+
+    def __init__(self, session: Session, nodes: Nodes, defaults: Limits | None = None) -> None:
+        self._session = session
+        self._path = nodes.config
+        self._defaults = Limits() if defaults is None else defaults
+        self._limits = self._defaults
+        self._unreadable: tuple[int, int] | None = None  # of what was last found so: made when, version
+        self._wakes: list[Callable[[], None]] = []
+        self._loop = Loop("config", self._look, first=_LOOK_AGAIN_SECONDS)
+
+    # ------------------------------------------------------------------ follow
+    def start(self) -> None:
+        """Read the limits, and follow them from then on; raises what a read raises."""
+        self._look()
+        self._session.on_change(self._loop.wake)  # watches are gone with the connection
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Follow them no more."""
+        self._loop.stop()
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` when other limits hold than before: it sets an event and does nothing more."""
+        self._wakes.append(wake)
+
+    @property
+    def limits(self) -> Limits:
+        """The last good limits as known now, without asking anybody; the defaults before `start`."""
+        return self._limits
+
+    def _look(self) -> float:
+        found = self._session.get(self._path, self._loop.wake)
+        try:
+            stored = self._decode(found)
+        except ConfigUnreadable as error:
+            seen = (found[1].modified, found[1].version) if found else None
+            if seen != self._unreadable:
+                logger.warning("{}; until then the last good limits hold: {}", error, self._limits)
+            self._unreadable = seen
+            return _LOOK_AGAIN_SECONDS
+        self._unreadable = None
+        if stored.limits != self._limits:
+            logger.info("limits of version {} of {}: {}", stored.version, self._path, stored.limits)
+            self._limits = stored.limits
+            for wake in self._wakes:
+                wake()
+        return _LOOK_AGAIN_SECONDS
+
+    # ------------------------------------------------------------------ read, change
+    def read(self) -> StoredConfig:
+        """What stands in ZooKeeper now; raises ConfigUnreadable."""
+        return self._decode(self._session.get(self._path))
+
+    def change(self, **changes: Any) -> Limits:
+        """Set limits for all workers; None takes one out, so that each worker goes by its own settings.
+
+        Raises SettingsError for a name or value that cannot be, ConfigUnreadable; nothing is changed then.
+        """
+        check_limits(changes)
+        self._session.ensure_path(self._path)
+        while True:
+            stored = self.read()
+            merged = {**stored.values, **changes}
+            values = _checked({name: value for name, value in merged.items() if value is not None})
+            if values == stored.values:
+                return stored.limits
+            names = [name for name in Limits.model_fields if values.get(name) != stored.values.get(name)]
+            change = Change(
+                version=stored.version + 1,
+                at=timestamp(),
+                by=_operator(),
+                before={name: stored.values.get(name) for name in names},
+                after={name: values.get(name) for name in names},
+            )
+            kept = (*stored.changes, change)[-_KEPT_CHANGES:]
+            document = _Document(values=values, changed=kept)
+            try:
+                commit(self._session, [Set(self._path, encode(document.model_dump()), stored.version)])
+            except Conflict:
+                continue  # somebody else changed it meanwhile: theirs and ours; or our reply was lost
+            return self._with(values)
+
+    def _decode(self, found: tuple[bytes, Stat] | None) -> StoredConfig:
+        if found is None:
+            return StoredConfig(self._defaults, {}, -1, ())
+        data, stat = found
+        try:
+            document = _Document.model_validate(decode(data) if data else {})
+            values = _checked(document.values)
+        except (ValueError, RecursionError, SettingsError) as error:
+            told = explain(error, _Document, _SOURCE) if isinstance(error, ValidationError) else str(error)
+            raise ConfigUnreadable(self._path, stat.version, told.replace("\n", "; ")) from error
+        return StoredConfig(self._with(values), values, stat.version, document.changed)
+
+    def _with(self, values: Mapping[str, Any]) -> Limits:
+        return self._defaults.model_copy(update=dict(values))
+
+
+def check_limits(changes: Mapping[str, Any]) -> None:
+    """Raise SettingsError unless these limits can be set; None = to be taken out."""
+    # A name must be right also where it is taken out, so each gets a value that it may have.
+    some = Limits().model_dump()
+    _checked({name: some.get(name) if value is None else value for name, value in changes.items()})
+
+
+def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same limits as JSON has them; raises SettingsError."""
+    try:
+        return Limits.model_validate(values).model_dump(mode="json", exclude_unset=True)
+    except ValidationError as error:
+        raise SettingsError(explain(error, Limits, _SOURCE)) from error
+
+
+def _operator() -> str:
+    """Who is at this terminal, for those who ask who it was."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user id without a name
+        user = f"uid {os.getuid()}"
+    return f"{user}@{os.uname().nodename}"

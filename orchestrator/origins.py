@@ -1,0 +1,96 @@
+"""Where the settings of this process come from."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import AliasChoices
+from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
+
+from orchestrator.settings import Settings, config_file
+
+
+class Origin(StrEnum):
+    """Who has given a setting its value."""
+
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+    ZOOKEEPER = "ZooKeeper"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value that holds, and where it stands."""
+
+    name: str
+    value: Any  # as JSON has it; a secret is asterisks
+    origin: Origin
+    place: str = ""  # the variable, the file or the node
+
+
+def local_settings(settings: Settings) -> list[Setting]:
+    """Every setting of this process; a part of a table by itself, as `table.part`.
+
+    Flags are not known here: they belong to one command and win over all of this.
+    """
+    # In the order of `Settings.settings_customise_sources`.
+    sources: list[tuple[Origin, Mapping[str, Any]]] = [
+        (Origin.ENVIRONMENT, EnvSettingsSource(Settings)()),
+        (Origin.FILE, TomlConfigSettingsSource(Settings, config_file())()),
+    ]
+    return [
+        _setting(path, value, sources)
+        for path, value in _leaves(settings.model_dump(mode="json"))  # a SecretStr is asterisks in it
+    ]
+
+
+def _leaves(
+    document: Mapping[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in document.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def _setting(
+    path: tuple[str, ...], value: Any, sources: Sequence[tuple[Origin, Mapping[str, Any]]]
+) -> Setting:
+    name = ".".join(path)
+    for origin, document in sources:
+        if _has(document, path):
+            place = _variable(path) if origin is Origin.ENVIRONMENT else str(config_file())
+            return Setting(name, value, origin, place)
+    return Setting(name, value, Origin.DEFAULT)
+
+
+def _has(document: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    found: Any = document
+    for names in ([path[0], *_aliases(path[0])], *([part] for part in path[1:])):
+        if not isinstance(found, Mapping) or (name := next((n for n in names if n in found), None)) is None:
+            return False
+        found = found[name]
+    return True
+
+
+def _aliases(field: str) -> list[str]:
+    alias = Settings.model_fields[field].validation_alias
+    return [str(choice) for choice in alias.choices] if isinstance(alias, AliasChoices) else []
+
+
+def variables(path: Sequence[str]) -> list[str]:
+    """The environment variables that set a value, the one that wins first."""
+    prefix = str(Settings.model_config.get("env_prefix"))
+    tops = _aliases(path[0]) or [prefix + path[0].upper()]
+    parts = [part.upper() for part in path[1:]]
+    # A table can be set as a whole, as JSON, and its parts one by one.
+    return ["__".join([top, *parts[:depth]]) for top in tops for depth in range(len(parts), -1, -1)]
+
+
+def _variable(path: tuple[str, ...]) -> str:
+    there = {name.upper() for name in os.environ}  # their case does not matter
+    return next((name for name in variables(path) if name in there), "")

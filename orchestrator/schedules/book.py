@@ -1,0 +1,125 @@
+"""The nodes in which schedules are registered: what people and programs do with them, by name."""
+
+from collections.abc import Callable
+
+from loguru import logger
+
+from orchestrator.errors import CorruptSchedule, ScheduleNotFound
+from orchestrator.models.definition import Definition
+from orchestrator.nodes import Nodes
+from orchestrator.schedules.entry import Entry, ScheduleView
+from orchestrator.schedules.runs import check_registration
+from queues.errors import Conflict
+from queues.names import check_id
+from queues.operations import Check, Create, Delete, Set
+from queues.session import Session
+from queues.transaction import commit
+
+
+class Book:
+    """All schedules below one root. Safe to use from several threads.
+
+    `now_ms`: epoch milliseconds of the ensemble, `QueueSet.clock.now_ms`.
+    """
+
+    def __init__(self, session: Session, nodes: Nodes, now_ms: Callable[[], int]) -> None:
+        self.session = session
+        self.nodes = nodes
+        self.now_ms = now_ms
+
+    def list(self) -> "tuple[ScheduleView, ...]":
+        """All schedules by name; one that cannot be read is left out and told in the log."""
+        names = sorted(self.session.children(self.nodes.schedules) or [])
+        views = []
+        for name, found in zip(
+            names, self.session.get_many([self._path(name) for name in names]), strict=True
+        ):
+            if found is None:
+                continue  # removed meanwhile
+            try:
+                views.append(self._view(Entry.decode(name, self._path(name), found[0])))
+            except CorruptSchedule as error:
+                logger.warning("{}", error)
+        return tuple(views)
+
+    def get(self, name: str) -> ScheduleView:
+        """One schedule; raises ScheduleNotFound, CorruptSchedule."""
+        return self._view(self._read(name)[0])
+
+    def put(self, definition: Definition) -> ScheduleView:
+        """Register a definition with a schedule, or replace that of the same name: it stays paused if it was.
+
+        Raises DefinitionError or SqlError for what could not be run, CorruptSchedule.
+        """
+        check_registration(definition)
+        name, now = definition.name, self.now_ms()
+        while True:
+            try:
+                return self._change(name, lambda entry: entry.replaced(definition, now))
+            except ScheduleNotFound:
+                entry = Entry.registered_at(definition, now)
+            self.session.ensure_path(self.nodes.schedules)
+            try:
+                commit(self.session, [Create(self._path(name), entry.encode())])
+            except Conflict:
+                continue  # somebody else was faster, or it was our own lost reply: replace that
+            return self._view(entry)
+
+    def pause(self, name: str) -> ScheduleView:
+        """Enqueue no further run, from this moment on; raises ScheduleNotFound, CorruptSchedule."""
+        return self._change(name, Entry.pausing)
+
+    def resume(self, name: str) -> ScheduleView:
+        """Enqueue runs again, for the fire times from now on; raises ScheduleNotFound, CorruptSchedule."""
+        now = self.now_ms()
+        return self._change(name, lambda entry: entry.resumed(now))
+
+    def remove(self, name: str) -> None:
+        """Forget a schedule; its runs stay. Raises ScheduleNotFound."""
+        try:
+            commit(self.session, [Delete(self._path(name))])
+        except Conflict as conflict:
+            if not conflict.ambiguous:  # else it was our own lost reply
+                raise ScheduleNotFound(name) from conflict
+
+    def _view(self, entry: Entry) -> ScheduleView:
+        return ScheduleView.of(entry, self._path(entry.definition.name), self.now_ms())
+
+    def _path(self, name: str) -> str:
+        return self.nodes.schedule(check_id(name))  # a name of a job is one of an id: see Definition
+
+    def _change(self, name: str, change: Callable[[Entry], Entry]) -> ScheduleView:
+        while True:
+            before, version = self._read(name)
+            after = change(before)
+            if after != before:
+                try:
+                    self.write(after, version)
+                except Conflict:
+                    continue  # the leader, or somebody else, has changed it meanwhile: theirs and ours
+            return self._view(after)
+
+    # ------------------------------------------------------------------ what the leader needs
+    def _read(self, name: str) -> tuple[Entry, int]:
+        found = self.read(name)
+        if found is None:
+            raise ScheduleNotFound(name)
+        return found
+
+    def read(self, name: str, wake: Callable[[], None] | None = None) -> tuple[Entry, int] | None:
+        """The entry and its version, None where there is none; `wake` is called once when it changes.
+
+        Raises CorruptSchedule.
+        """
+        path = self._path(name)
+        found = self.session.get(path, wake, await_creation=False)
+        return None if found is None else (Entry.decode(name, path, found[0]), found[1].version)
+
+    def write(self, entry: Entry, version: int) -> int:
+        """Set an entry that was read at this version; returns the new one. Raises Conflict."""
+        commit(self.session, [Set(self._path(entry.definition.name), entry.encode(), version)])
+        return version + 1
+
+    def unchanged(self, name: str, version: int) -> Check:
+        """Lets a multi be done only if the schedule is as it was read: not paused, handled or replaced."""
+        return Check(self._path(name), version)

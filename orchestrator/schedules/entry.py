@@ -1,0 +1,156 @@
+"""What the node of a schedule holds, and the view of it for people."""
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from orchestrator.errors import CorruptSchedule
+from orchestrator.models.definition import Definition
+from orchestrator.models.fields import explain
+from orchestrator.schedules.fires import from_text, next_fire, to_text
+from orchestrator.schedules.runs import run_id
+from queues.documents import decode, encode
+
+_MAX_SKIPPED = 20  # told for people; the node stays readable
+
+
+class Skipped(BaseModel):
+    """A fire time without a run, or several in a row."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    time: str
+    until: str | None = None  # the last of them, where there are several
+    reason: str
+
+
+class Entry(BaseModel):
+    """A registered schedule. It evolves by copy; times are ISO 8601 in UTC, by the ensemble's clock."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    definition: Definition
+    paused: bool = False
+    registered: str  # when this definition came
+    handled: str  # all fire times until then have been dealt with
+    last: str | None = None  # the last fire time whose run was enqueued
+    skipped: tuple[Skipped, ...] = ()  # the last ones
+
+    @field_validator("handled", "last")
+    @classmethod
+    def _is_time(cls, value: str | None) -> str | None:
+        if value is not None:
+            from_text(value)
+        return value
+
+    @classmethod
+    def registered_at(cls, definition: Definition, now: int) -> "Entry":
+        """A new one: the fire times before now are none of its business."""
+        return cls(definition=definition, registered=to_text(now), handled=to_text(now))
+
+    @classmethod
+    def decode(cls, name: str, path: str, data: bytes) -> "Entry":
+        """The entry in these bytes; raises CorruptSchedule."""
+        try:
+            entry = cls.model_validate(decode(data))
+        except ValidationError as error:
+            raise CorruptSchedule(name, path, explain(error, cls, "it")) from error
+        except (ValueError, RecursionError) as error:
+            raise CorruptSchedule(name, path, str(error)) from error
+        if entry.definition.name != name:
+            raise CorruptSchedule(name, path, f"it holds the definition of {entry.definition.name!r}")
+        return entry
+
+    def encode(self) -> bytes:
+        """The bytes of the node: JSON that a person can read."""
+        definition = self.definition.model_dump(mode="json", exclude_defaults=True)
+        return encode({**self.model_dump(mode="json", exclude={"definition"}), "definition": definition})
+
+    @property
+    def handled_ms(self) -> int:
+        """Until when all fire times have been dealt with, in epoch milliseconds."""
+        return from_text(self.handled)
+
+    @property
+    def next_ms(self) -> int | None:
+        """The next fire time that has to be dealt with; None while it is paused."""
+        return None if self.paused else next_fire(self.definition.schedule, self.handled_ms)
+
+    @property
+    def last_run(self) -> str | None:
+        """The id of the run that was enqueued last."""
+        return None if self.last is None else run_id(self.definition.name, from_text(self.last))
+
+    # ------------------------------------------------------------------ what the leader did
+    def fired(self, fire: int) -> "Entry":
+        """The run of this fire time is enqueued."""
+        return self.model_copy(update={"handled": to_text(fire), "last": to_text(fire)})
+
+    def skipping(self, first: int, last: int, reason: str) -> "Entry":
+        """The fire times from the first to the last have no run."""
+        until = None if last == first else to_text(last)
+        told = (*self.skipped, Skipped(time=to_text(first), until=until, reason=reason))
+        return self.model_copy(update={"handled": to_text(last), "skipped": told[-_MAX_SKIPPED:]})
+
+    # ------------------------------------------------------------------ what people ask for
+    def replaced(self, definition: Definition, now: int) -> "Entry":
+        """Another definition; with other times only those from now on count. Paused stays paused."""
+        before, after = self.definition.schedule, definition.schedule
+        same = (before.cron, before.every, before.timezone) == (after.cron, after.every, after.timezone)
+        changes = {"definition": definition, "registered": to_text(now)}
+        return (self if same else self._skipping_to(now)).model_copy(update=changes)
+
+    def pausing(self) -> "Entry":
+        """No further runs."""
+        return self.model_copy(update={"paused": True})
+
+    def resumed(self, now: int) -> "Entry":
+        """Runs again, from now on: what was due while it was paused was not wanted."""
+        return self._skipping_to(now).model_copy(update={"paused": False}) if self.paused else self
+
+    def _skipping_to(self, now: int) -> "Entry":
+        return self.model_copy(update={"handled": to_text(max(now, self.handled_ms))})
+
+
+class ScheduleView(BaseModel):
+    """A schedule as `list` and `show` tell it; times are ISO 8601 in UTC."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    when: str
+    timezone: str
+    next: str | None  # None while it is paused
+    last: str | None  # fire time of the last run
+    last_run: str | None
+    paused: bool
+    overlap: Literal["skip", "queue"]
+    catch_up: bool
+    registered: str
+    handled: str
+    skipped: tuple[Skipped, ...]
+    path: str = Field(description="its node")
+    definition: dict[str, Any]
+
+    @classmethod
+    def of(cls, entry: Entry, path: str, now: int) -> "ScheduleView":
+        """The view of an entry at a time of the ensemble."""
+        schedule = entry.definition.schedule
+        fire = None if entry.paused else next_fire(schedule, max(now, entry.handled_ms))
+        return cls(
+            name=entry.definition.name,
+            when=schedule.when,
+            timezone=schedule.timezone,
+            next=None if fire is None else to_text(fire),
+            last=entry.last,
+            last_run=entry.last_run,
+            paused=entry.paused,
+            overlap=schedule.overlap,
+            catch_up=schedule.catch_up,
+            registered=entry.registered,
+            handled=entry.handled,
+            skipped=entry.skipped,
+            path=path,
+            definition=json.loads(entry.encode())["definition"],
+        )

@@ -1,0 +1,44 @@
+"""The run of a schedule at one of its fire times: its id and its definition."""
+
+from datetime import UTC, datetime
+
+from orchestrator.errors import DefinitionError
+from orchestrator.models.definition import Definition
+from orchestrator.models.schedule import Schedule
+from orchestrator.plan import compile_program
+from orchestrator.schedules.fires import to_text
+from queues.errors import InvalidName
+from queues.names import check_id
+
+FIRE_TIME = "fire_time"
+"""The label of each run, and the variable of a SQL script, that says for which fire time it is."""
+
+
+def run_id(name: str, fire: int) -> str:
+    """The id of the run, for example `nightly-20261121T110000Z`: the same for whoever leads."""
+    return f"{name}-{datetime.fromtimestamp(fire / 1000, UTC):%Y%m%dT%H%M%SZ}"
+
+
+def run_definition(definition: Definition, fire: int) -> Definition:
+    """The definition of the run: that of the schedule without its schedule, with the fire time."""
+    told = {FIRE_TIME: to_text(fire)}
+    changes: dict[str, object] = {"schedule": Schedule(), "labels": definition.labels | told}
+    if definition.script:
+        changes["variables"] = told | definition.variables
+    return definition.model_copy(update=changes)
+
+
+def check_registration(definition: Definition) -> None:
+    """Refuse what could never be run periodically; raises DefinitionError, SqlError."""
+    name = definition.name
+    if not definition.schedule.is_set:
+        raise DefinitionError(f"{name!r} has no schedule: give it 'schedule' with 'cron' or 'every'")
+    try:
+        check_id(run_id(name, 0))
+    except InvalidName as error:
+        added = len(run_id("", 0))
+        raise DefinitionError(
+            f"the name {name!r} has {len(name)} characters, {128 - added} are the most for a job with a "
+            f"schedule: its runs are called <name>-<fire time>, and an id may have 128"
+        ) from error
+    compile_program(run_definition(definition, 0))

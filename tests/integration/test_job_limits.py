@@ -1,0 +1,346 @@
+"""Limits of jobs: in time, of submissions, of how many run at once; and warnings."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from orchestrator.hooks import Hook
+from orchestrator.models.job import JobState
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import DRIVER_MAIN, build_worker
+from spark_runner.attempt import run_name
+from spark_runner.errors import SubmissionError
+from spark_runner.process import processes_of
+from spark_runner.runners.base import Submission, SubmitRequest
+from spark_runner.runners.local import LocalRunner
+from tests.jobs_support import STAND_IN, Office, python_job
+from tests.waiting import wait_until
+
+WAITS = """
+import pathlib, time
+pathlib.Path({started!r}).touch()
+for _ in range(600):
+    if pathlib.Path({go!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+
+
+def waiting(tmp_path: Path, name: str = "job") -> tuple[str, Path, Path]:
+    started, go = tmp_path / f"{name}.started", tmp_path / f"{name}.go"
+    return WAITS.format(started=str(started), go=str(go)), started, go
+
+
+class Scripted(LocalRunner):
+    """A local runner that fails as the test says."""
+
+    def __init__(self, office: Office) -> None:
+        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        self.refusals: list[Exception] = []
+        self.silent = False
+        self.submitted = 0
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        self.submitted += 1
+        if self.refusals:
+            raise self.refusals.pop()
+        return super().submit(request)
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        if self.silent:
+            raise ConnectionError("no route to the backend")
+        return super().poll_many(runs)
+
+
+# ---------------------------------------------------------------------- time
+def test_a_job_that_runs_for_too_long_is_ended_with_all_its_processes(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    program, started, _ = waiting(tmp_path)
+    job_id = office.submit(program, timeout={"run": "1s"})
+    detail = office.wait(job_id)
+    assert started.exists()
+    assert (detail.job.status, detail.job.queue) == (Status.ERROR_FAIL, Queue.FINISH)
+    assert detail.job.error is not None
+    assert (detail.job.error.error_class, detail.job.error.type) == ("timeout", "RunTimeout")
+    assert [attempt["state"] for attempt in detail.attempts] == ["killed"]
+    assert processes_of(run_name(detail.run_key, 1)) == []
+
+
+def test_the_time_limit_counts_from_the_start_of_the_driver_also_for_who_adopts_it(
+    office: Office, tmp_path: Path
+) -> None:
+    first = office.worker()
+    program, started, _ = waiting(tmp_path)
+    job_id = office.submit(program, timeout={"run": "2s"})
+    wait_until(started.exists, 30, "it runs")
+    first.drain()
+    began = office.client.detail(job_id).attempts[0]["started"]
+    assert began
+    office.worker()
+    detail = office.wait(job_id)
+    assert detail.job.error is not None
+    assert detail.job.error.type == "RunTimeout"
+    assert [attempt["started"] for attempt in detail.attempts] == [began]
+
+
+def test_a_job_that_has_waited_for_too_long_fails_and_never_runs(office: Office, tmp_path: Path) -> None:
+    job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'w')", timeout={"queued": "100ms"})
+    due = office.client._set.get(job_id).token.due  # noqa: SLF001 - since when it waits
+    clock = office.client._set.clock  # noqa: SLF001 - likewise
+    wait_until(lambda: clock.now_ms() - due > 200, 10, "it has waited")
+    office.worker()
+    detail = office.wait(job_id)
+    assert (detail.job.status, detail.job.attempt) == (Status.ERROR_FAIL, 0)
+    assert detail.job.error is not None
+    assert (detail.job.error.error_class, detail.job.error.type) == ("timeout", "QueuedTimeout")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_delay_of_a_job_is_no_waiting(office: Office) -> None:
+    office.worker()
+    definition = python_job("pass", timeout={"queued": "5s"})
+    job = office.client.submit(definition, delay=6)
+    assert office.wait(job.id).job.status is Status.SUCCESS
+
+
+def test_a_driver_that_never_takes_its_attempt_is_given_up_and_ended(office: Office) -> None:
+    idle = LocalRunner(
+        office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=("/bin/sh", "-c", "sleep 600")
+    )
+    office.worker(runner=idle)
+    job_id = office.submit("pass", timeout={"submit": "1s"}, retry={"attempts": 1, "submissions": 1})
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.error is not None
+    assert (detail.job.error.error_class, detail.job.error.type) == ("submission", "SubmitTimeout")
+    assert [attempt["state"] for attempt in detail.attempts] == ["closed"]
+    assert processes_of(run_name(detail.run_key, 1)) == []
+
+
+# ---------------------------------------------------------------------- submissions
+def test_submissions_that_fail_for_passing_reasons_count_apart_from_the_attempts(office: Office) -> None:
+    runner = Scripted(office)
+    runner.refusals = [SubmissionError("the cluster is full") for _ in range(2)]
+    office.worker(runner=runner)
+    job_id = office.submit("pass", retry={"attempts": 1, "delay": "50ms", "submissions": 3})
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.SUCCESS
+    assert [attempt["state"] for attempt in detail.attempts] == ["closed", "closed", "succeeded"]
+    assert (detail.job.failures, runner.submitted) == (0, 3)
+
+
+def test_submissions_that_fail_too_often_are_a_failure_of_the_job(office: Office) -> None:
+    runner = Scripted(office)
+    runner.refusals = [SubmissionError("the cluster is full") for _ in range(5)]
+    office.worker(runner=runner)
+    job_id = office.submit("pass", retry={"attempts": 1, "delay": "50ms", "submissions": 2})
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.error is not None
+    assert (detail.job.error.error_class, detail.job.error.message) == ("submission", "the cluster is full")
+    assert runner.submitted == 2
+
+
+# ---------------------------------------------------------------------- warnings
+def test_a_backend_that_says_nothing_is_a_warning_until_it_answers(office: Office, tmp_path: Path) -> None:
+    runner = Scripted(office)
+    office.worker(runner=runner, warn_after=2)
+    program, started, go = waiting(tmp_path)
+    job_id = office.submit(program)
+    wait_until(started.exists, 30, "it runs")
+    runner.silent = True
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
+    view = office.client.get(job_id)
+    assert view.queue is Queue.RUNNING
+    assert view.warning is not None
+    assert "no route to the backend" in view.warning
+    runner.silent = False
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING, 20, "the end of the warning")
+    assert office.client.get(job_id).warning is None
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_a_driver_without_progress_is_a_warning_that_says_so(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    program, started, go = waiting(tmp_path)
+    job_id = office.submit(program, timeout={"stall": "1s"})
+    wait_until(started.exists, 30, "it runs")
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
+    assert "timeout.stall" in (office.client.get(job_id).warning or "")
+    go.touch()
+    detail = office.wait(job_id)
+    assert (detail.job.status, detail.job.warning) == (Status.SUCCESS, None)
+
+
+# ---------------------------------------------------------------------- how many at once
+def test_a_capped_pool_runs_no_more_than_its_cap_whoever_holds_the_jobs(
+    office: Office, tmp_path: Path
+) -> None:
+    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
+    office.client._set.ensure_pool()  # noqa: SLF001 - likewise
+    pools.change("default", cap=1)
+    first = office.worker(slots=4)
+    programs = [waiting(tmp_path, f"job{number}") for number in range(2)]
+    ids = [office.submit(program) for program, _, _ in programs]
+    wait_until(lambda: any(started.exists() for _, started, _ in programs), 30, "one runs")
+    first.drain()  # its driver goes on, and nobody holds the job
+    running = [job_id for job_id in ids if office.client.get(job_id).queue is Queue.RUNNING]
+    assert len(running) == 1
+    office.worker(slots=4)
+    office.worker(slots=4)
+    wait_until(lambda: office.client.detail(running[0]).held_by, 20, "it is adopted")
+    (other,) = (job_id for job_id in ids if job_id not in running)
+    assert office.client.get(other).attempt == 0
+    for _, _, go in programs:
+        go.touch()
+    details = [office.wait(job_id) for job_id in ids]
+    assert [detail.job.status for detail in details] == [Status.SUCCESS, Status.SUCCESS]
+    spans = sorted((detail.attempts[0]["started"], detail.attempts[0]["ended"]) for detail in details)
+    assert spans[0][1] <= spans[1][0]
+    assert office.session().children(f"{office.settings.root}/slots/default") == []
+
+
+def test_jobs_of_one_name_run_one_at_a_time_when_their_definition_says_so(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker(slots=4)
+    office.worker(slots=4)
+    ledger = tmp_path / "ledger"
+    program = f"""
+import os, time
+with open({str(ledger)!r}, 'a') as file: file.write('in\\n')
+time.sleep(0.2)
+with open({str(ledger)!r}, 'a') as file: file.write('out\\n')
+"""
+    ids = [office.submit(program, name="alone", concurrency=1) for _ in range(4)]
+    ids.append(office.submit("pass", name="other"))
+    assert [office.wait(job_id, timeout=90).job.status for job_id in ids] == [Status.SUCCESS] * 5
+    assert ledger.read_text().split() == ["in", "out"] * 4
+    assert office.session().children(f"{office.settings.root}/named/alone") == []
+
+
+def test_a_paused_pool_starts_nothing_and_lets_what_runs_come_to_its_end(
+    office: Office, tmp_path: Path
+) -> None:
+    first = office.worker()
+    program, started, go = waiting(tmp_path)
+    running = office.submit(program)
+    wait_until(started.exists, 30, "it runs")
+    office.client._set.pools.change("default", paused=True)  # noqa: SLF001 - as `queue pause` does
+    first.drain()
+    held_back = office.submit("pass")
+    office.worker()
+    wait_until(lambda: office.client.detail(running).held_by, 20, "the running one is adopted")
+    go.touch()
+    assert office.wait(running).job.status is Status.SUCCESS
+    assert office.client.get(held_back).queue is Queue.ACCEPT
+    office.client._set.pools.change("default", paused=False)  # noqa: SLF001 - likewise
+    assert office.wait(held_back).job.status is Status.SUCCESS
+
+
+# ---------------------------------------------------------------------- hooks and drain
+def test_a_hook_sees_each_turn_and_cannot_break_a_job(office: Office) -> None:
+    seen: list[str] = []
+
+    class Listens(Hook):
+        def before_submit(self, job_id: str, state: JobState, run: str) -> None:
+            seen.append(
+                f"before_submit {state.status} {run.startswith(office.client.detail(job_id).run_key)}"
+            )
+            raise RuntimeError("a bug in a hook")
+
+        def after_submit(self, job_id: str, state: JobState, run: str) -> None:
+            assert job_id
+            seen.append(f"after_submit {state.status} {run.endswith('-1')}")
+            raise SystemExit
+
+        def after_outcome(self, job_id: str, state: JobState) -> None:
+            assert job_id
+            seen.append(f"after_outcome {state.status}")
+
+        def after_transition(self, job_id: str, before: JobState, after: JobState, queue: Queue) -> None:
+            assert job_id
+            seen.append(f"{before.status} -> {after.status} in {queue}")
+
+    office.worker(hooks=[Listens()])
+    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+    wait_until(lambda: len(seen) == 6, 10, "all turns were seen")
+    assert seen == [
+        "ACCEPT -> RUNNING in running",
+        "before_submit RUNNING True",
+        "after_submit RUNNING True",
+        "after_outcome SUCCESS",
+        "RUNNING -> SUCCESS in success",
+        "SUCCESS -> SUCCESS in finish",
+    ]
+
+
+def test_a_worker_with_many_running_jobs_lets_go_of_them_in_one_go(office: Office, tmp_path: Path) -> None:
+    worker = office.worker(slots=12)
+    go = tmp_path / "go"
+    program = WAITS.format(started=str(tmp_path / "started"), go=str(go))
+    ids = [office.submit(program) for _ in range(12)]
+    wait_until(lambda: all(office.client.progress(office.client.get(i)) for i in ids), 60, "all run")
+    before = time.monotonic()
+    assert worker.drain()
+    assert time.monotonic() - before < 10  # the limit of the promise, some thirty times what it takes
+    assert [office.client.detail(job_id).held_by for job_id in ids] == [None] * 12
+    go.touch()
+    office.worker(slots=12)
+    assert [office.wait(job_id).job.status for job_id in ids] == [Status.SUCCESS] * 12
+
+
+def test_a_stop_reaches_a_job_that_waits_in_a_worker(office: Office, tmp_path: Path) -> None:
+    worker = office.worker()
+    program, started, _ = waiting(tmp_path)
+    job_id = office.submit(program)
+    wait_until(started.exists, 30, "it runs")
+    wait_until(worker.crew.room.parked, 10, "it waits")
+    office.client.kill(job_id)
+    assert office.wait(job_id, timeout=20).job.status is Status.KILL
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_errors_of_a_handler_bring_a_job_to_dead_after_the_configured_number(
+    office: Office, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr("orchestrator.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    errors: list[str] = []
+
+    class Counts(Hook):
+        def after_error(self, job_id: str, error: Exception) -> None:
+            errors.append(f"{job_id}: {error}")
+
+    class Broken(Scripted):
+        def place(self) -> NoReturn:
+            raise RuntimeError("a bug")
+
+    office.worker(runner=Broken(office), hooks=[Counts()], handler_errors=limit)
+    job_id = office.submit("pass")
+    detail = office.wait(job_id)
+    assert (detail.job.queue, errors) == (Queue.DEAD, [f"{job_id}: a bug"] * limit)
+
+
+def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_taken_away(
+    office: Office,
+) -> None:
+    settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
+    session = office.session()
+    worker = build_worker(session, settings, runners={"local": office.runner()})
+    worker.start()
+    try:
+        small = office.submit("pass")
+        large = office.submit("pass", spark={"driver": {"memory": "900000g"}})
+        assert office.wait(small).job.status is Status.SUCCESS
+        wait_until(lambda: not worker._context.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
+        wait_until(lambda: office.client.detail(large).held_by is None, 20, "it is let go")
+        assert (office.client.get(large).queue, office.client.get(large).attempt) == (Queue.ACCEPT, 0)
+        assert office.client._set.get(large).claims == 0  # noqa: SLF001 - else it would come to count as poison
+        office.client.config.change(memory_guard=False)
+        assert office.wait(large).job.status is Status.SUCCESS
+    finally:
+        worker.drain()

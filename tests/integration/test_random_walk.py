@@ -1,0 +1,77 @@
+"""A job is walked through its states at random: a legal step is one multi, any other changes nothing."""
+
+import uuid
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move
+from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.models.job import JobError, JobState
+from orchestrator.states import TRANSITIONS, IllegalTransition, Queue, Status
+from orchestrator.steps import Steps
+from orchestrator.wiring import build_worker
+from queues.claim import Claim
+from queues.claim_attempt import Candidate
+from queues.queue import QueueSet
+from tests.jobs_support import Office
+
+REASON = JobError(error_class="handler", message="as the walk wants it")
+
+actions = st.one_of(
+    st.sampled_from(Status).map(Move),
+    st.sampled_from(Status).map(Finish),
+    st.just(Keep({"submissions": 1})),
+    st.just(Bury(REASON)),
+)
+
+
+def target(state: JobState, queue: Queue, action: Action) -> tuple[Status, Queue]:
+    match action:
+        case Move(status):
+            return status, status.queue
+        case Finish(status):
+            return status, Queue.FINISH
+        case Keep():
+            return state.status, queue
+        case _:
+            return Status.DEAD, Queue.DEAD
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(walk=st.lists(actions, min_size=1, max_size=14))
+def test_a_random_walk_takes_legal_steps_alone(office: Office, walk: Sequence[Action]) -> None:
+    worker = build_worker(office.client._session, office.settings, runners={})  # noqa: SLF001 - never started
+    context: Context = worker._context  # noqa: SLF001 - of a worker as it is wired
+    queue_set: QueueSet = worker._set  # noqa: SLF001 - likewise
+    job_id = f"walk-{uuid.uuid4().hex[:8]}"
+    queue_set.put(Queue.ACCEPT, job_id, JobState.enqueued("walk").model_dump(mode="json"))
+    job = HeldJob(claim(queue_set, job_id), context)
+    for action in walk:
+        if not job.claim.held:  # it was let go, with a delay: taken again as an operator would
+            job = HeldJob(claim(queue_set, job_id), context)
+        before, queue = job.state, Queue(job.claim.queue)
+        status, stands = target(before, queue, action)
+        if status is before.status or status in TRANSITIONS[before.status]:
+            Steps(context).of(job, action).step.run()
+            after = JobState.model_validate(queue_set.get(job_id).payload)
+            assert (after.status, places_of(queue_set, job_id)) == (status, [stands])
+        else:
+            with pytest.raises(IllegalTransition):
+                Steps(context).of(job, action)
+            assert JobState.model_validate(queue_set.get(job_id).payload) == before
+            assert places_of(queue_set, job_id) == [queue]
+    job.claim.give_up()
+
+
+def places_of(queue_set: QueueSet, job_id: str) -> list[Queue]:
+    return [queue for queue in Queue for token in queue_set.tokens(queue) if token.id == job_id]
+
+
+def claim(queue_set: QueueSet, job_id: str) -> Claim:
+    record = queue_set.get(job_id)
+    (taken,) = queue_set.claimer.claim([Candidate(record.queue, record.pool, record.token)], capped=False)
+    assert isinstance(taken, Claim)
+    return taken

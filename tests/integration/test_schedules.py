@@ -1,0 +1,684 @@
+"""Periodic jobs: registered by name, enqueued by whoever leads, each fire time once."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.app import run_app
+from orchestrator.client import Client
+from orchestrator.errors import CorruptSchedule, DefinitionError, ScheduleNotFound
+from orchestrator.models.definition import Definition
+from orchestrator.models.job import JobState
+from orchestrator.models.schedule import Schedule
+from orchestrator.nodes import Nodes
+from orchestrator.schedules.book import Book
+from orchestrator.schedules.entry import Entry
+from orchestrator.schedules.fires import MAX_CATCH_UP, from_text, to_text
+from orchestrator.schedules.known import KnownSchedules
+from orchestrator.schedules.planner import Planner, Submit
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import build_client, build_queue_set
+from queues.documents import decode, encode
+from queues.errors import Conflict, InvalidName
+from queues.operations import Create, Delete, Operation, Set
+from queues.queue import QueueSet
+from queues.transaction import commit
+from spark_runner.sql.errors import SqlError
+from tests.jobs_support import Office, python_job
+from tests.queues_support import expire
+from tests.waiting import wait_until
+
+MINUTE, HOUR = 60, 3600
+
+
+class Died(BaseException):
+    """What ends a leader in the middle of a step, as a kill would."""
+
+
+class Hall:
+    """A root with a clock that tests set, and any number of leaders, each on a session of its own."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office
+        self.now = from_text("2026-11-21T11:00:00Z")
+        self.nodes = Nodes(office.settings.root)
+        self.book = Book(office.session(), self.nodes, self.clock)
+        self.queues: QueueSet = build_queue_set(office.session(), office.settings, owner="test")
+
+    def clock(self) -> int:
+        return self.now
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += round(seconds * 1000)
+
+    def client(self) -> Client:
+        return build_client(self.office.session(), self.office.settings)
+
+    def leader(self, submit: Callable[[Client], Submit] = lambda client: client.submit) -> Planner:
+        client = self.client()
+        book = Book(self.office.session(), self.nodes, self.clock)
+        return Planner(book, submit=submit(client), get=client.get)
+
+    def register(self, name: str = "tick", **schedule: Any) -> Definition:
+        definition = python_job("pass", name=name, schedule={"every": "1m", **schedule})
+        self.book.put(definition)
+        return definition
+
+    def runs(self) -> list[str]:
+        """The fire times of all runs, as their ids tell them."""
+        ids = sorted(job.id for job in self.office.client.jobs())
+        return [job_id.rpartition("-")[2] for job_id in ids]
+
+    def end(self, job_id: str) -> None:
+        """Bring a job to its end, as a worker would."""
+        state = JobState.model_validate(self.queues.get(job_id).payload)
+        ended = state.evolve(status=Status.SUCCESS).model_dump(mode="json")
+        self.queues.move(job_id, Queue.FINISH, payload=ended)
+
+    def forget(self, job_id: str) -> None:
+        """Remove a job whose retention is over."""
+        path = self.queues.layout.record(job_id)
+        self.queues.remove(job_id, extra=lambda _: [Delete(f"{path}/definition")])
+
+    def node(self, name: str = "tick") -> dict[str, Any]:
+        found = self.book.session.get(self.nodes.schedule(name))
+        assert found is not None
+        return decode(found[0])
+
+
+@pytest.fixture
+def hall(office: Office) -> Hall:
+    return Hall(office)
+
+
+def lead_until(leader: Planner, condition: Callable[[], bool], what: str) -> None:
+    """Step until something has come of it: what has changed is heard of a moment later."""
+    wait_until(lambda: leader.step() <= 5 and condition(), 10, what)
+
+
+# ---------------------------------------------------------------------- the book
+def test_a_registered_schedule_tells_when_it_runs_next(hall: Hall) -> None:
+    hall.book.put(
+        python_job("pass", name="nightly", schedule={"cron": "0 6 * * *", "timezone": "Europe/Berlin"})
+    )
+    hall.register("ticking", every="90s")
+    nightly, ticking = hall.book.list()
+    assert (nightly.name, nightly.when, nightly.timezone) == ("nightly", "0 6 * * *", "Europe/Berlin")
+    assert nightly.next == "2026-11-22T05:00:00Z"
+    assert (nightly.last, nightly.paused, nightly.overlap, nightly.catch_up) == (None, False, "skip", False)
+    assert (ticking.name, ticking.when, ticking.next) == ("ticking", "every 90s", "2026-11-21T11:01:30Z")
+    assert hall.book.get("ticking") == ticking
+
+
+def test_its_node_is_json_that_a_person_can_read(hall: Hall) -> None:
+    hall.register()
+    assert hall.node() == {
+        "paused": False,
+        "registered": "2026-11-21T11:00:00Z",
+        "handled": "2026-11-21T11:00:00Z",
+        "last": None,
+        "skipped": [],
+        "definition": {
+            "name": "tick",
+            "python": "pass",
+            "file": "job.py",
+            "retry": {"attempts": 1},
+            "schedule": {"every": 60.0},
+        },
+    }
+
+
+def test_registering_again_replaces_the_definition_and_leaves_it_paused(hall: Hall) -> None:
+    hall.register()
+    hall.book.pause("tick")
+    view = hall.book.put(python_job("print(2)", name="tick", schedule={"every": "5m"}))
+    assert (view.paused, view.when, view.definition["python"]) == (True, "every 5m", "print(2)")
+    assert len(hall.book.list()) == 1
+
+
+def test_a_replaced_definition_counts_from_now_on_only_if_its_times_are_others(hall: Hall) -> None:
+    hall.register()
+    hall.pass_time(30 * MINUTE)
+    assert (
+        hall.book.put(python_job("2", name="tick", schedule={"every": "1m"})).handled
+        == "2026-11-21T11:00:00Z"
+    )
+    assert (
+        hall.book.put(python_job("2", name="tick", schedule={"every": "2m"})).handled
+        == "2026-11-21T11:30:00Z"
+    )
+
+
+def test_changes_at_the_same_moment_are_all_kept(hall: Hall) -> None:
+    class Slow(Book):
+        def read(self, name: str, wake: Callable[[], None] | None = None) -> tuple[Entry, int] | None:
+            found = super().read(name, wake)
+            hall.book.pause(name)
+            return found
+
+    hall.register()
+    slow = Slow(hall.book.session, hall.nodes, hall.clock)
+    slow.put(python_job("print(2)", name="tick", schedule={"every": "1m"}))
+    view = hall.book.get("tick")
+    assert (view.paused, view.definition["python"]) == (True, "print(2)")
+
+
+def test_a_schedule_that_is_not_there_is_said_to_be_missing(hall: Hall) -> None:
+    for act in (hall.book.get, hall.book.pause, hall.book.resume, hall.book.remove):
+        with pytest.raises(ScheduleNotFound, match="no schedule has the name 'absent'"):
+            act("absent")
+        with pytest.raises(InvalidName):
+            act("../jobs")
+    assert hall.book.list() == ()
+
+
+def test_what_could_never_run_is_not_registered(hall: Hall) -> None:
+    with pytest.raises(DefinitionError, match="'test' has no schedule"):
+        hall.book.put(python_job("pass"))
+    with pytest.raises(DefinitionError, match=r"job\.py:1:"):
+        hall.book.put(python_job("def", schedule={"every": "1h"}))
+    with pytest.raises(SqlError):
+        hall.book.put(Definition(name="x", script="SELEC 1", schedule=Schedule(every=60)))
+    assert hall.book.list() == ()
+
+
+def test_a_node_that_is_no_schedule_is_left_out_told_and_can_be_removed(hall: Hall) -> None:
+    hall.register()
+    commit(hall.book.session, [Create(hall.nodes.schedule("broken"), b"{not json")])
+    other = encode({**hall.node(), "handled": "soon"})
+    commit(hall.book.session, [Create(hall.nodes.schedule("timeless"), other)])
+    commit(hall.book.session, [Create(hall.nodes.schedule("copied"), encode(hall.node()))])
+    assert [view.name for view in hall.book.list()] == ["tick"]
+    for name, words in (("broken", "Expecting"), ("timeless", "handled"), ("copied", "definition of 'tick'")):
+        with pytest.raises(CorruptSchedule, match=words):
+            hall.book.get(name)
+    hall.pass_time(MINUTE)
+    hall.leader().step()
+    assert hall.runs() == ["20261121T110100Z"]
+    hall.book.remove("broken")
+    with pytest.raises(ScheduleNotFound):
+        hall.book.get("broken")
+
+
+# ---------------------------------------------------------------------- a run
+def test_the_run_of_a_fire_time_is_enqueued_when_it_has_come(hall: Hall) -> None:
+    hall.register()
+    leader = hall.leader()
+    hall.pass_time(MINUTE - 0.001)
+    assert leader.step() == pytest.approx(0.001)
+    assert hall.runs() == []
+    hall.pass_time(0.001)
+    assert leader.step() == 5
+    assert hall.runs() == ["20261121T110100Z"]
+    view = hall.book.get("tick")
+    assert (view.last, view.last_run) == ("2026-11-21T11:01:00Z", "tick-20261121T110100Z")
+    assert view.next == "2026-11-21T11:02:00Z"
+
+
+def test_a_run_is_a_job_like_any_other_and_knows_its_fire_time(hall: Hall) -> None:
+    script = "CREATE TABLE t USING print; INSERT INTO t SELECT '${fire_time}' AS at"
+    hall.book.put(Definition(name="sql", script=script, schedule=Schedule(every=60), labels={"team": "a"}))
+    hall.pass_time(MINUTE)
+    hall.leader().step()
+    detail = hall.office.client.detail("sql-20261121T110100Z")
+    assert (detail.job.name, detail.job.status) == ("sql", Status.ACCEPT)
+    fire_time = "2026-11-21T11:01:00Z"
+    assert detail.definition["labels"] == {"team": "a", "fire_time": fire_time}
+    assert detail.definition["variables"] == {"fire_time": fire_time}
+    assert "schedule" not in detail.definition
+
+
+def test_a_schedule_that_comes_later_is_seen_by_the_leader(hall: Hall) -> None:
+    leader = hall.leader()
+    assert leader.step() == 5
+    hall.register()
+    hall.pass_time(MINUTE)
+    lead_until(leader, lambda: hall.runs() == ["20261121T110100Z"], "the new schedule has its run")
+    hall.book.put(python_job("pass", name="tick", schedule={"every": "1h", "overlap": "queue"}))
+    hall.pass_time(2 * MINUTE)
+    leader.step()
+    assert hall.runs() == ["20261121T110100Z"]
+    hall.book.remove("tick")
+    hall.pass_time(HOUR)
+    lead_until(leader, lambda: leader.step() == 5, "the leader knows of no schedule")
+    assert hall.runs() == ["20261121T110100Z"]
+
+
+def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
+    hall.register(overlap="queue")
+    client = hall.client()
+    book = Book(hall.office.session(), hall.nodes, hall.clock)
+    leader = Planner(book, submit=client.submit, get=client.get)
+    leader.step()
+    expire(book.session)
+    hall.register("other", overlap="queue")
+    hall.book.remove("tick")
+    hall.pass_time(MINUTE)
+    leader.step()
+    assert [job.id for job in hall.office.client.jobs()] == ["other-20261121T110100Z"]
+
+
+def test_a_change_that_no_watch_has_told_is_found_by_the_rescan(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hall.register(every="1h")
+    leader = hall.leader()
+    leader.step()
+    monkeypatch.setattr(KnownSchedules, "on_change", lambda _self, _name: None)
+    hall.register(every="1m")
+    hall.pass_time(MINUTE)
+    leader.step()
+    assert hall.runs() == []
+    leader._known._rescan_at = 0  # noqa: SLF001 - the minute is over
+    leader.step()
+    assert hall.runs() == ["20261121T110100Z"]
+
+
+def test_the_ensembles_clock_is_the_one_that_counts(office: Office) -> None:
+    book = office.client.schedules
+    view = book.put(python_job("pass", name="tick", schedule={"every": "1s"}))
+    now = build_queue_set(office.session(), office.settings, owner="test").clock.now_ms()
+    assert view.next is not None
+    assert abs(from_text(view.next) - now) < 10_000
+    planner = Planner(book, submit=office.client.submit, get=office.client.get)
+    loops = 0
+    while not (runs := list(office.client.jobs())):
+        threading.Event().wait(planner.step())
+        loops += 1
+        assert loops < 50
+    assert runs[0].id.startswith("tick-")
+
+
+# ---------------------------------------------------------------------- exactly once
+def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> None:
+    hall.register(overlap="queue", catch_up=True)
+    put: Counter[str] = Counter()
+
+    def counting(client: Client) -> Submit:
+        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
+            client.submit(definition, job_id=job_id, riders=riders)
+            put[job_id] += 1
+
+        return submit
+
+    leaders = [hall.leader(counting) for _ in range(3)]
+    hall.pass_time(30 * MINUTE)
+    start = threading.Barrier(len(leaders))
+    errors: list[BaseException] = []
+
+    def lead(leader: Planner) -> None:
+        start.wait()
+        try:
+            while leader.step() < 5:
+                pass
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=lead, args=[leader]) for leader in leaders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    expected = [f"tick-20261121T11{minute:02}00Z" for minute in range(1, 31)]
+    assert put == Counter(expected)
+    assert [f"tick-{run}" for run in hall.runs()] == expected
+    assert hall.node()["handled"] == "2026-11-21T11:30:00Z"
+    assert hall.node()["skipped"] == []
+
+
+def dies_after_put(client: Client) -> Submit:
+    def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
+        client.submit(definition, job_id=job_id, riders=riders)
+        raise Died
+
+    return submit
+
+
+def test_a_leader_that_dies_between_put_and_mark_leaves_a_run_that_is_not_put_again(hall: Hall) -> None:
+    hall.register()
+    hall.pass_time(MINUTE)
+    with pytest.raises(Died):
+        hall.leader(dies_after_put).step()
+    assert hall.node()["last"] is None
+    run_key = hall.queues.get("tick-20261121T110100Z").run_key
+    hall.leader().step()
+    assert hall.node()["last"] == "2026-11-21T11:01:00Z"
+    assert hall.runs() == ["20261121T110100Z"]
+    assert hall.queues.get("tick-20261121T110100Z").run_key == run_key
+
+
+def test_a_run_that_was_put_but_not_marked_before_a_long_outage_was_not_missed(hall: Hall) -> None:
+    hall.register()
+    hall.pass_time(MINUTE)
+    with pytest.raises(Died):
+        hall.leader(dies_after_put).step()
+    hall.pass_time(HOUR)
+    hall.leader().step()
+    node = hall.node()
+    # It is known to be under way, so that nothing may overlap it.
+    assert hall.runs() == ["20261121T110100Z"]
+    assert node["last"] == "2026-11-21T11:01:00Z"
+    assert [item["time"] for item in node["skipped"]] == ["2026-11-21T11:02:00Z"] + [
+        f"2026-11-21T12:0{minute}:00Z" for minute in (0, 1)
+    ]
+
+
+def interrupted(between: Callable[[str], object]) -> Callable[[Client], Submit]:
+    """A leader that is paused before its first put, while `between` happens."""
+
+    def make(client: Client) -> Submit:
+        first = [True]
+
+        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
+            if first:
+                first.clear()
+                between(job_id)
+            client.submit(definition, job_id=job_id, riders=riders)
+
+        return submit
+
+    return make
+
+
+def test_a_leader_that_was_paused_repeats_no_run_that_has_been_removed_meanwhile(hall: Hall) -> None:
+    hall.register()
+
+    def others_lead(job_id: str) -> None:
+        hall.leader().step()
+        hall.end(job_id)
+        hall.forget(job_id)
+
+    late = hall.leader(interrupted(others_lead))
+    hall.pass_time(MINUTE)
+    late.step()
+    assert hall.runs() == []
+    hall.pass_time(MINUTE)
+    late.step()
+    assert hall.runs() == ["20261121T110200Z"]
+
+
+def test_a_schedule_that_is_paused_in_the_last_moment_does_not_run(hall: Hall) -> None:
+    hall.register()
+    leader = hall.leader(interrupted(lambda _: hall.book.pause("tick")))
+    hall.pass_time(MINUTE)
+    leader.step()
+    leader.step()
+    assert hall.runs() == []
+
+
+def test_a_schedule_that_is_registered_anew_does_not_repeat_what_the_old_one_did(hall: Hall) -> None:
+    hall.register()
+    leader = hall.leader()
+    hall.pass_time(MINUTE)
+    leader.step()
+    hall.end("tick-20261121T110100Z")
+    hall.forget("tick-20261121T110100Z")
+    hall.book.remove("tick")
+    hall.register()
+    for each in (leader, hall.leader()):
+        each.step()
+    assert hall.runs() == []
+
+
+# ---------------------------------------------------------------------- overlap
+def test_with_skip_no_run_is_enqueued_while_one_has_not_ended_and_that_is_told(hall: Hall) -> None:
+    hall.register()
+    leader = hall.leader()
+    for _ in range(3):
+        hall.pass_time(MINUTE)
+        leader.step()
+    assert hall.runs() == ["20261121T110100Z"]
+    view = hall.book.get("tick")
+    assert [item.time for item in view.skipped] == ["2026-11-21T11:02:00Z", "2026-11-21T11:03:00Z"]
+    assert "tick-20261121T110100Z had not ended" in view.skipped[0].reason
+    hall.end("tick-20261121T110100Z")
+    hall.pass_time(MINUTE)
+    leader.step()
+    assert hall.runs() == ["20261121T110100Z", "20261121T110400Z"]
+
+
+def test_with_skip_a_run_that_was_removed_has_ended(hall: Hall) -> None:
+    hall.register()
+    leader = hall.leader()
+    hall.pass_time(MINUTE)
+    leader.step()
+    hall.forget("tick-20261121T110100Z")
+    hall.pass_time(MINUTE)
+    leader.step()
+    assert hall.runs() == ["20261121T110200Z"]
+
+
+def test_with_queue_runs_are_enqueued_whatever_became_of_those_before(hall: Hall) -> None:
+    hall.register(overlap="queue")
+    leader = hall.leader()
+    for _ in range(3):
+        hall.pass_time(MINUTE)
+        leader.step()
+    assert hall.runs() == [f"20261121T110{minute}00Z" for minute in (1, 2, 3)]
+
+
+def test_only_the_last_skipped_fire_times_are_kept(hall: Hall) -> None:
+    hall.register()
+    leader = hall.leader()
+    for _ in range(25):
+        hall.pass_time(MINUTE)
+        leader.step()
+    skipped = hall.book.get("tick").skipped
+    assert len(skipped) == 20
+    assert skipped[-1].time == "2026-11-21T11:25:00Z"
+
+
+# ---------------------------------------------------------------------- catch up
+def test_without_catch_up_what_was_missed_is_skipped_and_told(hall: Hall) -> None:
+    hall.register(overlap="queue")
+    hall.pass_time(30 * MINUTE + 20)
+    hall.leader().step()
+    assert hall.runs() == ["20261121T113000Z"]
+    (missed,) = hall.book.get("tick").skipped
+    assert (missed.time, missed.until) == ("2026-11-21T11:01:00Z", "2026-11-21T11:29:00Z")
+    assert "catch_up is false" in missed.reason
+
+
+def test_without_catch_up_nothing_runs_when_all_was_missed(hall: Hall) -> None:
+    hall.book.put(python_job("pass", name="noon", schedule={"cron": "0 12 * * *"}))
+    hall.pass_time(3 * HOUR)
+    leader = hall.leader()
+    leader.step()
+    assert hall.runs() == []
+    view = hall.book.get("noon")
+    assert (view.last, view.handled, view.next) == (None, "2026-11-21T12:00:00Z", "2026-11-22T12:00:00Z")
+    (missed,) = view.skipped
+    assert (missed.time, missed.until) == ("2026-11-21T12:00:00Z", None)
+    leader.step()
+    assert hall.book.get("noon") == view
+
+
+def test_with_catch_up_every_missed_fire_time_has_its_run_in_order(hall: Hall) -> None:
+    hall.register(overlap="queue", catch_up=True)
+    hall.pass_time(5 * MINUTE)
+    hall.leader().step()
+    assert hall.runs() == [f"20261121T110{minute}00Z" for minute in range(1, 6)]
+    tokens = [token.id for token in hall.queues.tokens(Queue.ACCEPT)]
+    assert tokens == sorted(tokens)
+    assert hall.book.get("tick").skipped == ()
+
+
+def test_with_catch_up_a_flood_is_bounded_and_told(hall: Hall) -> None:
+    hall.register(overlap="queue", catch_up=True, every="1s")
+    hall.pass_time(MAX_CATCH_UP + 50)
+    hall.leader().step()
+    runs = hall.runs()
+    assert len(runs) == MAX_CATCH_UP
+    assert runs[-1] == "20261121T110230Z"
+    (missed,) = hall.book.get("tick").skipped
+    assert (missed.time, missed.until) == ("2026-11-21T11:00:01Z", "2026-11-21T11:00:50Z")
+    assert f"the last {MAX_CATCH_UP} are made up for" in missed.reason
+
+
+def test_catching_up_does_not_overlap_either(hall: Hall) -> None:
+    hall.register(catch_up=True)
+    hall.pass_time(3 * MINUTE)
+    hall.leader().step()
+    assert hall.runs() == ["20261121T110100Z"]
+    assert len(hall.book.get("tick").skipped) == 2
+
+
+# ---------------------------------------------------------------------- pause and resume
+def test_a_paused_schedule_enqueues_nothing_and_makes_up_for_nothing_when_it_is_resumed(hall: Hall) -> None:
+    hall.register(overlap="queue", catch_up=True)
+    leader = hall.leader()
+    assert hall.book.pause("tick").next is None
+    hall.pass_time(10 * MINUTE)
+    assert leader.step() == 5
+    assert hall.runs() == []
+    assert hall.book.resume("tick").next == "2026-11-21T11:11:00Z"
+    leader.step()
+    assert hall.runs() == []
+    hall.pass_time(MINUTE)
+    lead_until(leader, lambda: hall.runs() == ["20261121T111100Z"], "the next run is enqueued")
+
+
+def test_what_is_not_paused_loses_nothing_by_being_resumed(hall: Hall) -> None:
+    hall.register()
+    hall.pass_time(MINUTE)
+    hall.book.resume("tick")
+    hall.leader().step()
+    assert hall.runs() == ["20261121T110100Z"]
+
+
+# ---------------------------------------------------------------------- trouble
+def test_what_is_wrong_with_one_schedule_does_not_stop_the_others(hall: Hall) -> None:
+    for name in ("a", "b", "c"):
+        hall.register(name)
+
+    def breaking(client: Client) -> Submit:
+        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
+            if definition.name == "b":
+                raise RuntimeError(job_id)
+            client.submit(definition, job_id=job_id, riders=riders)
+
+        return submit
+
+    hall.pass_time(MINUTE)
+    assert hall.leader(breaking).step() == 1  # soon again, for the one that failed
+    assert hall.runs() == ["20261121T110100Z"] * 2
+    hall.leader().step()
+    assert hall.runs() == ["20261121T110100Z"] * 3
+
+
+def test_a_full_pool_delays_a_run(hall: Hall) -> None:
+    hall.register(overlap="queue")
+    leader = hall.leader()
+    hall.queues.ensure_pool()
+    hall.queues.pools.change("default", bound=1)
+    hall.queues.put(Queue.ACCEPT, "in-the-way", JobState.enqueued("other").model_dump(mode="json"))
+    hall.pass_time(MINUTE)
+    assert leader.step() == 1
+    assert hall.runs() == ["way"]
+    hall.queues.remove("in-the-way")
+    fresh = hall.leader()  # it has not counted yet
+    assert fresh.step() == 5
+    assert hall.runs() == ["20261121T110100Z"]
+
+
+def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_told(hall: Hall) -> None:
+    hall.register()
+    document = hall.node()
+    document["definition"]["python"] = "def"  # as if an older version had let it pass
+    commit(hall.book.session, [Set(hall.nodes.schedule("tick"), encode(document), -1)])
+    hall.pass_time(MINUTE)
+    assert hall.leader().step() == 5
+    (skipped,) = hall.book.get("tick").skipped
+    assert skipped.time == "2026-11-21T11:01:00Z"
+    assert "job.py:1:" in skipped.reason
+
+
+def test_a_rider_that_is_refused_keeps_the_job_out(hall: Hall) -> None:
+    hall.register()
+    rider = hall.book.unchanged("tick", 7)
+    with pytest.raises(Conflict):
+        hall.office.client.submit(python_job("pass"), job_id="x", riders=[rider])
+    assert not hall.queues.contains("x")
+
+
+# ---------------------------------------------------------------------- the command line
+Type = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def typed(hall: Hall, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+    settings = hall.office.settings
+    monkeypatch.setenv("ZOOKEEPER_HOSTS", settings.zookeeper_hosts)
+    monkeypatch.setenv("ORCHESTRATOR_ROOT", settings.root)
+    monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(settings.state_dir))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = run_app(list(arguments))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_definition_with_a_schedule_is_registered_instead_of_enqueued(
+    hall: Hall, typed: Type, tmp_path: Any
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text('name: nightly\npython: |\n  pass\nschedule: {cron: "0 0 1 1 *"}\n', "utf-8")
+    code, out, _ = typed("job", "submit", str(file))
+    name, following = out.split()
+    assert (code, name) == (0, "nightly")
+    assert following.endswith("-01-01T00:00:00Z")
+    assert list(hall.office.client.jobs()) == []
+    assert json.loads(typed("schedule", "show", "nightly", "-o", "json")[1])["next"] == following
+    code, out, err = typed("job", "submit", str(file), "--wait")
+    assert (code, out) == (2, "")
+    assert "--wait is for a single run, and 'nightly' has a schedule" in err
+
+
+def test_schedules_are_listed_shown_paused_resumed_and_removed_by_name(hall: Hall, typed: Type) -> None:
+    hall.book.put(python_job("pass", name="nightly", schedule={"cron": "0 0 1 1 *"}))
+    code, out, _ = typed("schedule", "list")
+    head, _, row = out.splitlines()
+    assert head.split() == ["name", "when", "timezone", "next", "last", "paused", "overlap"]
+    assert "0 0 1 1 *" in row
+    assert typed("schedule", "pause", "nightly")[0] == 0
+    (row,) = json.loads(typed("schedule", "list", "-o", "json")[1])
+    assert {key: row[key] for key in ("name", "when", "timezone", "next", "last", "paused", "overlap")} == {
+        "name": "nightly",
+        "when": "0 0 1 1 *",
+        "timezone": "UTC",
+        "next": None,
+        "last": None,
+        "paused": True,
+        "overlap": "skip",
+    }
+    assert typed("schedule", "resume", "nightly")[0] == 0
+    assert not hall.book.get("nightly").paused
+    code, _, err = typed("schedule", "remove", "nightly")
+    assert code == 2
+    assert "--yes" in err
+    assert typed("schedule", "remove", "nightly", "--yes")[0] == 0
+    assert typed("schedule", "list", "-o", "json")[1] == "[]\n"
+
+
+@pytest.mark.parametrize("command", ["show", "pause", "resume"])
+def test_a_name_that_is_not_there_is_an_error_of_its_own(command: str, typed: Type) -> None:
+    code, out, err = typed("schedule", command, "absent")
+    assert (code, out) == (4, "")
+    assert "no schedule has the name 'absent'" in err
+
+
+def test_show_tells_which_fire_times_had_no_run_and_why(hall: Hall, typed: Type) -> None:
+    hall.now = from_text(to_text(hall.queues.clock.now_ms())) - 90 * MINUTE * 1000
+    hall.register()
+    hall.pass_time(30 * MINUTE)
+    hall.leader().step()
+    _, out, _ = typed("schedule", "show", "tick")
+    assert "every 1m (UTC)" in out
+    assert "catch_up is false" in out

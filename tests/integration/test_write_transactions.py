@@ -1,0 +1,75 @@
+"""What ZooKeeper has to write for a job, from the server's own transaction log."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.settings import Settings
+from orchestrator.states import Status
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.embedded.java import find_jars, find_java
+from tests.jobs_support import Office
+from tests.waiting import wait_until
+
+MOST = 7  # submit, claim, intent, driver's start, driver's end, verdict, finish
+TOOL = "org.apache.zookeeper.server.persistence.TxnLogToolkit"
+
+
+@pytest.fixture
+def own_office(tmp_path: Path, process_mark: str) -> Iterator[Office]:
+    assert process_mark
+    with EmbeddedZooKeeper(ServerConfig(tmp_path / "zookeeper", tick_ms=500)) as server:
+        office = Office(
+            Settings(
+                zookeeper_hosts=server.hosts, root="/jobs", state_dir=tmp_path / "state", session_timeout=4.0
+            )
+        )
+        yield office
+        office.close()
+
+
+def transactions(data_dir: Path) -> list[str]:
+    """Each transaction as the server's own tool tells it, in their order."""
+    told = []
+    for log in sorted(data_dir.rglob("log.*")):
+        command = [str(find_java().path), "-cp", str(find_jars() / "*"), TOOL, "-d", str(log)]
+        dump = subprocess.run(command, capture_output=True, check=True).stdout.decode(errors="replace")
+        told += re.split(r"(?m)^(?=\d+/\d+/\d+, .* session 0x)", dump)[1:]
+    return told
+
+
+def of_job(told: list[str], job_id: str) -> list[str]:
+    """Those of one job, but for the progress that its driver shows."""
+    mine = [one for one in told if job_id in one]
+    return [one for one in mine if not re.search(r" multi setData:[^/]*/\S+/attempt-1/alive", one)]
+
+
+def test_a_job_costs_at_most_seven_write_transactions_from_submit_to_finish(
+    own_office: Office, tmp_path: Path
+) -> None:
+    own_office.worker()
+    job_id = own_office.submit("pass")
+    assert own_office.wait(job_id).job.status is Status.SUCCESS
+    own_office.close()
+    mine = of_job(transactions(tmp_path / "zookeeper"), job_id)
+    assert len(mine) == MOST, "\n".join(mine)
+
+
+def test_watching_a_running_job_writes_nothing(own_office: Office, tmp_path: Path) -> None:
+    worker = own_office.worker()
+    go = tmp_path / "go"
+    program = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)"
+    job_id = own_office.submit(program)
+    wait_until(lambda: own_office.client.progress(own_office.client.get(job_id)), 30, "it runs")
+    job = worker.crew.tally.get(job_id)
+    assert job is not None
+    seen = job.watch.polls
+    wait_until(lambda: job.watch.polls >= seen + 4, 60, "it was polled some more times")
+    go.touch()
+    assert own_office.wait(job_id).job.status is Status.SUCCESS
+    own_office.close()
+    mine = of_job(transactions(tmp_path / "zookeeper"), job_id)
+    assert len(mine) == MOST, "\n".join(mine)
