@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from orchestrator.access import build_client, build_queue_set, find_hosts, open_session
+from orchestrator.archive.kinds import open_archive
 from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.declined import Declined
@@ -113,6 +114,7 @@ def build_worker(
         limits=in_force,
         fits=(lambda _job: None) if guard is None else guard.fits,
         hooks=Hooks([*hooks, *installed_hooks()]),
+        archive=open_archive(settings.archive, settings.state_dir),
     )
     worker = Worker(
         queue_set,
