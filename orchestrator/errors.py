@@ -80,6 +80,10 @@ class TooManyClaims(OrchestratorError):
     """A job was claimed again and again and nothing came of it: it may end the workers that handle it."""
 
 
+class NotLeading(OrchestratorError):
+    """This worker does not lead, or another one may do so by now."""
+
+
 class ScheduleNotFound(OrchestratorError):
     """No schedule has this name."""
 

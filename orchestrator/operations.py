@@ -12,8 +12,8 @@ from queues.claim import Claim
 from queues.documents import timestamp
 from queues.names import LOW
 from queues.operations import Operation
+from queues.record import Record
 
-_ENDED = {Queue.FINISH, Queue.DEAD}
 _HOLDS_PLACES = {Queue.RUNNING, Queue.KILL}
 
 
@@ -51,7 +51,11 @@ def reopened(state: JobState) -> JobState:
 
 
 class Operations:
-    """Each act is one claim and one multi; each can raise ItemNotFound, CorruptRecord and JobHeld."""
+    """Each act is one claim and one multi; each can raise ItemNotFound, CorruptRecord and JobHeld.
+
+    What is looked at is looked at before the claim too: who asks for what makes no sense hears that, and not
+    who holds the job. Only the second look, with the claim in hand, decides.
+    """
 
     def __init__(self, by_hand: ByHand) -> None:
         self._set = by_hand.set
@@ -62,23 +66,27 @@ class Operations:
 
         A demoted job goes back to its pool. Raises NotEnded, AlreadyEnded, AttemptOpen.
         """
+        self._check_ended(self._set.get(job_id), force=force)
         with self._by_hand.taken(job_id) as claim:
-            state, queue = state_of(claim.record), Queue(claim.queue)
-            if queue not in _ENDED:
-                raise NotEnded(f"job {job_id!r} has not ended: it is {state.status} in {queue}")
-            if state.status is Status.SUCCESS and not force:
-                raise AlreadyEnded(f"job {job_id!r} has ended as SUCCESS; only by force it is run again")
-            self._by_hand.belongings(job_id).check_closed(job_id, queue)
+            self._check_ended(claim.record, force=force)
             pool = claim.record.pool.removesuffix(LOW)
             self._by_hand.commit(
                 claim,
-                reopened(state),
+                reopened(state_of(claim.record)),
                 Queue.ACCEPT,
                 pool=pool,
                 due=self._set.clock.now_ms(),
                 extra=lambda: self._by_hand.left_behind(claim, pool),
             )
         return view_of(claim.record)
+
+    def _check_ended(self, record: Record, *, force: bool) -> None:
+        view = view_of(record)
+        if not view.is_final:
+            raise NotEnded(f"job {view.id!r} has not ended: it is {view.status} in {view.queue}")
+        if view.status is Status.SUCCESS and not force:
+            raise AlreadyEnded(f"job {view.id!r} has ended as SUCCESS; only by force it is run again")
+        self._by_hand.belongings(view.id).check_closed(view.id, view.queue)
 
     def move(
         self, job_id: str, queue: Queue, *, force: bool = False, retention: Callable[[], float]
@@ -88,22 +96,26 @@ class Operations:
         It is due at once; in finish after as many seconds as `retention` says. Raises MoveRefused,
         AttemptOpen.
         """
+        self._moved(self._set.get(job_id), queue)
         with self._by_hand.taken(job_id, force=force, remedy="wait, or take it by force") as claim:
-            before = state_of(claim.record)
-            after = moved(job_id, before, Queue(claim.queue), queue, self._by_hand.belongings(job_id))
-            if claim.queue == queue and after.status is before.status:
+            after = self._moved(claim.record, queue)
+            if claim.queue == queue and after.status is state_of(claim.record).status:
                 return view_of(claim.record)
-            if queue not in _HOLDS_PLACES:
-                after = after.evolve(slot=None, name_slot=None)
             delay = retention() if queue is Queue.FINISH else 0.0
             self._by_hand.commit(
                 claim,
                 after,
                 queue,
-                due=self._set.clock.now_ms() + round(delay * 1000),
+                # In dead nothing is due, and what goes back from there is due when it would have been.
+                due=None if queue is Queue.DEAD else self._set.clock.now_ms() + round(delay * 1000),
                 extra=lambda: self._riders(claim, queue),
             )
         return view_of(claim.record)
+
+    def _moved(self, record: Record, queue: Queue) -> JobState:
+        stands, belongings = Queue(record.queue), self._by_hand.belongings(record.id)
+        after = moved(record.id, state_of(record), stands, queue, belongings)
+        return after if queue in _HOLDS_PLACES else after.evolve(slot=None, name_slot=None)
 
     def _riders(self, claim: Claim, queue: Queue) -> list[Operation]:
         match queue:
@@ -120,15 +132,19 @@ class Operations:
 
         Raises MoveRefused for one in dead, where nothing is ever due, and AttemptOpen.
         """
+        self._check_due(self._set.get(job_id))
         with self._by_hand.taken(job_id) as claim:
-            queue = stands_in(state_of(claim.record), Queue(claim.queue))
-            if queue is Queue.DEAD:
-                raise MoveRefused(
-                    f"job {job_id!r} is in dead, where nobody waits for it; "
-                    f"`orchestrator queue replay {job_id}` brings it back"
-                )
-            self._by_hand.belongings(job_id).check_closed(job_id, queue)
             record = claim.record
+            self._check_due(record)
             due = self._set.clock.now_ms() + round(delay * 1000)
             claim.commit(due=due, failures=record.failures, error=record.error, release=True)
         return view_of(claim.record)
+
+    def _check_due(self, record: Record) -> None:
+        queue = stands_in(state_of(record), Queue(record.queue))
+        if queue is Queue.DEAD:
+            raise MoveRefused(
+                f"job {record.id!r} is in dead, where nobody waits for it; "
+                f"`orchestrator queue replay {record.id}` brings it back"
+            )
+        self._by_hand.belongings(record.id).check_closed(record.id, queue)

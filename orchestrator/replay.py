@@ -80,7 +80,7 @@ class Replay:
                 claim,
                 _raised(before, queue, status, belongings),
                 queue,
-                due=self._set.clock.now_ms(),
+                due=max(token.due, self._set.clock.now_ms()),
                 extra=lambda: self._by_hand.left_behind(claim),
             )
         finally:

@@ -84,7 +84,7 @@ class Settings(BaseSettings):
     )
 
     scrub_interval: Annotated[Seconds, Field(ge=1)] = Field(
-        600.0, description="between a worker's searches for damage in the queues"
+        600.0, description="between the searches for damage in the queues"
     )
 
     @field_validator("state_dir")

@@ -7,16 +7,30 @@ from pathlib import Path
 
 from orchestrator.access import build_client, build_queue_set, find_hosts, open_session
 from orchestrator.archive.kinds import open_archive
+from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.declined import Declined
+from orchestrator.duties.depth import Depth
+from orchestrator.duties.duty import Duty
+from orchestrator.duties.queued_timeout import QueuedTimeout
+from orchestrator.duties.retention_count import RetentionCount
+from orchestrator.duties.scrub import Scrub
+from orchestrator.duties.stale_slots import StaleSlots
+from orchestrator.duties.stale_stops import StaleStops
+from orchestrator.election import Election
 from orchestrator.guard import Guard
 from orchestrator.handlers.job import Context
 from orchestrator.hooks import Hook, Hooks, installed_hooks
+from orchestrator.leadership import Leadership
+from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
+from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
 from orchestrator.slots import Slots
 from orchestrator.worker import Worker
+from queues.queue import QueueSet
+from queues.scrubber import Scrubber
 from queues.session import Session
 from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
@@ -38,6 +52,26 @@ def build_runners(settings: Settings, *, owned: bool = False) -> dict[str, Runne
     """The runner of each backend. `owned`: drivers end with this process, because its ZooKeeper does."""
     local = LocalRunner(settings.state_dir, driver_main=DRIVER_MAIN, owned=owned)
     return {local.backend: local}
+
+
+def build_leadership(
+    queue_set: QueueSet, context: Context, settings: Settings, name: str, metrics: Metrics
+) -> Leadership:
+    """A candidate for the lead with all duties; `metrics` shows what the leader counts."""
+    nodes, client = Nodes(settings.root), Client(queue_set)
+    election = Election(queue_set.session, nodes, name)
+    duties: list[Duty] = [
+        QueuedTimeout(queue_set, context.hooks),
+        Planner(client.schedules, submit=client.submit, get=client.get),
+        RetentionCount(queue_set, lambda: context.limits().retention_count),
+        StaleStops(queue_set, election.fence),
+        StaleSlots(queue_set, nodes, election.fence),
+        Depth(queue_set, metrics),
+        Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
+    ]
+    leadership = Leadership(election, duties)
+    metrics.ask_leader(lambda: leadership.is_leader)
+    return leadership
 
 
 def build_worker(
@@ -87,7 +121,7 @@ def build_worker(
         context,
         name=name,
         slots=settings.slots,
-        scrub_interval=settings.scrub_interval,
+        leadership=build_leadership(queue_set, context, settings, name, Metrics()),
         pools=pools,
         accepts=accepts,
         config=config,

@@ -248,6 +248,13 @@ class QueueSet:
             return None
         raise outcome
 
+    def take(self, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
+        """Claim these items as an operator would, whatever pauses and caps say; an error for each not taken.
+
+        NotClaimed: somebody holds it, or it has moved on. CorruptRecord, ItemNotFound: see `bury`.
+        """
+        return self.claimer.claim(candidates, capped=False)
+
     def holds(self, item_id: str) -> bool:
         """Whether this QueueSet holds the item, or is about to."""
         return self.claimer.holds(item_id)

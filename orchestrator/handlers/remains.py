@@ -14,6 +14,7 @@ from queues.operations import Delete
 from spark_runner.attempt import run_name
 from spark_runner.runners.base import Place, Runner, RunState
 
+_DEFINITION = "definition"
 _ATTEMPT = re.compile(r"attempt-(\d+)")
 
 
@@ -34,13 +35,14 @@ class Remains:
         names = sorted(session.children(path) or (), key=_in_order)
         documents, deletes, in_use = dict[str, Mapping[str, Any]](), list[Delete](), ""
         for name, found in zip(names, session.get_many([f"{path}/{name}" for name in names]), strict=True):
-            if found is not None:
+            # What is not ours stays: then the record cannot be removed, and an operator has to look.
+            if found is not None and (name == _DEFINITION or _ATTEMPT.fullmatch(name)):
                 documents[name] = _document(found[0])
                 deletes.append(Delete(f"{path}/{name}"))
                 in_use = f"{path}/{name}" if found[1].children else in_use
         attempts = {name: documents[name] for name in documents if _ATTEMPT.fullmatch(name)}
         return cls(
-            definition=documents.get("definition"),
+            definition=documents.get(_DEFINITION),
             attempts=tuple(attempts.values()),
             deletes=tuple(deletes),
             runs=_reached(job, attempts),

@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -10,8 +11,10 @@ from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.moves import MOVES
 from orchestrator.operations import reopened
 from orchestrator.states import Queue, Status
+from queues.claim import Claim
 from queues.errors import ClaimLost, CorruptRecord, ItemNotFound
 from queues.operations import Create, Delete, Set
+from queues.queue import QueueSet
 from spark_runner.attempt import AttemptState, attempt_path
 from tests.jobs_support import Office
 from tests.operators_support import JOB, Stage
@@ -62,6 +65,18 @@ def test_a_job_that_has_not_ended_is_not_run_again(stage: Stage, queue: Queue) -
         stage.client.retry(JOB)
     assert stage.places_of() == [(queue, "default")]
     stage.hold().release()
+
+
+def test_who_acts_on_a_job_that_runs_hears_what_is_wrong_and_not_who_holds_it(stage: Stage) -> None:
+    stage.put(Queue.RUNNING, None, STARTED)
+    claim = stage.hold()
+    with pytest.raises(NotEnded):
+        stage.client.retry(JOB)
+    with pytest.raises(AttemptOpen):
+        stage.client.move(JOB, Queue.DEAD)
+    with pytest.raises(AttemptOpen):
+        stage.client.requeue(JOB)
+    claim.release()
 
 
 def test_a_demoted_job_goes_back_to_its_pool(stage: Stage) -> None:
@@ -257,23 +272,59 @@ def test_a_job_that_cannot_be_read_and_is_not_in_dead_yet_is_left_to_the_workers
     assert stage.tree() == before
 
 
-def test_an_attempt_that_begins_in_the_moment_of_the_removal_is_not_lost(
+def change_before_the_claim(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
+) -> None:
+    """Let somebody be faster: between the look of the client and its claim."""
+    take, done = QueueSet.take, list[str]()
+
+    def slow(self: QueueSet, job_id: str, *, force: bool = False) -> Claim:
+        if self is not stage.queues and not done:
+            done.append(job_id)
+            change()
+        return take(self, job_id, force=force)
+
+    monkeypatch.setattr(QueueSet, "take", slow)
+
+
+@pytest.mark.parametrize(
+    ("act", "refusal"),
+    [
+        pytest.param(lambda client: client.remove(JOB), AttemptOpen, id="remove"),
+        pytest.param(lambda client: client.move(JOB, Queue.DEAD), AttemptOpen, id="move"),
+        pytest.param(lambda client: client.requeue(JOB, delay=60), AttemptOpen, id="requeue"),
+    ],
+)
+def test_an_attempt_that_begins_in_the_moment_of_an_act_is_not_left_to_itself(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Client], object],
+    refusal: type[Exception],
+) -> None:
+    run_key = stage.put()
+
+    def begin() -> None:
+        stage.queues.move(JOB, "running", payload=payload)
+        stage.attempt(JOB, run_key, 1, INTENT)
+
+    running = stage.state().evolve(status=Status.RUNNING, attempt=1)
+    payload = running.model_dump(mode="json", exclude_defaults=True)
+    change_before_the_claim(stage, monkeypatch, begin)
+    with pytest.raises(refusal):
+        act(stage.client)
+    assert stage.places_of() == [("running", "default")]
+    stage.hold().release()
+
+
+def test_a_job_that_is_run_again_by_another_in_that_moment_is_not_run_again_twice(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.put()
-    take, begun = type(stage.queues).take, list[str]()
-
-    def beginning(self: object, job_id: str, **how: bool) -> object:
-        if not begun:
-            begun.append(job_id)
-            stage.queues.move(JOB, "running")
-            stage.attempt(JOB, stage.queues.get(JOB).run_key, 1, INTENT)
-        return take(self, job_id, **how)  # type: ignore[arg-type]  # whatever queue set it is
-
-    monkeypatch.setattr(type(stage.queues), "take", beginning)
-    with pytest.raises(AttemptOpen):
-        stage.client.remove(JOB)
-    assert stage.places_of() == [("running", "default")]
+    stage.put(Queue.FINISH, Status.ERROR_FAIL, FAILED)
+    other = Client(stage.other("other"))
+    change_before_the_claim(stage, monkeypatch, lambda: other.retry(JOB))
+    with pytest.raises(NotEnded):
+        stage.client.retry(JOB)
+    assert stage.places_of() == [("accept", "default")]
 
 
 # ---------------------------------------------------------------------- move

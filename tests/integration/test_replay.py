@@ -10,7 +10,7 @@ from queues.errors import CorruptRecord, ItemNotFound, NotClaimed
 from queues.names import Token
 from queues.operations import Delete, Set
 from spark_runner.attempt import AttemptState
-from tests.jobs_support import Office
+from tests.jobs_support import Office, python_job
 from tests.operators_support import JOB, Stage
 from tests.waiting import wait_until
 
@@ -161,6 +161,15 @@ def test_a_job_that_was_put_aside_by_hand_goes_back_as_it_was(stage: Stage) -> N
     assert stage.client.get(JOB).status is Status.DEAD
     stage.client.replay([JOB])
     assert (stage.client.get(JOB).status, stage.client.get(JOB).queue) == (Status.ERROR_FAIL, Queue.FAIL)
+
+
+def test_a_job_that_was_put_aside_before_it_was_due_is_due_when_it_would_have_been(stage: Stage) -> None:
+    due = stage.client.submit(python_job("pass"), job_id=JOB, delay=3600)
+    assert due.queue is Queue.ACCEPT
+    before = stage.queues.get(JOB).token
+    stage.client.move(JOB, Queue.DEAD)
+    stage.client.replay([JOB])
+    assert stage.queues.get(JOB).token == before
 
 
 def test_a_request_to_stop_from_before_does_not_stop_a_job_that_is_brought_back(stage: Stage) -> None:
