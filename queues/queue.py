@@ -248,7 +248,7 @@ class QueueSet:
             return None
         raise outcome
 
-    def take(self, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
+    def take_many(self, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
         """Claim these items as an operator would, whatever pauses and caps say; an error for each not taken.
 
         NotClaimed: somebody holds it, or it has moved on. CorruptRecord, ItemNotFound: see `bury`.

@@ -16,7 +16,7 @@ def take(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
     if not candidates:
         return []
     claims = []
-    for candidate, outcome in zip(candidates, queue_set.take(candidates), strict=True):
+    for candidate, outcome in zip(candidates, queue_set.take_many(candidates), strict=True):
         match outcome:
             case Claim():
                 claims.append(outcome)
