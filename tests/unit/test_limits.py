@@ -153,5 +153,7 @@ def test_a_secret_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(origins, "Settings", WithSecret)
     monkeypatch.setenv("ORCHESTRATOR_API_KEY", "the-secret")
-    (found,) = [item for item in local_settings(WithSecret(api_key=SecretStr("the-secret"))) if item.name == "api_key"]
+    (found,) = [
+        item for item in local_settings(WithSecret(api_key=SecretStr("the-secret"))) if item.name == "api_key"
+    ]
     assert (found.value, found.origin) == ("**********", Origin.ENVIRONMENT)
