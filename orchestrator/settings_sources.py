@@ -62,8 +62,10 @@ def merged(above: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]
     result = dict(below)
     for name, value in above.items():
         under = result.get(name)
-        both = isinstance(value, Mapping) and isinstance(under, Mapping)
-        result[name] = merged(value, under) if both else value
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            result[name] = merged(value, under)
+        else:
+            result[name] = value
     return result
 
 

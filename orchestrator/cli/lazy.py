@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,33 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - likewise
         """Write the table of commands without loading any."""
+        limit = formatter.width - 6 - max(len(command.name) for command in self.lazy)
+        rows = [
+            (command.name, TyperCommand(command.name, help=command.help).get_short_help_str(limit))
+            for command in self.lazy
+        ]
         with formatter.section("Commands"):
-            formatter.write_dl([(command.name, command.help) for command in self.lazy])
+            formatter.write_dl(rows)
 
 
 def lazy_app(commands: Sequence[Command], **options: Any) -> typer.Typer:
     """A Typer with these commands."""
     group = type("Group", (LazyGroup,), {"lazy": tuple(commands)})
-    return typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
+    app = typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
+    app.callback()(_no_options)  # typer asks for one where it knows of no command
+    return app
+
+
+def _no_options() -> None:
+    pass
 
 
 def _load(command: Command) -> Any:
     module, _, attribute = command.target.partition(":")
     target = getattr(import_module(module), attribute)
+    from orchestrator.logs.console import settle  # noqa: PLC0415 - not for help and completion
+
+    settle()  # what was loaded just now may log
     if isinstance(target, typer.Typer):
         target._add_completion = False  # noqa: SLF001 - the program's, not one of each group
         target.rich_markup_mode = None
