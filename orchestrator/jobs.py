@@ -46,6 +46,17 @@ class Jobs:
             definition = build_definition(
                 definition.model_dump(exclude_defaults=True) | {"pool": pool}, "pool"
             )
+        return self.enqueue(definition, job_id=job_id, delay=delay, riders=riders)
+
+    def enqueue(
+        self,
+        definition: Definition,
+        *,
+        job_id: str | None = None,
+        delay: float = 0.0,
+        riders: Sequence[Operation] = (),
+    ) -> JobView:
+        """Enqueue a job whose program the caller has compiled, to see that it can be run; see `submit`."""
         job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
         document = encode(definition.model_dump(mode="json", exclude_defaults=True))
         state = JobState.enqueued(definition.name, queued_limit=definition.timeout.queued)

@@ -70,7 +70,7 @@ class Settings(BaseModel):
         7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
     )
     archive: ArchiveSettings = Field(
-        default_factory=ArchiveSettings, description="where jobs go at the end of `retention`"
+        default_factory=ArchiveSettings.model_construct, description="where jobs go at the end of `retention`"
     )
     load_limit: Annotated[float, Field(ge=0, le=1000)] = Field(
         1.5, description="load per processor above which no new job is taken; 0 = whatever the load"

@@ -19,7 +19,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 class Schedule(BaseModel):
     """When a job is run again and again; without `cron` and `every` it is run once, when it is submitted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     cron: str = Field("", description="five fields, as in crontab; local time of `timezone`")
     every: Seconds = Field(0.0, description="whole seconds, 1s at least, counted from 1970 in UTC")

@@ -53,7 +53,7 @@ def submit(
         check_id(job_id)
     seconds = parse_seconds_of("--delay", delay) or 0.0
     with connected_jobs() as jobs:
-        job = jobs.submit(definition, job_id=job_id, delay=seconds)
+        job = jobs.enqueue(definition, job_id=job_id, delay=seconds)
         if wait_:
             job = jobs.wait(job.id)
     if output is OutputFormat.TABLE:
