@@ -9,6 +9,7 @@ app = lazy_app(
             "orchestrator.cli.job.submit:submit",
             "Enqueue a job and print its id; a definition with a schedule is registered instead: "
             "name and next time.",
+            is_quick=True,
         ),
         Command("list", "orchestrator.cli.job.listing:list_", "List jobs of all pools, the newest first."),
         Command(
