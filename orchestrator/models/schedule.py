@@ -3,9 +3,7 @@
 import difflib
 from datetime import datetime
 from typing import Literal, Self
-from zoneinfo import ZoneInfo, available_timezones
 
-from cronsim import CronSim, CronSimError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from orchestrator.models.fields import Seconds
@@ -64,6 +62,8 @@ class Schedule(BaseModel):
         if value == "localtime":
             message = "'localtime' is another zone on each host; name one, for example Europe/Berlin"
             raise ValueError(message)
+        from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415 - few jobs are periodic
+
         try:
             ZoneInfo(value)
         except (KeyError, ValueError, OSError) as error:  # unknown, no name at all, a folder of names
@@ -83,6 +83,8 @@ class Schedule(BaseModel):
         if fields != _FIELDS:
             message = f"{value!r} is no cron expression: it has {fields} field{'s' * (fields != 1)}; {_HOW}"
             raise ValueError(message)
+        from cronsim import CronSim, CronSimError  # noqa: PLC0415 - few jobs are periodic
+
         try:
             never = next(CronSim(expression, datetime(2000, 1, 1)), None) is None  # noqa: DTZ001 - any start will do
         except (CronSimError, ValueError) as error:  # the second for numbers of thousands of digits
