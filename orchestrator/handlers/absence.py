@@ -13,8 +13,11 @@ _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lea
 
 def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
     """Seconds until the attempt counts as lost, None while its driver shows life; by our own clock."""
-    if job.await_driver(attempt):
+    stat = job.context.session.exists(attempt.alive)
+    if stat is not None:
         watch.absent_since = None
+        if stat.modified != watch.progress:
+            watch.progress, watch.progress_since = stat.modified, time.monotonic()
         return None
     if watch.absent_since is None:
         watch.absent_since = time.monotonic()

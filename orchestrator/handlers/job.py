@@ -132,11 +132,17 @@ class HeldJob:
 
     # ------------------------------------------------------------------ attempt
     def attempt(self) -> Attempt | None:
-        """The last attempt as it is now, None before the first."""
-        number = self.state.attempt
+        """The last attempt as it is now, None before the first; the job is woken when an open one changes.
+
+        It is read twice for that: a watch on one that has ended would stay until the job is removed.
+        """
+        number, session = self.state.attempt, self.context.session
         if number == 0:
             return None
-        attempt = Attempt.read(self.context.session, attempt_path(self.record_path, number))
+        path = attempt_path(self.record_path, number)
+        attempt = Attempt.read(session, path)
+        if attempt is not None and attempt.state.is_open:
+            attempt = Attempt.read(session, path, self.wake)
         if attempt is None:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt
@@ -146,15 +152,6 @@ class HeldJob:
         if self.watch.attempt != self.state.attempt:
             self.watch = Watch(self.state.attempt)
         return self.watch
-
-    def await_driver(self, attempt: Attempt) -> bool:
-        """Whether the driver shows life; the job is woken when that changes.
-
-        `alive` is made in the multi that starts an attempt and goes in the one that ends it, so a watch on
-        the children tells both, and is not fired by the progress that the driver writes into it.
-        """
-        listed = self.context.session.listing(attempt.path, self.wake)
-        return listed is not None and "alive" in listed[0]
 
     def place(self, attempt: Attempt) -> Place:
         """Where an attempt was submitted."""

@@ -50,7 +50,6 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
 
 
 def _wait(job: HeldJob, attempt: Attempt) -> Wait:
-    job.await_driver(attempt)
     return Wait(min(_LOOK_SECONDS, max(0.0, _left(job, attempt))))
 
 

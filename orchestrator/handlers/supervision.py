@@ -15,6 +15,7 @@ from spark_runner.attempt import Attempt
 from spark_runner.runners.base import Runner, RunState, Submission
 
 _LOOK_SECONDS = 60.0  # if nothing wakes the job before: a lost watch hides a change for so long at most
+_LOOKS_PER_LEASE = 4  # so that the absence of a driver is seen soon after it begins
 _STALLED_LOOK_SECONDS = 5.0  # how soon new progress ends a warning
 
 
@@ -28,12 +29,13 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     run_left = _run_left(job, attempt)
     if run_left <= 0:
         return _over_limit(job, watch)
-    warning, stall_left = _warning(job, attempt, watch)
+    warning, stall_left = _warning(job, watch)
     if warning is None and job.state.status is Status.RUNNING_WARN:
         return Move(Status.RUNNING, changes={"warning": None, **_seen(watch)})
     if warning is not None and warning != job.state.warning:
         return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
-    return Wait(min(_LOOK_SECONDS, run_left, stall_left, math.inf if left is None else left))
+    often = min(_LOOK_SECONDS, job.definition.timeout.lease / _LOOKS_PER_LEASE)
+    return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
 
 
 def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
@@ -76,15 +78,11 @@ def _over_limit(job: HeldJob, watch: Watch) -> Move:
     return Move(Status.KILL, changes={"error": error, "warning": None}, extra=extra)
 
 
-def _warning(job: HeldJob, attempt: Attempt, watch: Watch) -> tuple[str | None, float]:
+def _warning(job: HeldJob, watch: Watch) -> tuple[str | None, float]:
     """Why the job is RUNNING_WARN, None when it is not, and the seconds until that may change by itself."""
     stall_left, limit = math.inf, job.definition.timeout.stall
     if limit:
-        stat = job.context.session.exists(attempt.alive)
-        now = time.monotonic()
-        if stat is not None and stat.modified != watch.progress:
-            watch.progress, watch.progress_since = stat.modified, now
-        stall_left = limit - (now - watch.progress_since)
+        stall_left = limit - (time.monotonic() - watch.progress_since)
     if watch.unknown >= job.context.limits().warn_after:
         reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
         return f"its backend does not say how it is{reason}", stall_left if stall_left > 0 else math.inf
