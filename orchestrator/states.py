@@ -87,7 +87,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     ),
     Status.ERROR_FAIL: frozenset(
         {
-            Status.ACCEPT,  # attempts are left: once more, after a delay; or the answer to its callback says so
+            Status.ACCEPT,  # attempts are left: once more, after a delay; or its callback's answer says so
             Status.SUCCESS,  # the answer to its callback says so
             Status.CANCEL,  # stopped in the moment of its failure; or the answer to its callback says so
             Status.DEAD,  # its handler failed too often, or it ran into its time limit in the low lane
