@@ -93,7 +93,7 @@ def test_each_setting_is_shown_with_its_value_and_its_origin(
     page = shared_desk.type("config", "show")
     assert page.code == 0, page.stderr
     assert re.search(rf"^retention +9d +ZooKeeper +{zookeeper_root}/config *$", page.stdout, re.MULTILINE)
-    assert re.search(r"^warn_after +3 +default *$", page.stdout, re.MULTILINE)
+    assert re.search(r"^handler_errors +5 +default *$", page.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("hosts", [NOWHERE, {}], ids=["unreachable", "none"])
