@@ -1,11 +1,38 @@
 """What a review of the core found: each of these failed before its correction."""
 
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
+import pytest
+
+from orchestrator.crew import Crew
+from orchestrator.hooks import Hook
+from orchestrator.models.job import JobState
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import DRIVER_MAIN
 from queues.backlog import Backlog
 from queues.folder import Folder
 from queues.names import Token
 from queues.session import Session
+from spark_runner.runners.base import Submission, SubmitRequest
+from spark_runner.runners.local import LocalRunner
+from tests.jobs_support import STAND_IN, Office
+from tests.waiting import wait_until
+
+
+class Scripted(LocalRunner):
+    """A local runner that calls what the test says before it submits."""
+
+    def __init__(self, office: Office, before_submit: Callable[[], None]) -> None:
+        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        self._before_submit = before_submit
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        self._before_submit()
+        return super().submit(request)
 
 
 def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
@@ -21,3 +48,12 @@ def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
 
     backlog.bring_back(is_free)
     assert sorted(backlog.find({"j0", "j1"})) == sorted(names)
+
+
+def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(office: Office) -> None:
+    class Cancelled(Hook):
+        def after_transition(self, *_: object) -> None:
+            raise asyncio.CancelledError  # no Exception
+
+    office.worker(hooks=[Cancelled()])
+    assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
