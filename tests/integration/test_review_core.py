@@ -57,3 +57,29 @@ def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(office: O
 
     office.worker(hooks=[Cancelled()])
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
+
+
+def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Crew.__init__.__kwdefaults__, "threads", 1)
+    submitted: list[str] = []
+    at_it, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        submitted.append("one")
+        at_it.set()
+        assert go_on.wait(30)
+
+    worker = office.worker(slots=2, runner=Scripted(office, wait))
+    ids = [office.submit("pass") for _ in range(2)]
+    assert at_it.wait(30)
+    wait_until(lambda: worker.crew.tally.count(Queue.ACCEPT, Queue.RUNNING) == 2, 20, "both are in hand")
+    draining = threading.Thread(target=worker.drain)
+    draining.start()
+    assert worker._context.draining.wait(10)  # noqa: SLF001 - when it begins to drain
+    go_on.set()
+    draining.join()
+    assert len(submitted) == 1
+    office.worker(slots=2)
+    assert [office.wait(job_id).job.status for job_id in ids] == [Status.SUCCESS] * 2
