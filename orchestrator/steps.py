@@ -17,6 +17,7 @@ from queues.step import Step
 
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
+_MAX_DOUBLINGS = 30  # a job in running is tried for ever: 2 to the power of its errors is no float some day
 _WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
 _HOLDS_PLACES = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
 _MAX_TRACEBACK_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 8_000, 4_000
@@ -123,7 +124,8 @@ class Steps:
         is_last = errors >= self._context.limits().handler_errors
         if is_last and Queue(job.claim.queue) not in _WITH_DRIVER:
             return self._bury(job, _reason(error))
-        delay = min(_HANDLER_ERROR_DELAY_SECONDS * 2 ** (errors - 1), _MAX_HANDLER_ERROR_DELAY_SECONDS)
+        doublings = min(errors - 1, _MAX_DOUBLINGS)
+        delay = min(_HANDLER_ERROR_DELAY_SECONDS * 2**doublings, _MAX_HANDLER_ERROR_DELAY_SECONDS)
         after = state.evolve(handler_errors=errors, updated=timestamp())
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)

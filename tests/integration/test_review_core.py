@@ -83,3 +83,11 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     assert len(submitted) == 1
     office.worker(slots=2)
     assert [office.wait(job_id).job.status for job_id in ids] == [Status.SUCCESS] * 2
+
+
+def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office) -> None:
+    queue_set = office.client._set  # noqa: SLF001 - a job in running whose attempt is missing
+    state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=2_000)
+    queue_set.put(Queue.RUNNING, "broken", state.model_dump(mode="json"))
+    office.worker()
+    wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
