@@ -12,6 +12,7 @@ from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status, check_transition
 from queues.documents import timestamp
+from queues.errors import TooLarge
 from queues.operations import Operation
 from queues.step import Step
 
@@ -148,7 +149,11 @@ class Steps:
             extra = self._places(job, before, news)
         except ValueError:
             before = None  # its payload is no job's
-        step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
+        try:
+            step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
+        except TooLarge:  # it goes as it is, and the reason beside it, for which there is always room
+            note = {"reason": reason.message, "queue": job.claim.queue, "since": timestamp()}
+            step = job.claim.step(queue=Queue.DEAD, extra=extra, release=True, error=note)
         return Change(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 

@@ -91,3 +91,12 @@ def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office)
     queue_set.put(Queue.RUNNING, "broken", state.model_dump(mode="json"))
     office.worker()
     wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
+
+
+def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
+    queue_set = office.client._set  # noqa: SLF001 - by the library of queues anything can be put
+    queue_set.put(Queue.ACCEPT, "poison", {"junk": "x" * 65_000})
+    office.worker()
+    wait_until(lambda: queue_set.get("poison").queue == Queue.DEAD, 20, "it is in dead")
+    assert queue_set.get("poison").payload["junk"] == "x" * 65_000
+    assert "validation" in str(queue_set.get("poison").error)
