@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -100,3 +101,42 @@ def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
     wait_until(lambda: queue_set.get("poison").queue == Queue.DEAD, 20, "it is in dead")
     assert queue_set.get("poison").payload["junk"] == "x" * 65_000
     assert "validation" in str(queue_set.get("poison").error)
+
+
+def alone(office: Office, tmp_path: Path, name: str) -> tuple[str, Path]:
+    """A job of which one runs at a time, and the file that ends it."""
+    go = tmp_path / name
+    program = f"""
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(go)!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+    return office.submit(program, name="alone", concurrency=1), go
+
+
+def test_a_stop_reaches_a_job_that_waits_for_others_of_its_name(office: Office, tmp_path: Path) -> None:
+    worker = office.worker()
+    running, go = alone(office, tmp_path, "first")
+    wait_until(lambda: office.client.get(running).attempt, 30, "one runs")
+    waiting, _ = alone(office, tmp_path, "second")
+    wait_until(lambda: not worker._context.declined.accepts(waiting), 30, "the other one is left for now")  # noqa: SLF001 - no other trace
+    office.client.kill(waiting)
+    assert office.wait(waiting, timeout=20).job.status is Status.CANCEL
+    go.touch()
+    assert office.wait(running).job.status is Status.SUCCESS
+
+
+def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
+    office: Office, tmp_path: Path
+) -> None:
+    first = office.worker()
+    job_id, go = alone(office, tmp_path, "go")
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    second = office.worker()
+    second._context.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as when another was running
+    first.drain()
+    wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is adopted")
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
