@@ -10,13 +10,17 @@ from typing import cast
 import pytest
 
 from orchestrator.crew import Crew
+from orchestrator.declined import Declined
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.wiring import DRIVER_MAIN, build_worker
 from queues.backlog import Backlog
+from queues.consumer import Consumer
+from queues.events import EventKind
 from queues.folder import Folder
 from queues.names import Token
+from queues.pool_views import PoolViews
 from queues.session import Session
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
@@ -140,3 +144,40 @@ def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is adopted")
     go.touch()
     assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Consumer.__init__.__kwdefaults__, "rescan_seconds", 0.3)
+    monkeypatch.setattr("orchestrator.handlers.accept._NO_ROOM_SECONDS", 0.1, raising=False)
+    rescans, rescan = [0], PoolViews.rescan
+
+    def counting(self: PoolViews) -> None:
+        rescans[0] += 1
+        rescan(self)
+
+    monkeypatch.setattr(PoolViews, "rescan", counting)
+    settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
+    worker = build_worker(office.session(), settings, runners={"local": office.runner()})
+    claimed: list[str] = []
+    worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - what is counted
+    ids = [office.submit("pass", spark={"driver": {"memory": "900000g"}}) for _ in range(5)]
+    worker.start()
+    try:
+        wait_until(lambda: set(claimed) == set(ids), 20, "each was looked at")
+        before = rescans[0]
+        wait_until(lambda: rescans[0] > before + 5, 20, "the queue was looked at again")
+        assert len(claimed) == 5
+    finally:
+        worker.drain()
+
+
+def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
+    now = [0.0]
+    declined = Declined(lambda _name, _limit: 0, clock=lambda: now[0])
+    for number in range(1_000):
+        declined.add(f"a{number}", "small", lambda: False)
+        declined.add_named(f"b{number}", f"n{number}", 1)
+        now[0] += 60
+    assert len(declined) < 100
