@@ -179,6 +179,8 @@ class Crew:
         match refused:
             case None:
                 job.refusals = 0
+                if change.frees_name:
+                    self._context.declined.ended(change.frees_name)
                 self._tell(change)
                 if job.claim.held:
                     self.tally.note(job)

@@ -36,6 +36,14 @@ class Change:
     queue: Queue | None = None  # where the job will stand
     removes: bool = False
 
+    @property
+    def frees_name(self) -> str:
+        """The name among whose running jobs there is room once it is done; empty when it changes nothing."""
+        if self.before is None or self.before.name_slot is None:
+            return ""
+        is_kept = self.after is not None and self.after.name_slot is not None
+        return "" if is_kept or self.queue is None else self.before.name
+
 
 class Steps:
     """Makes steps of actions, and of failures of handlers."""
@@ -107,8 +115,6 @@ class Steps:
         if before.slot is None and before.name_slot is None:
             return ()
         news |= {"slot": None, "name_slot": None}
-        if before.name_slot is not None:
-            self._context.declined.ended(before.name)
         return tuple(self._context.slots.release(job.claim.record.pool, before, job.run_key))
 
     # ------------------------------------------------------------------ failures

@@ -1,6 +1,7 @@
 """What a review of the core found: each of these failed before its correction."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -181,3 +182,19 @@ def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
         declined.add_named(f"b{number}", f"n{number}", 1)
         now[0] += 60
     assert len(declined) < 100
+
+
+def test_a_name_is_asked_for_room_after_its_place_was_given_back(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, left = office.session(), list[list[str] | None]()
+    ended = Declined.ended
+
+    def looked_at(self: Declined, name: str) -> None:
+        left.append(session.children(f"{office.settings.root}/named/{name}"))
+        ended(self, name)
+
+    monkeypatch.setattr(Declined, "ended", looked_at)
+    office.worker()
+    assert office.wait(office.submit("pass", name="alone", concurrency=1)).job.status is Status.SUCCESS
+    assert left == [[]]
