@@ -97,7 +97,9 @@ class Steps:
         news: dict[str, Any] = {"handler_errors": 0, **changes, "status": status, "updated": now}
         if queue is not stood_in:
             news["times"] = {**before.times, queue.value: now}
-        if status not in _HOLDS_PLACES or queue is Queue.FINISH:
+        told = news.get("callback", before.callback)
+        # Whose end has been told, in vain perhaps, runs no more, though it may stay in kill for hours.
+        if status not in _HOLDS_PLACES or queue is Queue.FINISH or told.attempts:
             extra += self._places(job, before, news)
         after = before.evolve(**news)
         step = job.claim.step(

@@ -198,3 +198,22 @@ def test_a_name_is_asked_for_room_after_its_place_was_given_back(
     office.worker()
     assert office.wait(office.submit("pass", name="alone", concurrency=1)).job.status is Status.SUCCESS
     assert left == [[]]
+
+
+def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
+    office: Office, tmp_path: Path
+) -> None:
+    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
+    office.client._set.ensure_pool()  # noqa: SLF001 - likewise
+    pools.change("default", cap=1)
+    office.worker()
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    program, started = f"import pathlib, time\npathlib.Path({str(tmp_path / 'on')!r}).touch()\ntime.sleep(60)", tmp_path / "on"
+    url = f"http://127.0.0.1:{port}/"
+    job_id = office.submit(program, callback={"url": url, "attempts": 100})
+    wait_until(started.exists, 30, "it runs")
+    office.client.kill(job_id)
+    wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try to tell it has failed")
+    assert office.client.get(job_id).status is Status.KILL
+    assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
