@@ -47,12 +47,12 @@ class Backend:
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
-        living = [(kept, *having) for kept, having in self._drivers.items() if having[1].is_alive()]
-        for kept, driver, _ in living:
+        living = {kept: having for kept, having in self._drivers.items() if having[1].is_alive()}
+        for kept, (driver, _thread) in living.items():
             kept.ask_to_end()
             driver.wake.set()
         self._session.close()
-        for _, _, thread in living:
+        for _driver, thread in living.values():
             thread.join(30)
             assert not thread.is_alive()
 
