@@ -98,6 +98,7 @@ class Client:
             JobState.enqueued(definition.name, queued_limit=definition.timeout.queued).model_dump(
                 mode="json", exclude_defaults=True
             ),
+            pool=definition.pool,
             delay_ms=round(delay * 1000),
             extra=lambda path: [Create(f"{path}/definition", document), *riders],
         )
