@@ -17,7 +17,7 @@ from queues.session import Session
 from tests.scripted.backend import Backend
 from tests.scripted.judge import left_over, overshot, violations
 from tests.waiting import wait_until
-from tests.worker_process import WorkerProcess, worker_config, worker_processes
+from tests.workers import WorkerProcess, worker_config, worker_processes
 
 SESSION_S = 4.0
 _RETRY_S = 0.2

@@ -22,7 +22,7 @@ from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from tests.chaos.job_mix import CAPPED_POOL, POOL_CAP, Planned, mix
 from tests.chaos.job_site import SESSION_S, Site
 from tests.servers.zookeeper import TICK_MS
-from tests.worker_process import WorkerProcess
+from tests.workers import WorkerProcess
 
 ROOT = "/soak"
 SETTLE_S = 90.0

@@ -24,7 +24,7 @@ from tests.scripted.judge import left_over, violations
 from tests.scripted.ledger import Ledger
 from tests.scripted.words import for_real_drivers
 from tests.waiting import wait_until
-from tests.worker_process import WorkerProcess, worker_config, worker_processes
+from tests.workers import WorkerProcess, worker_config, worker_processes
 
 END_S = 60
 

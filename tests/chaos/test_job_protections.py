@@ -22,7 +22,7 @@ from tests.scripted.backend import Backend
 from tests.scripted.judge import violations
 from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
-from tests.worker_process import WorkerProcess, worker_config, worker_processes
+from tests.workers import WorkerProcess, worker_config, worker_processes
 
 END_S = 60
 GIVEN_UP_S = 8
