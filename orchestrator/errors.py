@@ -27,6 +27,43 @@ class AlreadyEnded(OrchestratorError):
     """The job has ended; what was asked for can no longer be done."""
 
 
+class StateConflict(OrchestratorError):
+    """The state of the job does not allow what was asked for; the job is as it was."""
+
+
+class NotEnded(StateConflict):
+    """The job has not ended yet, and what was asked for is for jobs that have."""
+
+
+class NotDead(StateConflict):
+    """The job does not stand in dead, so there is nothing to bring back."""
+
+
+class MoveRefused(StateConflict):
+    """A job is not brought by hand from where it stands to that queue."""
+
+
+class JobHeld(StateConflict):
+    """Somebody works on the job at this moment."""
+
+    def __init__(self, job_id: str, holder: str, remedy: str) -> None:
+        super().__init__(f"job {job_id!r} is held by {holder or 'somebody'}, who works on it now; {remedy}")
+        self.job_id = job_id
+        self.holder = holder
+
+
+class AttemptOpen(StateConflict):
+    """An attempt of the job is open: its driver may be running."""
+
+    def __init__(self, job_id: str, attempt: str, remedy: str) -> None:
+        super().__init__(f"{attempt} of job {job_id!r} is open, its driver may be running; {remedy}")
+        self.job_id = job_id
+
+
+class NotConfirmed(OrchestratorError):
+    """What was asked for cannot be undone, and nobody was there to confirm it."""
+
+
 class WaitTimeout(OrchestratorError):
     """The job had not ended when the time to wait was over."""
 
@@ -41,6 +78,10 @@ class LogsElsewhere(OrchestratorError):
 
 class TooManyClaims(OrchestratorError):
     """A job was claimed again and again and nothing came of it: it may end the workers that handle it."""
+
+
+class NotLeading(OrchestratorError):
+    """This worker does not lead, or another one may do so by now."""
 
 
 class ScheduleNotFound(OrchestratorError):

@@ -24,13 +24,23 @@ class Nodes:
         return f"{self.root}/leader"
 
     @property
+    def term(self) -> str:
+        """The node that each election writes: its version refuses what an earlier leader does too late."""
+        return f"{self.config}/leader-term"
+
+    @property
     def config(self) -> str:
         """The node with the settings that hold for all workers; the pools' limits are below it."""
         return f"{self.root}/config"
 
+    @property
+    def capped(self) -> str:
+        """The folder of the capped pools."""
+        return f"{self.root}/slots"
+
     def slots(self, pool: str) -> str:
         """The folder of the places of a capped pool: one node per running job."""
-        return f"{self.root}/slots/{pool}"
+        return f"{self.capped}/{pool}"
 
     def slot(self, pool: str, place: int) -> str:
         """The node of one running job of a capped pool: there as long as it runs, whoever holds it."""

@@ -13,6 +13,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.errors import SettingsError
 from orchestrator.models.fields import Seconds, explain
 from orchestrator.zookeeper_access import LoginFile, TlsFiles
@@ -71,6 +72,9 @@ class Settings(BaseSettings):
     retention: Annotated[Seconds, Field(ge=60)] = Field(
         7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
     )
+    archive: ArchiveSettings = Field(
+        default_factory=ArchiveSettings, description="where jobs go at the end of `retention`"
+    )
     load_limit: Annotated[float, Field(ge=0, le=1000)] = Field(
         1.5, description="load per processor above which no new job is taken; 0 = whatever the load"
     )
@@ -80,7 +84,7 @@ class Settings(BaseSettings):
     )
 
     scrub_interval: Annotated[Seconds, Field(ge=1)] = Field(
-        600.0, description="between a worker's searches for damage in the queues"
+        600.0, description="between the searches for damage in the queues"
     )
 
     @field_validator("state_dir")

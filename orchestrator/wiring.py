@@ -1,85 +1,77 @@
-"""The composition root: the one place where parts are made and joined."""
+"""The composition root: the one place where the parts of a worker are made and joined."""
 
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 
+from orchestrator.access import build_client, build_queue_set, find_hosts, open_session
+from orchestrator.archive.kinds import open_archive
 from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.declined import Declined
-from orchestrator.errors import NotRunning
+from orchestrator.duties.depth import Depth
+from orchestrator.duties.duty import Duty
+from orchestrator.duties.queued_timeout import QueuedTimeout
+from orchestrator.duties.retention_count import RetentionCount
+from orchestrator.duties.scrub import Scrub
+from orchestrator.duties.stale_slots import StaleSlots
+from orchestrator.duties.stale_stops import StaleStops
+from orchestrator.election import Election
 from orchestrator.guard import Guard
 from orchestrator.handlers.job import Context
 from orchestrator.hooks import Hook, Hooks, installed_hooks
+from orchestrator.leadership import Leadership
+from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
+from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
 from orchestrator.slots import Slots
-from orchestrator.states import Queue
 from orchestrator.worker import Worker
-from queues.embedded import running_server
-from queues.names import Layout
 from queues.queue import QueueSet
-from queues.session import Session, SessionSettings
+from queues.scrubber import Scrubber
+from queues.session import Session
 from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
 
+__all__ = [
+    "DRIVER_MAIN",
+    "build_client",
+    "build_queue_set",
+    "build_runners",
+    "build_worker",
+    "find_hosts",
+    "open_session",
+]
+
 DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
-
-
-def find_hosts(settings: Settings) -> str:
-    """The ZooKeeper to use: the configured one, else the one that `up` or `zookeeper` runs here."""
-    if settings.zookeeper_hosts:
-        return settings.zookeeper_hosts
-    server = running_server(settings.zookeeper_dir)
-    if server is None:
-        raise NotRunning(
-            "no ZooKeeper to talk to: set ZOOKEEPER_HOSTS, or start one here with `orchestrator up`"
-        )
-    return server.address
-
-
-def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Session]:
-    """A session that connects when entered; raises Unreachable or AccessDenied then."""
-    tls, login = settings.zookeeper_tls, settings.zookeeper_login
-    by_scheme = {} if login is None else {login.scheme: login.login()}
-    return Session(
-        SessionSettings(
-            hosts=hosts,
-            session_timeout=settings.session_timeout,
-            connect_timeout=settings.connect_timeout,
-            tls=None if tls is None else tls.tls(),
-            sasl=by_scheme.get("sasl"),
-            digest=by_scheme.get("digest"),
-            acl=settings.zookeeper_acl,
-        )
-    )
-
-
-def build_queue_set(session: Session, settings: Settings, owner: str) -> QueueSet:
-    """The seven queues below the configured root; a pause keeps new jobs back and lets running ones end."""
-    return QueueSet(
-        session,
-        Layout(settings.root),
-        list(Queue),
-        dead=Queue.DEAD,
-        owner=owner,
-        paused_queues=(Queue.ACCEPT,),
-        caps=False,  # a cap is of running jobs, whoever holds them: see `orchestrator.slots`
-    )
-
-
-def build_client(session: Session, settings: Settings) -> Client:
-    """The library API on a session of its own."""
-    return Client(build_queue_set(session, settings, owner=f"client-{os.getpid()}"))
 
 
 def build_runners(settings: Settings, *, owned: bool = False) -> dict[str, Runner]:
     """The runner of each backend. `owned`: drivers end with this process, because its ZooKeeper does."""
     local = LocalRunner(settings.state_dir, driver_main=DRIVER_MAIN, owned=owned)
     return {local.backend: local}
+
+
+def build_leadership(
+    queue_set: QueueSet, context: Context, settings: Settings, name: str, metrics: Metrics
+) -> Leadership:
+    """A candidate for the lead with all duties; `metrics` shows what the leader counts."""
+    nodes, client = Nodes(settings.root), Client(queue_set)
+    election = Election(queue_set.session, nodes, name)
+    duties: list[Duty] = [
+        QueuedTimeout(queue_set, context.hooks),
+        Planner(client.schedules, submit=client.submit, get=client.get),
+        RetentionCount(queue_set, lambda: context.limits().retention_count),
+        StaleStops(queue_set, election.fence),
+        StaleSlots(queue_set, nodes, election.fence),
+        Depth(queue_set, metrics),
+        Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
+    ]
+    leadership = Leadership(election, duties)
+    metrics.ask_leader(lambda: leadership.is_leader)
+    return leadership
 
 
 def build_worker(
@@ -122,13 +114,14 @@ def build_worker(
         limits=in_force,
         fits=(lambda _job: None) if guard is None else guard.fits,
         hooks=Hooks([*hooks, *installed_hooks()]),
+        archive=open_archive(settings.archive, settings.state_dir),
     )
     worker = Worker(
         queue_set,
         context,
         name=name,
         slots=settings.slots,
-        scrub_interval=settings.scrub_interval,
+        leadership=build_leadership(queue_set, context, settings, name, Metrics()),
         pools=pools,
         accepts=accepts,
         config=config,

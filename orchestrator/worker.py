@@ -7,15 +7,14 @@ from loguru import logger
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.crew import Crew
 from orchestrator.handlers.job import Context
+from orchestrator.leadership import Leadership
 from orchestrator.nodes import Nodes
 from orchestrator.polling import Polling
 from orchestrator.presence import Presence
-from orchestrator.scrubbing import Scrubbing
 from orchestrator.states import Queue
 from queues.consumer import Consumer
 from queues.names import check_pool
 from queues.queue import QueueSet
-from queues.scrubber import Scrubber
 from queues.session import SessionState
 
 # Jobs on their way to an end come first: they free slots and are short. Then those that run, then new ones.
@@ -39,7 +38,7 @@ class Worker:
         *,
         name: str,
         slots: int,
-        scrub_interval: float,
+        leadership: Leadership,
         config: ClusterConfig,
         pools: Mapping[str, int] | None = None,
         accepts: Callable[[str], bool] = lambda _id: True,
@@ -69,7 +68,7 @@ class Worker:
         self._presence = Presence(
             queue_set.session, nodes, name, slots=slots, running=self.crew.tally.running
         )
-        self._scrubbing = Scrubbing(Scrubber(queue_set.root, queue_set.claimer), scrub_interval)
+        self._leadership = leadership
 
     def start(self) -> None:
         """Announce the worker and start to claim jobs; raises Unreachable."""
@@ -79,7 +78,7 @@ class Worker:
         self.crew.start()
         self._polling.start()
         self._consumer.start()
-        self._scrubbing.start()
+        self._leadership.start()
         logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self._slots)
 
     def stop_taking(self) -> None:
@@ -101,8 +100,8 @@ class Worker:
         """
         self._taking = False
         self._context.draining.set()
+        self._leadership.stop()
         self._polling.stop()
-        self._scrubbing.stop()
         self._consumer.stop()
         drained = self.crew.drain(_DRAIN_SECONDS)
         self._presence.stop()

@@ -212,6 +212,10 @@ class QueueSet:
         """Make an item due after `delay_ms` where it stands; raises as `remove` does."""
         return self._desk.move(item_id, self.get(item_id).queue, delay_ms=delay_ms, force=force)
 
+    def take(self, item_id: str, *, force: bool = False) -> Claim:
+        """Claim one item wherever it stands, to look at it before it is changed; raises as `remove` does."""
+        return self._desk.take(item_id, force=force)
+
     def replay(
         self, ids: Iterable[str] | None = None, *, pool: str = DEFAULT_POOL, queue: str | None = None
     ) -> dict[str, QueueError | None]:
@@ -243,6 +247,13 @@ class QueueSet:
         if isinstance(outcome, NotClaimed):
             return None
         raise outcome
+
+    def take_many(self, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
+        """Claim these items as an operator would, whatever pauses and caps say; an error for each not taken.
+
+        NotClaimed: somebody holds it, or it has moved on. CorruptRecord, ItemNotFound: see `bury`.
+        """
+        return self.claimer.claim(candidates, capped=False)
 
     def holds(self, item_id: str) -> bool:
         """Whether this QueueSet holds the item, or is about to."""

@@ -10,21 +10,26 @@ from orchestrator.errors import (
     DefinitionError,
     NoSuchAttempt,
     NoSuchPool,
+    NotConfirmed,
     NotRunning,
     OrchestratorError,
     ScheduleNotFound,
     SettingsError,
+    StateConflict,
     WaitTimeout,
 )
 from queues.embedded.errors import DataDirectoryInUse
 from queues.errors import (
     AccessDenied,
+    ClaimLost,
     Conflict,
     CorruptRecord,
     IdTaken,
     InvalidLimit,
     InvalidName,
+    ItemHeld,
     ItemNotFound,
+    NotClaimed,
     OutcomeUnknown,
     QueueError,
     SessionLost,
@@ -51,9 +56,15 @@ class Exit(IntEnum):
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
     ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound), Exit.NOT_FOUND),
-    ((IdTaken, AlreadyEnded, Conflict, DataDirectoryInUse), Exit.CONFLICT),
+    (
+        (IdTaken, AlreadyEnded, StateConflict, ItemHeld, NotClaimed, ClaimLost, Conflict, DataDirectoryInUse),
+        Exit.CONFLICT,
+    ),
     ((WaitTimeout,), Exit.TIMEOUT),
-    ((DefinitionError, SettingsError, SqlError, InvalidName, InvalidLimit, TooLarge), Exit.USAGE),
+    (
+        (DefinitionError, SettingsError, NotConfirmed, SqlError, InvalidName, InvalidLimit, TooLarge),
+        Exit.USAGE,
+    ),
     ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError), Exit.FAILED),
 )
 

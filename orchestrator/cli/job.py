@@ -1,9 +1,10 @@
-"""`orchestrator job`: submit, list, show, wait, kill, logs."""
+"""`orchestrator job`: submit, list, show, wait, kill, retry, remove, logs."""
 
 from typing import Annotated, Any
 
 import typer
 
+from orchestrator.cli import job_acts
 from orchestrator.cli.connect import connected
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.job_logs import LogStream, print_logs
@@ -17,15 +18,15 @@ from orchestrator.models.fields import parse_seconds
 from orchestrator.models.job import JobView
 from orchestrator.plan import compile_program
 from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_runners
 from queues.names import check_id
 
-app = typer.Typer(no_args_is_help=True, help="Enqueue jobs, look at them, stop them.")
+app = typer.Typer(no_args_is_help=True, help="Enqueue jobs, look at them, stop them, run them again.")
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 _COLUMNS = {
     "id": "id",
     "name": "name",
+    "pool": "pool",
     "queue": "queue",
     "status": "status",
     "attempt": "attempt",
@@ -53,6 +54,7 @@ def submit(
         typer.Argument(metavar="FILE", help="A .sql script, a .py file, a definition (.yaml, .json), or -."),
     ],
     job_id: Annotated[str | None, typer.Option("--id", help="The job's id; default: a new UUID.")] = None,
+    pool: Annotated[str | None, typer.Option(help="The pool; default: that of the definition.")] = None,
     delay: Annotated[str | None, typer.Option(help="Start no sooner than after this long: 30s, 10m.")] = None,
     variables: Variables = None,
     wait_: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit 1 unless SUCCESS.")] = False,
@@ -64,7 +66,7 @@ def submit(
 
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
-    definition = load_definition(file, parse_variables(variables))
+    definition = load_definition(file, parse_variables(variables), pool=pool)
     if definition.schedule.is_set:
         once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
         register(definition, output, once_only=once_only, quiet=quiet)
@@ -88,21 +90,28 @@ def submit(
 
 @app.command(name="list")
 def list_(
+    pool: Annotated[list[str] | None, typer.Option(help="Only these pools.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Only jobs of these names.")] = None,
     status: Annotated[list[Status] | None, typer.Option(help="Only these statuses.")] = None,
     queue: Annotated[list[Queue] | None, typer.Option(help="Only these queues.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
     output: Output = OutputFormat.TABLE,
     watch: Watch = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """List all jobs, those that wait first.
+    """List jobs of all pools, the newest first.
 
-    Example: orchestrator job list --status ERROR_FAIL -o json
+    Each option may be given several times. What cannot be read is left out: `queue show dead` names it.
+
+    Example: orchestrator job list --status ERROR_FAIL --status KILL --limit 20 -o json
     """
     with connected() as (client, _):
 
         def show() -> None:
-            jobs = [job for job in client.jobs(tuple(queue or Queue)) if not status or job.status in status]
+            jobs = client.list(
+                pools=pool or (), names=name or (), statuses=status or (), queues=queue or (), limit=limit
+            )
             show_rows([_row(job, output) for job in jobs], _COLUMNS, output)
 
         repeat(show, watch)
@@ -131,7 +140,10 @@ def show(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show all that is known of one job: states, attempts, what it wrote, why it failed, its node."""
+    """Show all that is known of one job: states, attempts, what it wrote, why it failed, its node.
+
+    Example: orchestrator job show flights-1 -w 2
+    """
     with connected() as (client, _):
 
         def show_once() -> None:
@@ -153,7 +165,10 @@ def wait(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long."""
+    """Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long.
+
+    Example: orchestrator job wait flights-1 --timeout 10m
+    """
     seconds = _seconds(timeout, "--timeout")
     with connected(start_own=False) as (client, _):
         job = client.wait(job_id, timeout=seconds)
@@ -170,13 +185,8 @@ def _exit_as(job: JobView, *, quiet: bool) -> None:
         raise typer.Exit(Exit.FAILED)
 
 
-@app.command()
-def kill(job_id: JobId, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Ask to stop a job, wherever it stands; `job wait` tells when it has stopped."""
-    with connected(start_own=False) as (client, _):
-        client.kill(job_id)
-    if not quiet:
-        stderr_console().print(f"asked to stop {job_id}", markup=False)
+for _act in (job_acts.kill, job_acts.retry, job_acts.remove):
+    app.command()(_act)
 
 
 @app.command()
@@ -188,7 +198,13 @@ def logs(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt."""
+    """Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt.
+
+    Example: orchestrator job logs flights-1 --stream stdout --follow
+    """
+    # Loaded where it is needed: the other commands start no worker and look for no run of a driver.
+    from orchestrator.wiring import build_runners  # noqa: PLC0415
+
     with connected() as (client, settings):
         print_logs(
             client, build_runners(settings), job_id, attempt, tuple(stream or LogStream), follow=follow

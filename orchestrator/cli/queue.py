@@ -1,53 +1,199 @@
-"""`orchestrator queue`: the seven queues and what stands in them."""
+"""`orchestrator queue`: the seven queues, what stands in them, and what operators do with it."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from orchestrator.cli.acting import end_as, outcome
 from orchestrator.cli.connect import connected
-from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import local_time, repeat, show_rows
+from orchestrator.cli.exits import Exit, explain_error
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
+from orchestrator.cli.output import local_time, print_json, repeat, show_rows, stderr_console
+from orchestrator.client import QueueLoad
+from orchestrator.errors import DefinitionError
+from orchestrator.models.fields import parse_seconds
+from orchestrator.models.job import JobView
 from orchestrator.states import Queue
 
-app = typer.Typer(no_args_is_help=True, help="Look at the queues.")
+app = typer.Typer(no_args_is_help=True, help="Look at the queues, pause pools, move jobs by hand.")
+
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
+PoolName = Annotated[str, typer.Argument(metavar="POOL", help="The pool.")]
+_COLUMNS = {
+    "id": "id",
+    "pool": "pool",
+    "status": "status",
+    "due_here": "due",
+    "held_by": "held by",
+    "reason": "reason",
+}
 
 
 @app.command(name="list")
 def list_(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """List the queues with the number of jobs in each."""
+    """List the pools with the number of jobs in each queue, and what binds each pool.
+
+    `weight` is the turns that a pool gets while others get one, `cap` the most of its jobs that run at once.
+    As JSON it is a document for each queue of each pool.
+
+    Example: orchestrator queue list -w 2
+    """
     with connected() as (client, _):
 
         def show_once() -> None:
-            rows = [{"queue": queue.value, "jobs": client.count(queue)} for queue in Queue]
-            show_rows(rows, {"queue": "queue", "jobs": "jobs"}, output)
+            loads = client.queues()
+            if output is OutputFormat.TABLE:
+                columns = {name: name for name in ("pool", *Queue, "weight", "cap", "paused")}
+                show_rows(_pools(loads), columns, output)
+            else:
+                show_rows([asdict(load) for load in loads], {}, output)
 
         repeat(show_once, watch)
+
+
+def _pools(loads: Sequence[QueueLoad]) -> list[dict[str, Any]]:
+    rows = dict[str, dict[str, Any]]()
+    for load in loads:
+        limits = {
+            "weight": "" if load.weight is None else load.weight,
+            "cap": load.cap or "",
+            "paused": "paused" if load.paused else "",
+        }
+        rows.setdefault(load.pool, {"pool": load.pool, **limits})[load.queue] = load.jobs
+    return list(rows.values())
 
 
 @app.command()
 def show(
     queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="Which queue.")],
+    pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
     output: Output = OutputFormat.TABLE,
     watch: Watch = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show what stands in a queue, in the order in which it is due."""
+    """Show what stands in a queue, in the order in which it is due.
+
+    Example: orchestrator queue show dead -o json
+    """
     with connected() as (client, _):
 
         def show_once() -> None:
-            rows: list[dict[str, Any]] = client.standing(queue)
-            for row in rows:
-                row["due_here"] = local_time(row["due"])
-            columns = {
-                "id": "id",
-                "status": "status",
-                "due_here": "due",
-                "held_by": "held by",
-                "reason": "reason",
-            }
-            show_rows(rows, columns, output)
+            rows = [{**row, "due_here": local_time(row["due"])} for row in client.standing(queue, pool)]
+            if output is not OutputFormat.TABLE:
+                rows = [{name: row[name] for name in row if name != "due_here"} for row in rows]
+            show_rows(rows, _COLUMNS, output)
 
         repeat(show_once, watch)
+
+
+@app.command()
+def pause(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Start no job of a pool, nor of its low lane, until it is resumed; those that run go on to their end.
+
+    Example: orchestrator queue pause default
+    """
+    with connected(start_own=False) as (client, _):
+        client.pause(pool)
+    _say(f"{pool} is paused", quiet=quiet)
+
+
+@app.command()
+def resume(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Start jobs of a pool again.
+
+    Example: orchestrator queue resume default
+    """
+    with connected(start_own=False) as (client, _):
+        client.resume(pool)
+    _say(f"{pool} goes on", quiet=quiet)
+
+
+@app.command()
+def requeue(
+    job_id: JobId,
+    delay: Annotated[str, typer.Option(help="From now: 0s, 30s, 10m.")],
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Make a job due after a delay where it stands: sooner, later, or now.
+
+    In finish that is when the job is archived and removed. One that runs is refused with exit code 5.
+
+    Example: orchestrator queue requeue flights-1 --delay 0s
+    """
+    try:
+        seconds = parse_seconds(delay)
+    except ValueError as error:
+        raise DefinitionError(f"--delay: {error}") from error
+    with connected(start_own=False) as (client, _):
+        job = client.requeue(job_id, delay=seconds)
+    _show(job, output)
+    _say(f"{job_id} is due in {job.queue} after {delay}", quiet=quiet)
+
+
+@app.command()
+def move(
+    job_id: JobId,
+    queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="To which queue.")],
+    force: Annotated[bool, typer.Option("--force", help="Take it from whoever holds it.")] = False,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Bring a job to another queue by hand; its status becomes one that belongs there and is true.
+
+    Refused with exit code 5: a job whose attempt is open anywhere but to running and kill, one that somebody
+    holds unless by force, one that has ended (`job retry`), one that is dead (`queue replay`).
+
+    Example: orchestrator queue move flights-1 finish
+    """
+    with connected(start_own=False) as (client, _):
+        job = client.move(job_id, queue, force=force)
+    _show(job, output)
+    _say(f"{job_id} is {job.status} in {job.queue}", quiet=quiet)
+
+
+@app.command()
+def replay(
+    job_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="Which jobs; default: all in dead.")
+    ] = None,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Bring jobs back from dead to where they came from; what had gone wrong there is counted anew.
+
+    What cannot be brought back stays, and is told with the reason.
+
+    Example: orchestrator queue replay flights-1
+    """
+    rows, codes = list[dict[str, Any]](), set[Exit]()
+    with connected(start_own=False) as (client, _):
+        for done in client.replay(job_ids or None):
+            if done.error is not None:
+                codes.add(explain_error(done.error, verbose=Verbosity.verbose))
+            else:
+                _say(f"{done.id} is back in {done.queue}", quiet=quiet)
+            rows.append({**outcome(done.id, None, done.error), "queue": done.queue})
+    if output is not OutputFormat.TABLE:
+        show_rows(rows, {}, output)
+    elif not rows:
+        _say("nothing is in dead", quiet=quiet)
+    end_as(codes)
+
+
+def _show(job: JobView, output: OutputFormat) -> None:
+    if output is not OutputFormat.TABLE:
+        print_json(job.model_dump(mode="json"), output)
+
+
+def _say(words: str, *, quiet: bool) -> None:
+    if not quiet:
+        stderr_console().print(words, markup=False)

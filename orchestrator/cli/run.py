@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.connect import zookeeper_for_run
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.live import Display, display
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
+from orchestrator.cli.own_server import zookeeper_for_run
 from orchestrator.cli.result import local_result, show_end, show_result
 from orchestrator.cli.submission import load_definition
 from orchestrator.client import Client

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.connect import (
-    connected_hosts,
-    prepare_state_dir,
-    zookeeper_for_others,
-)
+from orchestrator.cli.connect import connected_hosts
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.options import Quiet, Verbose, Verbosity, parse_pools
 from orchestrator.cli.output import stderr_console
+from orchestrator.cli.own_server import (
+    prepare_state_dir,
+    zookeeper_for_others,
+)
 from orchestrator.client import Client
 from orchestrator.errors import AlreadyEnded
 from orchestrator.logs.console import log_to_stderr

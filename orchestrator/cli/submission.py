@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import (
@@ -16,25 +17,29 @@ _PROGRAMS = {".sql", ".py"}
 _DEFINITIONS = {".yaml", ".yml", ".json"}
 
 
-def load_definition(file: str, variables: dict[str, str], *, attempts: int | None = None) -> Definition:
+def load_definition(
+    file: str, variables: dict[str, str], *, attempts: int | None = None, pool: str | None = None
+) -> Definition:
     """The definition in a file, of a script by itself, or on stdin for `-`.
 
-    `variables` go above those of the definition; `attempts` is for a script by itself. Raises
+    `variables` and `pool` go above those of the definition; `attempts` is for a script by itself. Raises
     DefinitionError.
     """
     path = Path(file)
+    chosen: dict[str, Any] = {} if pool is None else {"pool": pool}
     if file == "-":
         definition = parse_definition(sys.stdin.read(), "standard input", Path.cwd())
     elif path.suffix in _PROGRAMS:
         retry = {} if attempts is None else {"retry": {"attempts": attempts}}
-        return definition_of_program(path, variables=variables, **retry)
+        return definition_of_program(path, variables=variables, **retry, **chosen)
     elif path.suffix in _DEFINITIONS:
         definition = parse_definition(read_program(path), file, path.parent)
     else:
         raise DefinitionError(
             f"{file}: what is it? A script ends in .sql or .py, a job definition in .yaml or .json"
         )
-    if not variables:
+    if variables:
+        chosen["variables"] = {**definition.variables, **variables}
+    if not chosen:
         return definition
-    document = definition.model_dump(exclude_defaults=True)
-    return build_definition(document | {"variables": {**definition.variables, **variables}}, file)
+    return build_definition(definition.model_dump(exclude_defaults=True) | chosen, file)

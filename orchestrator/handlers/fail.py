@@ -1,17 +1,56 @@
-"""fail: once more after a delay, or finish as ERROR_FAIL."""
+"""fail: once more after a delay, in the low lane if it takes too long, or the end as ERROR_FAIL."""
 
-from orchestrator.handlers.actions import Action, Finish, Move
+from orchestrator.handlers.actions import Action, Bury, Move
+from orchestrator.handlers.conclude import conclude, jittered
 from orchestrator.handlers.job import HeldJob
+from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
+from queues.names import LOW
+
+_MIN_DEMOTION_SECONDS = 1.0  # so that it is let go: held, it would start before all that wait in its pool
 
 
 def handle(job: HeldJob) -> Action:
-    """Retry while attempts are left, the error is of a kind that is retried, and nobody asked to stop."""
-    state, retry = job.state, job.definition.retry
-    failures = state.failures + 1
-    error_class = state.error.error_class if state.error is not None else "lost"
-    if failures >= retry.attempts or error_class not in retry.on:
-        return Finish(Status.ERROR_FAIL, changes={"failures": failures})
-    if job.is_stopped():
-        return Move(Status.CANCEL, changes={"failures": failures})
-    return Move(Status.ACCEPT, changes={"failures": failures}, delay=retry.delay_after(failures))
+    """Retry while attempts are left, the error is of a kind that is retried, and nobody asked to stop.
+
+    The failure is counted in the step by which the job leaves this queue, so once, however often it is looked
+    at here.
+    """
+    state, definition = job.state, job.definition
+    error = state.error or JobError(error_class="lost", message="it failed, and gives no reason")
+    if error.error_class == "timeout" and error.type == "QueuedTimeout":
+        return conclude(job, Status.ERROR_FAIL)  # it has waited for too long: no attempt has failed
+    failed = {"failures": state.failures + 1}
+    is_being_told = state.callback.attempts > 0 and not state.callback.done
+    is_demoted = error.error_class == "timeout" and definition.timeout.on_run == "demote"
+    if is_being_told or not (is_demoted or _is_retried(job, error)):
+        return conclude(job, Status.ERROR_FAIL, failed)
+    if state.callback.stopped or job.is_stopped():
+        # Who was told already, and answered that it is a failure, is not told of a cancellation.
+        return (
+            conclude(job, Status.ERROR_FAIL, failed) if state.callback.done else Move(Status.CANCEL, failed)
+        )
+    if is_demoted:
+        return _demoted(job, error)
+    delay = jittered(definition.retry.delay_after(failed["failures"]))
+    return Move(Status.ACCEPT, {**failed, "callback": CallbackState()}, delay=delay)
+
+
+def _is_retried(job: HeldJob, error: JobError) -> bool:
+    retry = job.definition.retry
+    if job.state.failures + 1 >= retry.attempts:
+        return False
+    if error.error_class == "timeout":
+        return job.definition.timeout.on_run == "retry"
+    return error.error_class in retry.on
+
+
+def _demoted(job: HeldJob, error: JobError) -> Action:
+    """Into the low lane; a demotion is counted as such, not as a failure."""
+    demotions, retry, pool = job.state.demotions + 1, job.definition.retry, job.claim.record.pool
+    if demotions > retry.attempts:
+        message = f"{error.message}, after {retry.attempts} demotions to the low lane (retry.attempts)"
+        return Bury(JobError(error_class=error.error_class, type=error.type, message=message))
+    delay = max(_MIN_DEMOTION_SECONDS, jittered(retry.delay_after(demotions)))
+    changes = {"demotions": demotions, "callback": CallbackState()}
+    return Move(Status.ACCEPT, changes, delay=delay, pool=pool if pool.endswith(LOW) else f"{pool}{LOW}")

@@ -1,23 +1,68 @@
-"""finish: results are kept for a while, then the job is removed."""
+"""finish: results are kept for a while; then the job is archived, and removed after that."""
 
-from orchestrator.handlers.actions import Action, Release, Remove
+from loguru import logger
+
+from orchestrator.archive.base import Archive, document_of
+from orchestrator.archive.errors import ArchiveError
+from orchestrator.archive.mark import Mark
+from orchestrator.handlers.actions import Action, Keep, Release, Remove
 from orchestrator.handlers.job import HeldJob
-from queues.operations import Delete
-from spark_runner.attempt import attempt_path, run_name
+from orchestrator.handlers.remains import Remains
+
+_IN_USE_SECONDS = 60.0
+_ELSEWHERE_SECONDS = 600.0  # its host comes back, or not, within a day
 
 
 def handle(job: HeldJob) -> Action:
-    """Remove the job when its time is over; before that, only a request to stop that came too late."""
+    """Archive and remove the job whose time is over; before that, only a request to stop that came too late.
+
+    Nothing is removed before the archive has the job for good. When the archive takes nothing, it is tried
+    again later, and counts for no error of the job.
+    """
     request = job.stop_request()
     if request is not None:
         return Release(extra=(request[0],))
-    deletes = []
-    for number in range(1, job.state.attempt + 1):
-        path = attempt_path(job.record_path, number)
-        if job.context.session.exists(path) is not None:
-            deletes.append(Delete(path))
-        for runner in job.context.runners.values():
-            runner.cleanup(run_name(job.claim.record.run_key, number))
-    if job.context.session.exists(f"{job.record_path}/definition") is not None:
-        deletes.append(Delete(f"{job.record_path}/definition"))
-    return Remove(extra=tuple(deletes))
+    archive = job.context.archive
+    try:
+        if archive is not None and (marking := _marking(job, archive)) is not None:
+            return marking
+        remains = Remains.of(job)
+        if running := remains.running():
+            logger.warning("{} is not removed yet: a driver may be running, see {}", job.id, running)
+            return Keep(delay=_IN_USE_SECONDS)
+        if archive is not None:
+            _write(job, archive, remains)
+    except ArchiveError as error:  # told by the archive, once for all jobs
+        return Keep(delay=error.delay)
+    remains.clean_up()
+    return Remove(extra=remains.deletes)
+
+
+def _marking(job: HeldJob, archive: Archive) -> Keep | None:
+    """What has to be done before the job may be written into this archive; None when it may."""
+    owner, mark = archive.owner(), Mark.parse(job.state.archive)
+    if owner is None or (mark is not None and mark.owner == owner):
+        return None
+    if mark is None:
+        return _marked(Mark.now(owner, archive.position()))
+    if not mark.is_stale():
+        return Keep(delay=_ELSEWHERE_SECONDS)
+    logger.warning("{} is archived here: {} has not done it since {}", job.id, mark.owner, mark.since)
+    return _marked(Mark.now(owner, archive.position(), taken_over_from=mark.owner))
+
+
+def _marked(mark: Mark) -> Keep:
+    return Keep(changes={"archive": str(mark)})
+
+
+def _write(job: HeldJob, archive: Archive, remains: Remains) -> None:
+    mark = Mark.parse(job.state.archive)
+    document = document_of(
+        job.claim.record,
+        job.state,
+        remains.definition,
+        remains.attempts,
+        taken_over_from=mark.taken_over_from if mark is not None else "",
+    )
+    job.claim.check()  # who has lost it writes nothing that somebody else may write
+    archive.write(document, since=mark.position if mark is not None else "")

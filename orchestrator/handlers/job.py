@@ -9,6 +9,8 @@ from functools import cached_property
 
 from loguru import logger
 
+from orchestrator.archive.base import Archive
+from orchestrator.callback import Callbacks
 from orchestrator.declined import Declined
 from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
@@ -43,7 +45,9 @@ class Context:
     limits: Callable[[], Limits] = Limits
     fits: Callable[[Definition], str | None] = lambda _job: None  # why it has no room here
     hooks: Hooks = field(default_factory=Hooks)
+    callbacks: Callbacks = field(default_factory=Callbacks)
     draining: threading.Event = field(default_factory=threading.Event)
+    archive: Archive | None = None  # None: jobs are removed without being archived
 
     def runner_for(self, definition: Definition) -> Runner:
         """The runner that serves the master of this definition."""

@@ -1,7 +1,8 @@
 """kill: end what runs, verify that nothing is left, and keep the driver's outcome if it was faster."""
 
 from orchestrator.handlers.absence import absence
-from orchestrator.handlers.actions import Action, Finish, Move, Wait
+from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.states import Status
@@ -16,7 +17,7 @@ def handle(job: HeldJob) -> Action:
     """Close the attempt, after its driver is gone when it had started."""
     attempt = job.attempt()
     if attempt is None:
-        return Finish(Status.CANCEL)
+        return conclude(job, Status.CANCEL)
     runner = job.context.runner_at(job.place(attempt))
     match attempt.state:
         case AttemptState.INTENT:
@@ -42,17 +43,18 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
     verdict = verdict_of_attempt(attempt)
     state = job.state
     if state.status is Status.CANCEL:  # stopped while it waited for its next attempt
-        return Finish(Status.CANCEL)
+        return conclude(job, Status.CANCEL)
     times = {"started": attempt.document.get("started"), "ended": attempt.document.get("ended")}
     if verdict.status is not Status.KILL:
         return Move(verdict.status, changes={"error": verdict.error, **times})
     request = job.stop_request()
-    if state.error is not None and state.error.error_class == "timeout" and not (request and request[1]):
+    is_asked = (request is not None and request[1]) or state.callback.attempts > 0
+    if state.error is not None and state.error.error_class == "timeout" and not is_asked:
         # Nobody but its time limit asked: what comes next is for the handler of failures to say.
         extra = () if request is None else (request[0],)
         return Move(Status.ERROR_FAIL, changes=times, extra=extra)
     never_ran = not attempt.incarnation
-    return Finish(Status.CANCEL if never_ran else Status.KILL, changes=times)
+    return conclude(job, Status.CANCEL if never_ran else Status.KILL, times)
 
 
 def _killed(attempt: Attempt) -> Set:

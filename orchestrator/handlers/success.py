@@ -1,10 +1,11 @@
 """success: the job did what it was for."""
 
-from orchestrator.handlers.actions import Action, Finish
+from orchestrator.handlers.actions import Action
+from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
 from orchestrator.states import Status
 
 
-def handle(_job: HeldJob) -> Action:
-    """Bring it to finish."""
-    return Finish(Status.SUCCESS)
+def handle(job: HeldJob) -> Action:
+    """Tell it, and bring it to finish."""
+    return conclude(job, Status.SUCCESS)

@@ -40,6 +40,7 @@ class CallbackState(BaseModel):
     attempts: int = 0
     done: bool = False  # told, or given up: what follows is not told again
     error: str | None = None  # why the last try was none
+    stopped: bool = False  # somebody asked to stop the job meanwhile: no answer runs it again
 
 
 class JobState(BaseModel):

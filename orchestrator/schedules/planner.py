@@ -47,6 +47,8 @@ class Planner:
     more, repeats no run that has ended and been removed meanwhile.
     """
 
+    name = "schedules"
+
     def __init__(self, book: Book, *, submit: Submit, get: Callable[[str], JobView]) -> None:
         self._book = book
         self._submit = submit

@@ -31,7 +31,7 @@ def zookeeper_server(data_dir: Path) -> AbstractContextManager[str]:
     """
     if hosts := os.environ.get("ZOOKEEPER_HOSTS"):
         return nullcontext(hosts)
-    return _in_docker() if _docker_answers() else _embedded(data_dir)
+    return _in_docker() if docker_answers() else _embedded(data_dir)
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +88,8 @@ def _in_docker() -> Iterator[str]:
         yield hosts
 
 
-def _docker_answers() -> bool:
+def docker_answers() -> bool:
+    """Whether there is a daemon that would start a container."""
     kind, _, place = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").partition("://")
     if kind == "unix":  # asked here first: docker leaves its socket open when nobody listens
         with socket.socket(socket.AF_UNIX) as probe:

@@ -1,0 +1,115 @@
+"""The archive in one Elasticsearch index, for all hosts: the run key is the id, so each job is there once."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from elastic_transport.client_utils import DEFAULT
+from elasticsearch import ApiError, ConflictError, Elasticsearch, TransportError
+
+from orchestrator.archive.base import Document
+from orchestrator.archive.errors import ArchiveError, DocumentRefused
+
+_REQUEST_SECONDS = 10.0
+_BAD_DOCUMENT = {400, 413}  # it cannot be mapped, it is too large
+_KEYWORD = {"type": "keyword", "ignore_above": 1024}
+_TIME = {"type": "date", "ignore_malformed": True}
+
+# What people search by is indexed; the rest is kept as it is, so that no job's own fields can be refused.
+_MAPPINGS: dict[str, Any] = {
+    "dynamic": False,
+    "properties": {
+        **dict.fromkeys(("run_key", "id", "name", "pool", "status", "host", "application_id"), _KEYWORD),
+        **dict.fromkeys(("created", "updated", "started", "ended", "archived"), _TIME),
+        "attempt": {"type": "integer"},
+        "error": {
+            "properties": {"error_class": _KEYWORD, "type": _KEYWORD, "message": {"type": "text"}},
+        },
+        "definition": {"type": "object", "enabled": False},
+        "attempts": {"type": "object", "enabled": False},
+    },
+}
+
+
+class ElasticsearchArchive:
+    """Creates one document per job; an answer means that the server has it on its disk."""
+
+    def __init__(
+        self, url: str, index: str, *, key_file: Path | None = None, ca_file: Path | None = None
+    ) -> None:
+        self._url, self._index = url, index
+        self._key_file, self._ca_file = key_file, ca_file
+        self._guard = threading.Lock()
+        self._client: Elasticsearch | None = None
+        self._has_index = False
+
+    def owner(self) -> None:
+        """Nobody: the index is the same for all hosts."""
+
+    def position(self) -> str:
+        """Nowhere: the index finds a document by its id."""
+        return ""
+
+    def write(self, document: Document, *, since: str = "") -> None:  # noqa: ARG002 - see `position`
+        """Create the document, or find that it is there."""
+        run_key = document["run_key"]
+        try:
+            self._connected().create(index=self._index, id=run_key, document=document)
+        except ConflictError:
+            return  # written before, and the answer or the writer was lost
+        except ApiError as error:
+            if error.status_code in _BAD_DOCUMENT:
+                raise DocumentRefused(
+                    f"job {document['id']!r} cannot be archived: {self._at(error)}"
+                ) from error
+            raise ArchiveError(self._at(error)) from error
+        except TransportError as error:
+            raise ArchiveError(self._at(error)) from error
+
+    def close(self) -> None:
+        """End the connections."""
+        with self._guard:
+            if self._client is not None:
+                self._client.close()
+            self._client = None
+
+    def _connected(self) -> Elasticsearch:
+        """A client, after the index is there: made by a first document, it would guess at all fields."""
+        with self._guard:
+            if self._client is None:
+                self._client = self._open()
+            client = self._client
+        if not self._has_index:  # asked without the guard: nobody waits for the answers to others
+            if not client.indices.exists(index=self._index):
+                self._create_index(client)
+            self._has_index = True
+        return client
+
+    def _open(self) -> Elasticsearch:
+        try:
+            key = self._key_file.read_text("utf-8").strip() if self._key_file else None
+            if self._ca_file:
+                self._ca_file.read_bytes()  # the client would only say that it cannot connect
+            return Elasticsearch(
+                self._url,
+                api_key=key,
+                ca_certs=str(self._ca_file) if self._ca_file else DEFAULT,
+                request_timeout=_REQUEST_SECONDS,
+                max_retries=0,  # the job comes again
+            )
+        except (OSError, ValueError) as error:
+            raise ArchiveError(self._at(error)) from error
+
+    def _create_index(self, client: Elasticsearch) -> None:
+        try:
+            client.indices.create(index=self._index, mappings=_MAPPINGS)
+        except ApiError as error:
+            if error.error != "resource_already_exists_exception":  # another worker was faster
+                raise
+
+    def _at(self, error: Exception) -> str:
+        reason = f"{error}: {error.__cause__}" if isinstance(error, TransportError) else str(error)
+        text = f"index {self._index} at {self._url}: {' '.join(reason.split())}"
+        if isinstance(error, ApiError) and error.error == "security_exception":
+            text += "; give in archive.key_file a key that may create and view this index, and create in it"
+        return text

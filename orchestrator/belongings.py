@@ -1,0 +1,66 @@
+"""What hangs below the record of a job: its definition and its attempts."""
+
+import re
+from dataclasses import dataclass
+
+from orchestrator.errors import AttemptOpen
+from orchestrator.states import Queue
+from queues.operations import Delete
+from queues.session import Session, Stat
+from spark_runner.attempt import Attempt
+
+_ATTEMPT = re.compile(r"attempt-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """Read in two requests, however many attempts there are."""
+
+    attempts: tuple[Attempt, ...]  # those that can be read, the oldest first
+    in_use: str  # the node, for people, that a driver may still write; empty when there is none
+    deletes: tuple[Delete, ...]  # what removes it all, the oldest attempt first and the definition last
+
+    @classmethod
+    def read(cls, session: Session, record_path: str) -> "Belongings":
+        """What there is now."""
+        names = sorted(session.children(record_path) or (), key=_in_order)
+        paths = [f"{record_path}/{name}" for name in names]
+        attempts, in_use, deletes = list[Attempt](), "", list[Delete]()
+        for name, path, found in zip(names, paths, session.get_many(paths), strict=True):
+            if found is None:
+                continue
+            deletes.append(Delete(path, found[1].version))
+            attempt = _attempt(path, *found) if _ATTEMPT.fullmatch(name) else None
+            if attempt is not None:
+                attempts.append(attempt)
+            # One whose bytes are damaged has no state: then only its driver's `alive` tells.
+            if found[1].children or (attempt is not None and attempt.state.is_open):
+                in_use = name.replace("-", " ")
+        return cls(tuple(attempts), in_use, tuple(deletes))
+
+    @property
+    def last(self) -> Attempt | None:
+        """The last attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    def check_closed(self, job_id: str, queue: str) -> None:
+        """Raise AttemptOpen while a driver may be running: it must never be left to itself."""
+        if self.in_use:
+            remedy = (
+                f"bring it back first: `orchestrator queue replay {job_id}`, then `job kill {job_id}`"
+                if queue == Queue.DEAD
+                else f"stop it first: `orchestrator job kill {job_id}`, then `job wait {job_id}`"
+            )
+            raise AttemptOpen(job_id, self.in_use, remedy)
+
+
+def _in_order(name: str) -> tuple[bool, int, str]:
+    match = _ATTEMPT.fullmatch(name)
+    return match is None, int(match[1]) if match else 0, name
+
+
+def _attempt(path: str, data: bytes, stat: Stat) -> Attempt | None:
+    try:
+        return Attempt.of(path, data, stat)
+    except (ValueError, RecursionError):
+        return None

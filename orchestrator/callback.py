@@ -1,0 +1,162 @@
+"""Telling others how a job has ended: what is told, and what they answer."""
+
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from orchestrator.errors import OrchestratorError
+from orchestrator.http_post import Answer, Poster, PostError
+from orchestrator.models.definition import Callback
+from orchestrator.models.job import JobState
+from orchestrator.states import Status
+from queues.record import Record
+
+CALLS_AT_ONCE = 8  # of a worker: each holds a thread that jobs are looked at with, for its timeout at most
+_SUCCESS = "SUCCESS"
+_VARIABLE = re.compile(r"\$\{env:(\w+)\}")
+_NAME = r"\$\{env:\w+\}"
+_ADDRESS = re.compile(  # strict, so that a password with a slash in it is not taken for a port
+    rf"(?P<scheme>https?://)(?:[^/?#]*@)?"
+    rf"(?P<host>(?:[\w.-]|\[[\da-fA-F:.]+\]|{_NAME})+(?::(?:\d+|{_NAME}))?)(?=[/?#]|$)"
+    rf"|{_NAME}"
+)
+_MAX_SHOWN_CHARACTERS = 100  # of what the receiver wrote
+
+
+class CallbackError(OrchestratorError):
+    """Nobody could be told how a job has ended; the message names the receiver's host and no more of it."""
+
+
+class NoPlace(OrchestratorError):
+    """As many callbacks as there may be at once are under way."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    status: str | None = None
+
+
+class Reply(BaseModel):
+    """What a receiver answers; it may say more than is read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    code: str
+    data: _Data | None = None
+
+    @property
+    def status(self) -> str | None:
+        """The status that the job shall have instead; None = as it was told."""
+        return (self.data.status or None) if self.data is not None else None
+
+
+def callback_body(record: Record, state: JobState, status: Status) -> dict[str, Any]:
+    """What is told of a job that ends as `status`: the same at every try, whichever worker tries.
+
+    It is made of what stands in the record alone. `handler_errors` is left out: it grows when a try is broken
+    off by a fault of ours, and is zero else.
+    """
+    error = state.error
+    return {
+        "id": record.id,
+        "run_key": record.run_key,
+        "name": state.name,
+        "status": status.value,
+        "attempt": state.attempt,
+        "times": {"created": state.created, "started": state.started, "ended": state.ended},
+        "application_id": state.application_id,
+        "counters": {
+            "failures": state.failures,
+            "submissions": state.submissions,
+            "demotions": state.demotions,
+        },
+        "error": None
+        if error is None
+        else {"class": error.error_class, "type": error.type, "message": error.message},
+    }
+
+
+class Callbacks:
+    """Calls the receivers, a limited number at once. Thread-safe."""
+
+    def __init__(self, at_once: int = CALLS_AT_ONCE) -> None:
+        self._places = threading.BoundedSemaphore(at_once)
+        self._poster = Poster()
+
+    def call(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
+        """Tell what `callback_body` made, and return the answer, whose code is SUCCESS.
+
+        Blocks for the timeout of the callback at most. Raises CallbackError, and NoPlace without having
+        called.
+        """
+        if not self._places.acquire(blocking=False):
+            raise NoPlace("too many callbacks are under way")
+        try:
+            headers = {
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                "User-Agent": "spark-job-orchestrator",
+                # With the status: a job that is told as failed, is run again by the answer, and is then
+                # cancelled before that, has ended twice with one attempt.
+                "Idempotency-Key": f"{body['run_key']}-{body['attempt']}-{body['status']}",
+            }
+            data = json.dumps(body).encode()
+            return _reply(self._poster.post(_resolved(callback.url), data, headers, seconds=callback.timeout))
+        except (PostError, CallbackError) as error:
+            raise CallbackError(f"{address(callback.url)}: {error}") from None
+        finally:
+            self._places.release()
+
+
+def address(url: str) -> str:
+    """As much of a URL as may be shown: scheme, host, port; secrets stand in the rest, in paths too."""
+    found = _ADDRESS.match(url)
+    if found is None:
+        return "its URL"
+    return found[0] if found["scheme"] is None else f"{found['scheme']}{found['host']}"
+
+
+def _resolved(url: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1])
+        if not found:
+            raise CallbackError(f"the environment of this worker has no variable {match[1]}")
+        return found
+
+    return _VARIABLE.sub(value, url)
+
+
+def _reply(answer: Answer) -> Reply:
+    if 300 <= answer.status < 400:  # noqa: PLR2004 - the redirects of HTTP
+        raise CallbackError(f"HTTP {answer.status}: redirects are not followed")
+    if not 200 <= answer.status < 300:  # noqa: PLR2004 - the successes of HTTP
+        raise CallbackError(f"HTTP {answer.status}")
+    try:
+        reply = Reply.model_validate_json(answer.body)
+    except ValidationError as error:
+        raise CallbackError(f"its answer {_mistake(error)}") from None
+    if reply.code != _SUCCESS:
+        raise CallbackError(f"its answer has the code {shown(reply.code)}, which is not SUCCESS")
+    return reply
+
+
+def _mistake(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "json_invalid":
+        return "is not valid JSON"
+    if not field:
+        return "is not a JSON object"
+    return f"has no {field}" if first["type"] == "missing" else f"has a {field} of a wrong type"
+
+
+def shown(text: str) -> str:
+    """What a receiver wrote, in quotes, fit for logs and records."""
+    cut = text[:_MAX_SHOWN_CHARACTERS] + ("..." if len(text) > _MAX_SHOWN_CHARACTERS else "")
+    return json.dumps(cut)

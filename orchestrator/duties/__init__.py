@@ -1,0 +1,1 @@
+"""What the leader does for all workers, one duty per file."""

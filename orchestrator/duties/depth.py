@@ -1,0 +1,42 @@
+"""How many jobs stand where, and for how long the oldest wait."""
+
+from collections.abc import Iterable, Iterator
+
+from orchestrator.duties.token_folders import TokenFolders
+from orchestrator.metrics import Depths, Metrics
+from orchestrator.states import Queue
+from queues.names import Token
+from queues.queue import QueueSet
+
+_LOOK_SECONDS = 10.0
+
+
+class Depth:
+    """Counts for the metrics; changes nothing. Counts come from the folders, without listing them."""
+
+    name = "depth"
+
+    def __init__(self, queue_set: QueueSet, metrics: Metrics) -> None:
+        self._set, self._metrics = queue_set, metrics
+        self._folders = TokenFolders(queue_set, Queue.ACCEPT)
+        self._first: dict[str, int] = {}  # pool -> when the first of accept is due, epoch ms
+
+    def step(self) -> float:
+        """Count once; raises what reads raise."""
+        for pool, names in self._folders.changes():
+            self._first.pop(pool, None)
+            first = next(filter(None, map(Token.parse, names)), None)
+            if first is not None:
+                self._first[pool] = first.due
+        counts = self._set.look.counts()
+        waiting = {
+            (Queue.ACCEPT.value, pool): seconds for pool, seconds in self._waiting(counts[Queue.ACCEPT])
+        }
+        standing = {(queue, pool): n for queue, pools in counts.items() for pool, n in pools.items()}
+        self._metrics.show_depths(Depths(standing, waiting))
+        return _LOOK_SECONDS
+
+    def _waiting(self, pools: Iterable[str]) -> Iterator[tuple[str, float]]:
+        now = self._set.clock.now_ms()
+        for pool in pools:
+            yield pool, max(0.0, (now - self._first.get(pool, now)) / 1000)

@@ -1,0 +1,67 @@
+"""Of the jobs that have ended, so many are kept in each pool; those above that go before their time."""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from loguru import logger
+
+from orchestrator.duties.taking import settle, take
+from orchestrator.duties.token_folders import TokenFolders
+from orchestrator.states import Queue
+from queues.claim_attempt import Candidate
+from queues.names import LOW, Token, due_of, order_of
+from queues.queue import QueueSet
+
+_LOOK_SECONDS = 2.0  # how long a limit that was changed is not noticed
+_AT_ONCE = 100
+
+
+class RetentionCount:
+    """Makes the oldest of a pool that has too many in finish due now: its handler archives and removes them.
+
+    A pool and its low lane count together. By claim, so that two who do it at once cannot do it twice; what
+    is due already counts as gone, so that no job goes in place of one that is waiting to be removed.
+    """
+
+    name = "retention-count"
+
+    def __init__(self, queue_set: QueueSet, limit: Callable[[], int]) -> None:
+        self._set, self._limit = queue_set, limit  # jobs per pool, 0 = all
+        self._folders = TokenFolders(queue_set, Queue.FINISH)
+
+    def step(self) -> float:
+        """Make some due, a hundred at most; raises what reads raise."""
+        limit = self._limit()
+        if not limit:
+            return _LOOK_SECONDS
+        lanes = defaultdict[str, dict[str, int]](dict)
+        for pool, stat in self._folders.stats().items():
+            lanes[pool.removesuffix(LOW)][pool] = stat.children
+        full = [pool for pool, counts in lanes.items() if sum(counts.values()) > limit]
+        random.shuffle(full)  # one that is always too full must not keep the others waiting
+        left = _AT_ONCE
+        for pool in full:
+            excess = list(islice(self._excess(list(lanes[pool]), limit), left))
+            done = self._make_due(excess)
+            if done:
+                logger.info("{} jobs of pool {} go before their time: it keeps {}", done, pool, limit)
+            left -= len(excess)
+            if done and not left:
+                return 0.0
+        return _LOOK_SECONDS
+
+    def _excess(self, pools: list[str], limit: int) -> Iterator[Candidate]:
+        """Those above the limit that are not due yet, the oldest first."""
+        standing = sorted(
+            ((order_of(name), pool, name) for pool in pools for name in self._folders.names(pool)),
+        )
+        now = f"{self._set.clock.now_ms():011x}"
+        for _, pool, name in standing[: max(0, len(standing) - limit)]:
+            if due_of(name) > now and (token := Token.parse(name)) is not None:
+                yield Candidate(Queue.FINISH, pool, token)
+
+    def _make_due(self, candidates: list[Candidate]) -> int:
+        now = self._set.clock.now_ms()
+        return len(settle([claim.step(due=now, release=True) for claim in take(self._set, candidates)]))

@@ -1,0 +1,110 @@
+"""The end of a job: who wants to know is told, and what he answers may change it."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from loguru import logger
+
+from orchestrator.callback import CallbackError, NoPlace, Reply, callback_body, shown
+from orchestrator.handlers.actions import Action, Finish, Move, Wait
+from orchestrator.handlers.job import HeldJob
+from orchestrator.models.job import CallbackState, JobError
+from orchestrator.states import TRANSITIONS, Status
+from queues.operations import Operation
+
+_NO_PLACE_SECONDS = 0.5
+_FIRST_DELAY_SECONDS = 5.0  # after a try that failed, doubled with each further one
+_MAX_DELAY_SECONDS = 300.0
+_JITTER = 0.2  # jobs that ended together do not come back together
+
+
+def jittered(seconds: float) -> float:
+    """A delay up to 20 % shorter or longer."""
+    return seconds * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - not for security
+
+
+def conclude(
+    job: HeldJob,
+    status: Status,
+    changes: Mapping[str, Any] | None = None,
+    extra: tuple[Operation, ...] = (),
+) -> Action:
+    """Finish as `status`, or as the answer to the callback says; each call is one try to tell it.
+
+    Blocks for the timeout of the callback at most. `changes` and `extra` are committed when the job leaves
+    its queue, never when it stays for another try: the caller gives them again then, and they must be the
+    same, because what is told is made of them.
+    """
+    changes = dict(changes or {})
+    callback, told = job.definition.callback, job.state.callback
+    if told.done or not callback.url:
+        return Finish(status, changes, extra)
+    body = callback_body(job.claim.record, job.state.evolve(**changes), status)
+    try:
+        reply = job.context.callbacks.call(callback, body)
+    except NoPlace:
+        return Wait(_NO_PLACE_SECONDS)
+    except CallbackError as error:
+        return _not_told(job, status, changes, extra, str(error))
+    return _told(job, status, changes, extra, reply)
+
+
+def _not_told(
+    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reason: str
+) -> Action:
+    callback, told = job.definition.callback, job.state.callback
+    tries = told.attempts + 1
+    request = job.stop_request()
+    is_asked = request is not None and request[1]
+    # Who asks to stop what only waits to be told is heard: this try was the last. A request that was there at
+    # the first one is another matter: it is how the job came here, or it came too late.
+    if callback.ignore_errors or tries >= callback.attempts or (is_asked and told.attempts):
+        logger.warning("{} finishes as {} and nobody is told: {}", job.id, status, reason)
+        return Finish(status, {**changes, "callback": _ended(told, reason)}, extra)
+    delay = jittered(min(_FIRST_DELAY_SECONDS * 2**told.attempts, _MAX_DELAY_SECONDS))
+    words = "try {} of {} to tell of the end of {} has failed, again in {:.1f} s: {}"
+    logger.warning(words, tries, callback.attempts, job.id, delay, reason)
+    state = CallbackState(attempts=tries, error=reason, stopped=told.stopped or is_asked)
+    # A request to stop overrides every delay: it goes with this step, and stands in the record from then on.
+    removal = () if request is None else (request[0],)
+    return Move(job.state.status, {"callback": state}, extra=removal, delay=delay)
+
+
+def _told(
+    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: Reply
+) -> Action:
+    told = job.state.callback
+    if reply.status is None or reply.status == status.value:
+        return Finish(status, {**changes, "callback": _ended(told)}, extra)
+    override, refusal = _override(job, status, reply.status)
+    if override is None:
+        logger.warning("{} finishes as {}: {}", job.id, status, refusal)
+        return Finish(status, {**changes, "callback": _ended(told, refusal)}, extra)
+    logger.info("{} ends as {}, but the answer to its callback says {}", job.id, status, override)
+    if override is Status.ACCEPT:
+        failures = changes.get("failures", job.state.failures)
+        delay = jittered(job.definition.retry.delay_after(max(1, failures)))
+        return Move(override, {**changes, "callback": CallbackState()}, extra, delay=delay)
+    if (status, override) == (Status.SUCCESS, Status.ERROR_FAIL):
+        message = f"the answer to its callback says {override}, though the job has ended as {status}"
+        error = JobError(error_class="callback", type="CallbackOverride", message=message)
+        # What becomes of a failure is for its own handler to say; it is not told a second time.
+        return Move(override, {**changes, "error": error, "callback": _ended(told)}, extra)
+    return Finish(override, {**changes, "callback": _ended(told)}, extra)
+
+
+def _ended(told: CallbackState, error: str | None = None) -> CallbackState:
+    return CallbackState(attempts=told.attempts + 1, done=True, error=error, stopped=told.stopped)
+
+
+def _override(job: HeldJob, status: Status, answered: str) -> tuple[Status | None, str]:
+    """The status to have instead, or None and why not."""
+    # Dead is for what cannot be processed; it is nobody's verdict.
+    allowed = TRANSITIONS[status] - {Status.DEAD}
+    override = next((each for each in allowed if each.value == answered), None)
+    if override is None:
+        return None, f"the answer to its callback wants {shown(answered)}, which cannot follow {status}"
+    if override is Status.ACCEPT and (job.state.callback.stopped or job.is_stopped()):
+        return None, f"the answer to its callback wants {override}, but somebody asked to stop the job"
+    return override, ""

@@ -1,0 +1,104 @@
+"""What is there of a job that has ended: nodes below its record, and what its runs left at their backends."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loguru import logger
+
+from orchestrator.handlers.job import HeldJob
+from queues.operations import Delete
+from spark_runner.attempt import run_name
+from spark_runner.runners.base import Place, Runner, RunState
+
+_DEFINITION = "definition"
+_ATTEMPT = re.compile(r"attempt-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """All that is to be archived or removed with a job, but for its record."""
+
+    definition: Mapping[str, Any] | None
+    attempts: tuple[Mapping[str, Any], ...]
+    deletes: tuple[Delete, ...]
+    runs: Mapping[str, Runner]  # the runs that this worker reaches
+    in_use: str = ""  # the node that a driver's session still keeps
+
+    @classmethod
+    def of(cls, job: HeldJob) -> "Remains":
+        """Read in two requests, however many attempts there were."""
+        session, path = job.context.session, job.record_path
+        names = sorted(session.children(path) or (), key=_in_order)
+        documents, deletes, in_use = dict[str, Mapping[str, Any]](), list[Delete](), ""
+        for name, found in zip(names, session.get_many([f"{path}/{name}" for name in names]), strict=True):
+            # What is not ours stays: then the record cannot be removed, and an operator has to look.
+            if found is not None and (name == _DEFINITION or _ATTEMPT.fullmatch(name)):
+                documents[name] = _document(found[0])
+                deletes.append(Delete(f"{path}/{name}"))
+                in_use = f"{path}/{name}" if found[1].children else in_use
+        attempts = {name: documents[name] for name in documents if _ATTEMPT.fullmatch(name)}
+        return cls(
+            definition=documents.get(_DEFINITION),
+            attempts=tuple(attempts.values()),
+            deletes=tuple(deletes),
+            runs=_reached(job, attempts),
+            in_use=in_use,
+        )
+
+    def running(self) -> str:
+        """The run that has a driver, or the node that one keeps; empty when there is none."""
+        if self.in_use:
+            return self.in_use
+        by_runner = defaultdict[int, list[str]](list)
+        for run, runner in self.runs.items():
+            by_runner[id(runner)].append(run)
+        for runs in by_runner.values():
+            try:
+                polled = self.runs[runs[0]].poll_many(runs)
+            except Exception as error:  # noqa: BLE001 - whatever a backend raises: not for ever in the way
+                logger.warning("what {} left cannot be looked at: {}", runs[0], error)
+                continue
+            for run, submissions in polled.items():
+                if any(submission.state is RunState.RUNNING for submission in submissions):
+                    return run
+        return ""
+
+    def clean_up(self) -> None:
+        """Remove what the runs left; what cannot be removed is told and stays."""
+        for run, runner in self.runs.items():
+            try:
+                runner.cleanup(run)
+            except Exception as error:  # noqa: BLE001 - likewise
+                logger.warning(
+                    "{} is removed, but what its run {} left is not: {}", runner.backend, run, error
+                )
+
+
+def _reached(job: HeldJob, attempts: Mapping[str, Mapping[str, Any]]) -> dict[str, Runner]:
+    runs = dict[str, Runner]()
+    for name, document in attempts.items():
+        try:
+            runner = job.context.runner_at(Place(**document["place"]))
+        except (KeyError, TypeError):
+            continue  # it does not say where it was
+        if runner is not None:
+            runs[run_name(job.claim.record.run_key, int(name.removeprefix("attempt-")))] = runner
+    return runs
+
+
+def _in_order(name: str) -> tuple[int, str]:
+    match = _ATTEMPT.fullmatch(name)
+    return (int(match[1]) if match else 0, name)
+
+
+def _document(data: bytes) -> Mapping[str, Any]:
+    try:
+        # NaN and Infinity as text: they are no JSON, and not every archive takes them.
+        document = json.loads(data, parse_constant=str)
+    except (ValueError, RecursionError):
+        document = None
+    return document if isinstance(document, dict) else {"unreadable": data.decode(errors="replace")}

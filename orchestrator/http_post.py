@@ -1,0 +1,173 @@
+"""One POST over HTTP within limits: of time, of size, no redirects, trusted certificates only.
+
+The standard library's client on a socket that is made here: what pools connections limits the time of each
+read, never of all of them, and a peer that sends a byte now and then would hold a thread for ever.
+"""
+
+import base64
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote, unquote, urlsplit
+
+from orchestrator.errors import OrchestratorError
+
+MAX_ANSWER_BYTES = 64 * 1024
+_PORTS = {"http": 80, "https": 443}
+_SAFE = "%/:=&?~#+!$,;'@()*[]"  # of a path and query that somebody has quoted already
+
+
+class PostError(OrchestratorError):
+    """No answer was had; the message is short and holds nothing of path, query, user or password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: the status of HTTP, and the body of `MAX_ANSWER_BYTES` at most."""
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    is_tls: bool
+    host: str
+    port: int
+    path: str
+    login: str | None
+
+
+class Poster:
+    """Sends POST requests, each on a connection of its own. Thread-safe."""
+
+    def post(self, url: str, data: bytes, headers: Mapping[str, str], *, seconds: float) -> Answer:
+        """Send `data`; the whole call takes `seconds` at most, but for the resolver's own limits.
+
+        User and password of the URL are sent as a basic login. Raises PostError.
+        """
+        target = _target(url)
+        login = {} if target.login is None else {"Authorization": f"Basic {target.login}"}
+        try:
+            return self._exchange(target, data, {**headers, **login, "Connection": "close"}, _Clock(seconds))
+        except TimeoutError:
+            reason = f"no answer within {seconds:g} s"
+        except ssl.SSLCertVerificationError as error:
+            reason = f"its certificate is not trusted: {error.verify_message}"
+        except ssl.SSLError as error:
+            reason = f"no TLS with it: {error.reason or 'the connection broke off'}"
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+        except http.client.HTTPException as error:
+            reason = f"its answer is not HTTP ({type(error).__name__})"
+        except ValueError:  # a host that no name can be; the message would hold what was given
+            reason = "its host is not a valid name"
+        # Without the cause: some of them hold the URL.
+        raise PostError(reason)
+
+    def _exchange(self, target: _Target, data: bytes, headers: Mapping[str, str], clock: "_Clock") -> Answer:
+        connection = (
+            http.client.HTTPSConnection(target.host, target.port, context=self._trust)
+            if target.is_tls
+            else http.client.HTTPConnection(target.host, target.port)
+        )
+        with contextlib.closing(connection):
+            connection.sock = self._connected(target, clock)
+            with _cut_off(connection.sock, clock):
+                connection.request("POST", target.path, body=data, headers=headers)
+                with connection.getresponse() as response:
+                    body = response.read(MAX_ANSWER_BYTES + 1)
+        if len(body) > MAX_ANSWER_BYTES:
+            raise PostError(f"its answer is larger than {MAX_ANSWER_BYTES:,} bytes")
+        return Answer(response.status, body)
+
+    def _connected(self, target: _Target, clock: "_Clock") -> socket.socket:
+        sock = _connect(target, clock)
+        if not target.is_tls:
+            return sock
+        with contextlib.closing(sock):  # an empty shell once it is wrapped
+            return self._trust.wrap_socket(sock, server_hostname=target.host)
+
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        # Certificates and host names are verified; there is nothing to turn that off.
+        return ssl.create_default_context()
+
+
+class _Clock:
+    """What is left of the time for a call."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds; raises TimeoutError when none are left."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+def _target(url: str) -> _Target:
+    # Control characters, and bytes of the environment that are no text, would get into the request.
+    if not url.isprintable() or " " in url:
+        raise PostError("its URL has characters that no URL may have")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise PostError("its URL cannot be read") from None
+    if parts.scheme not in _PORTS or not host:
+        raise PostError("its URL is not an http or https address")
+    login = None
+    if parts.username is not None:
+        words = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        login = base64.b64encode(words.encode()).decode()
+    path = quote(parts.path or "/", safe=_SAFE) + (
+        f"?{quote(parts.query, safe=_SAFE)}" if parts.query else ""
+    )
+    return _Target(parts.scheme == "https", host, port or _PORTS[parts.scheme], path, login)
+
+
+def _connect(target: _Target, clock: _Clock) -> socket.socket:
+    """A connection to the first address that takes one; each gets its share of the time that is left."""
+    addresses = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    failure: OSError = TimeoutError()
+    for tried, (*_, address) in enumerate(addresses):
+        try:
+            place = str(address[0]), int(address[1])
+            sock = socket.create_connection(place, timeout=clock.left() / (len(addresses) - tried))
+            sock.settimeout(clock.left())
+        except OSError as error:
+            failure = error
+        else:
+            return sock
+    raise failure
+
+
+@contextlib.contextmanager
+def _cut_off(sock: socket.socket, clock: _Clock) -> Iterator[None]:
+    """Shut the connection when the time is over, whatever the peer is sending; raises TimeoutError then."""
+    is_over = threading.Event()
+
+    def shut() -> None:
+        is_over.set()
+        with contextlib.suppress(OSError):  # closed already
+            # Not the method of a TLS socket, which would take its state away under the thread that reads.
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+    timer = threading.Timer(clock.left(), shut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if is_over.is_set():  # what looks like the end of the answer was our doing
+            raise TimeoutError

@@ -1,0 +1,72 @@
+"""What is counted and measured of all jobs, for Prometheus to read; nothing listens here."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+# Each pool makes eight series, and each series costs the reader memory for weeks.
+_MAX_POOLS = 200
+_OTHER_POOLS = "(others)"  # no pool can have this name
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """By queue and pool: how many jobs stand there, and for how many seconds the first has been due."""
+
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    oldest_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+
+class Metrics(Collector):
+    """The metrics of one process, in a registry of its own.
+
+    Depths are shown by the leader alone, so that a sum over all workers is right; a pool that is gone is not
+    shown, as each look replaces the one before.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._depths = Depths()
+        self._leads: Callable[[], bool] = lambda: False
+        self.registry.register(self)
+
+    def ask_leader(self, leads: Callable[[], bool]) -> None:
+        """Ask this, at each reading, whether the process leads."""
+        self._leads = leads
+
+    def show_depths(self, depths: Depths) -> None:
+        """Show these from now on."""
+        self._depths = depths
+
+    def collect(self) -> Iterable[Metric]:
+        """What the registry asks for at each reading."""
+        leads = self._leads()
+        yield GaugeMetricFamily("orchestrator_leader", "1 on the worker that leads", value=float(leads))
+        depths = self._depths if leads else Depths()
+        yield _family("orchestrator_queue_depth", "Jobs that stand in a queue", _bounded(depths.counts, sum))
+        words = "Seconds since the first job of a queue was due, 0 when none is"
+        yield _family("orchestrator_queue_oldest_seconds", words, _bounded(depths.oldest_seconds, max))
+
+
+def _family(name: str, words: str, values: Iterable[tuple[tuple[str, str], float]]) -> Metric:
+    family = GaugeMetricFamily(name, words, labels=("queue", "pool"))
+    for labels, value in values:
+        family.add_metric(labels, value)
+    return family
+
+
+def _bounded(
+    values: Mapping[tuple[str, str], float], together: Callable[[Iterable[float]], float]
+) -> Iterator[tuple[tuple[str, str], float]]:
+    named = set(sorted({pool for _, pool in values})[:_MAX_POOLS])
+    others: dict[str, list[float]] = {}
+    for (queue, pool), value in values.items():
+        if pool in named:
+            yield (queue, pool), value
+        else:
+            others.setdefault(queue, []).append(value)
+    for queue, rest in others.items():
+        yield (queue, _OTHER_POOLS), together(rest)

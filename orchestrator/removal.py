@@ -1,0 +1,78 @@
+"""Removing a job by hand, with all that ZooKeeper has of it."""
+
+from orchestrator.belongings import Belongings
+from orchestrator.by_hand import ByHand, insist
+from orchestrator.errors import JobHeld
+from orchestrator.states import Queue
+from queues.claim import Claim
+from queues.errors import Conflict, CorruptRecord, ItemNotFound, QueueError
+from queues.names import Token
+from queues.operations import Check, Create, Delete, Operation
+from queues.transaction import commit
+
+_AT_ONCE = 500  # nodes of attempts that go in one multi; few jobs have more than three
+
+
+class Removal:
+    """Removes jobs of which no attempt is open. Files of their runs stay on the hosts where they ran."""
+
+    def __init__(self, by_hand: ByHand) -> None:
+        self._by_hand = by_hand
+        self._set = by_hand.set
+
+    def remove(self, job_id: str) -> None:
+        """Remove a job, wherever it stands; raises ItemNotFound, JobHeld, AttemptOpen.
+
+        One that cannot be read can be removed too, once it is in dead; before that CorruptRecord is raised.
+        """
+        try:
+            self._check(job_id)
+            with self._by_hand.taken(job_id) as claim:
+                insist(lambda: self._remove(claim))
+        except (CorruptRecord, ItemNotFound) as error:
+            self._remove_unreadable(job_id, error)
+
+    def _check(self, job_id: str) -> Belongings:
+        # First, so that who wants to remove a running job hears of `job kill` and not of its holder.
+        belongings = self._by_hand.belongings(job_id)
+        belongings.check_closed(job_id, self._set.get(job_id).queue)
+        return belongings
+
+    def _remove(self, claim: Claim) -> None:
+        deletes = self._check(claim.id).deletes
+        while len(deletes) > _AT_ONCE:  # the oldest attempts first: a crash in between leaves a whole job
+            claim.commit(extra=deletes[:_AT_ONCE])
+            deletes = deletes[_AT_ONCE:]
+        claim.remove([*self._by_hand.left_behind(claim), *deletes])
+
+    def _remove_unreadable(self, job_id: str, error: QueueError) -> None:
+        """Remove the token in dead, and what there is of a record; the error again when there is no token."""
+        for pool in self._set.pools.names(low=True):
+            for token in self._set.tokens(Queue.DEAD, pool):
+                if token.id == job_id:
+                    self._remove_token(pool, token)
+                    return
+        raise error
+
+    def _remove_token(self, pool: str, token: Token) -> None:
+        layout, session = self._set.layout, self._set.session
+        record, stood = layout.record(token.id), layout.token(Queue.DEAD, pool, token)
+        lock, stop = layout.lock(pool, token.id), layout.stop(pool, token.id)
+        found = session.get(record)
+        belongings = self._by_hand.belongings(token.id)
+        belongings.check_closed(token.id, Queue.DEAD)
+        operations: list[Operation] = [Create(lock, ephemeral=True), Delete(stood)]
+        if found is not None:
+            # The same bytes still, and those cannot be read: whoever mends them is not robbed of the job.
+            operations += [Check(record, found[1].version), *belongings.deletes, Delete(record)]
+        if session.exists(stop) is not None:
+            operations.append(Delete(stop))
+        operations.append(Delete(lock))
+        try:
+            commit(session, operations)
+        except Conflict as conflict:
+            if conflict.ambiguous and session.exists(stood) is None:
+                return
+            if conflict.index == 0:
+                raise JobHeld(token.id, "", "try again later") from conflict
+            raise

@@ -1,0 +1,159 @@
+"""Bringing jobs back from dead to where they came from."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.belongings import Belongings
+from orchestrator.by_hand import ByHand
+from orchestrator.errors import NotDead, OrchestratorError, StateConflict
+from orchestrator.handlers.verdict import verdict_of_attempt
+from orchestrator.models.job import JobError, JobState
+from orchestrator.states import FINAL, Queue, Status
+from orchestrator.views import state_of
+from queues.claim import Claim
+from queues.documents import decode, timestamp
+from queues.errors import NotClaimed, QueueError, Refusal
+from queues.names import Token
+
+_STATUS_OF = {
+    Queue.ACCEPT: Status.ACCEPT,
+    Queue.RUNNING: Status.RUNNING,
+    Queue.SUCCESS: Status.SUCCESS,
+    Queue.FAIL: Status.ERROR_FAIL,
+    Queue.KILL: Status.KILL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What became of one job: the queue in which it stands again, or why it stays in dead."""
+
+    id: str
+    queue: Queue | None = None
+    error: QueueError | OrchestratorError | None = None
+
+
+class Replay:
+    """Brings jobs back, each by itself: one that cannot be brought back says why and stays."""
+
+    def __init__(self, by_hand: ByHand) -> None:
+        self._by_hand = by_hand
+        self._set = by_hand.set
+
+    def replay(self, ids: Iterable[str] | None = None) -> list[Replayed]:
+        """Bring these jobs back from dead, or all that are there; never raises for one of them."""
+        wanted = None if ids is None else dict.fromkeys(ids)
+        done = dict[str, Replayed]()
+        for pool in self._set.pools.names(low=True):
+            for token in self._set.tokens(Queue.DEAD, pool):
+                if wanted is None or token.id in wanted:
+                    done[token.id] = self._try(pool, token)
+        for job_id in wanted or ():
+            if job_id not in done:
+                done[job_id] = Replayed(job_id, error=self._absence(job_id))
+        return [done[job_id] for job_id in (done if wanted is None else wanted)]
+
+    def _try(self, pool: str, token: Token) -> Replayed:
+        try:
+            return Replayed(token.id, queue=self._replay(pool, token))
+        except (QueueError, OrchestratorError) as error:
+            return Replayed(token.id, error=error)
+
+    def _absence(self, job_id: str) -> QueueError | OrchestratorError:
+        try:
+            record = self._set.get(job_id)
+        except QueueError as error:
+            return error
+        return NotDead(f"job {job_id!r} is not in dead, it stands in {record.queue}")
+
+    def _replay(self, pool: str, token: Token) -> Queue:
+        note = self._set.session.get(self._set.layout.token(Queue.DEAD, pool, token))
+        claim = self._set.claim(Queue.DEAD, pool, token)  # by its token: a record may say something else
+        if claim is None:
+            raise NotClaimed(token.id, Refusal.HELD)
+        try:
+            before = state_of(claim.record)
+            belongings = self._by_hand.belongings(token.id)
+            queue, status = _origin(before, claim, b"" if note is None else note[0], belongings)
+            self._by_hand.commit(
+                claim,
+                _raised(before, queue, status, belongings),
+                queue,
+                due=max(token.due, self._set.clock.now_ms()),
+                extra=lambda: self._by_hand.left_behind(claim),
+            )
+        finally:
+            claim.give_up()
+        return queue
+
+
+def _origin(state: JobState, claim: Claim, note: bytes, belongings: Belongings) -> tuple[Queue, Status]:
+    """The queue to which a job goes back, and the status that it has there; raises StateConflict."""
+    noted = _queue((claim.record.error or {}).get("queue")) or _queue(_decoded(note).get("queue"))
+    status: Status
+    if state.status is not Status.DEAD:  # its record could not be read, was left as it was, and is mended
+        queue, status = noted or state.status.queue, state.status
+    elif (told := _told(state)) is not None:
+        queue, status = told
+    elif noted is Queue.FINISH:
+        queue, status = noted, _ended_as(claim.id, belongings)
+    else:
+        queue, status = noted or Queue.ACCEPT, _STATUS_OF[noted or Queue.ACCEPT]
+    if queue is Queue.FINISH and status in FINAL:
+        return queue, status
+    if belongings.in_use and status.queue not in {Queue.RUNNING, Queue.KILL}:
+        return Queue.RUNNING, Status.RUNNING  # its driver is looked after again, whatever was noted
+    return status.queue, status
+
+
+def _told(state: JobState) -> tuple[Queue, Status] | None:
+    buried = state.buried_from or {}
+    queue, status = _queue(buried.get("queue")), buried.get("status")
+    if queue is None or status not in set(Status) - {Status.DEAD}:
+        return None
+    return queue, Status(status)
+
+
+def _queue(name: object) -> Queue | None:
+    return Queue(name) if isinstance(name, str) and name in set(Queue) - {Queue.DEAD} else None
+
+
+def _ended_as(job_id: str, belongings: Belongings) -> Status:
+    if belongings.last is None or belongings.in_use:
+        raise StateConflict(
+            f"nobody noted how job {job_id!r} had ended; `orchestrator job retry {job_id}` starts it anew"
+        )
+    return verdict_of_attempt(belongings.last).status
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    try:
+        return decode(data)
+    except ValueError:
+        return {}
+
+
+def _raised(before: JobState, queue: Queue, status: Status, belongings: Belongings) -> JobState:
+    """The job without what had brought it to dead: errors of handlers, and what exhausted its demotions."""
+    now = timestamp()
+    return before.evolve(
+        status=status,
+        handler_errors=0,
+        demotions=0,
+        error=_error(before, status, belongings),
+        slot=None,
+        name_slot=None,
+        buried_from=None,
+        updated=now,
+        times={**before.times, queue.value: now},
+    )
+
+
+def _error(before: JobState, status: Status, belongings: Belongings) -> JobError | None:
+    # The reason of the burial stands where the reason of the failure stood, by which `retry.on` decides.
+    if status is not Status.ERROR_FAIL:
+        return None
+    last = belongings.last
+    verdict = None if last is None or last.state.is_open else verdict_of_attempt(last)
+    return before.error if verdict is None or verdict.error is None else verdict.error

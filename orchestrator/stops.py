@@ -1,0 +1,114 @@
+"""Requests to stop a job, whoever holds it."""
+
+from orchestrator.errors import AlreadyEnded
+from orchestrator.models.job import JobView
+from orchestrator.states import Status
+from orchestrator.views import view_of
+from queues.documents import decode, encode, timestamp
+from queues.errors import Conflict, ItemNotFound, NotClaimed, Refusal
+from queues.names import Layout
+from queues.operations import Create, Delete, Operation, Set
+from queues.queue import QueueSet
+from queues.record import Record
+from queues.session import Session
+from queues.session.multi_read import Found
+from queues.transaction import commit
+
+_MAX_TRIES = 20  # the job moves to another pool and back: that it does so once is rare
+
+
+class Stops:
+    """Makes the nodes that say: somebody wants this job to end. They need no lock, so they always work."""
+
+    def __init__(self, queue_set: QueueSet) -> None:
+        self._set = queue_set
+        self._session: Session = queue_set.session
+        self._layout: Layout = queue_set.layout
+
+    def request(self, job_id: str) -> JobView:
+        """Ask to stop a job; returns it as it was then. Raises AlreadyEnded, ItemNotFound."""
+        record = self._set.get(job_id)
+        view = _unended(record)
+        for _ in range(_MAX_TRIES):
+            path = self._layout.stop(record.pool, job_id)
+            self._make(path, record.run_key)
+            # The request stands in one pool, and the job may have gone on to another one meanwhile: then
+            # nobody would ever look at it.
+            after = self._again(record)
+            if after is not None and after.pool == record.pool and not view_of(after).is_final:
+                return view
+            self.withdraw(path, record.run_key)
+            if after is None:
+                raise AlreadyEnded(f"job {job_id!r} was removed in this moment")
+            if view_of(after).status in {Status.KILL, Status.CANCEL}:
+                return view
+            _unended(after)
+            record = after
+        raise NotClaimed(job_id, Refusal.MOVED_ON)
+
+    def withdraw(self, path: str, run_key: str) -> None:
+        """Take a request for this very job back, if it is there."""
+        found = self._session.get(path)
+        if found is not None and _run_key(found[0]) == run_key:
+            try:
+                commit(self._session, [Delete(path, found[1].version)])
+            except Conflict:
+                return  # somebody else took it away, or wants it for a job of theirs
+
+    def removals(self, pools: set[str], job_id: str, run_key: str) -> list[Delete]:
+        """What takes requests for this very job away in a multi of the caller."""
+        paths = [self._layout.stop(pool, job_id) for pool in sorted(pools)]
+        found = zip(paths, self._session.get_many(paths), strict=True)
+        return [
+            Delete(path, node[1].version)
+            for path, node in found
+            if node is not None and _run_key(node[0]) == run_key
+        ]
+
+    def creation(self, record: Record) -> list[Operation]:
+        """What makes the request in a multi of the caller; nothing when it is there already."""
+        path = self._layout.stop(record.pool, record.id)
+        return _change(path, record.run_key, self._session.get(path))
+
+    def _again(self, before: Record) -> Record | None:
+        try:
+            record = self._set.get(before.id)
+        except ItemNotFound:
+            return None
+        return record if record.run_key == before.run_key else None
+
+    def _make(self, path: str, run_key: str) -> None:
+        for _ in range(_MAX_TRIES):
+            change = _change(path, run_key, self._session.get(path))
+            try:
+                if change:
+                    commit(self._session, change)
+            except Conflict:
+                continue  # it came or went in this moment
+            return
+        raise NotClaimed(path.rpartition("/")[2], Refusal.CHANGED)
+
+
+def _change(path: str, run_key: str, found: Found) -> list[Operation]:
+    """What makes the node say that somebody wants this very job to end; nothing when it does."""
+    document = encode({"run_key": run_key, "since": timestamp()})
+    if found is None:
+        return [Create(path, document)]
+    # A node with a reason was made by a worker for a time limit, and one with another run key is left from
+    # an earlier job of this id: neither says what is asked for here.
+    is_said = _run_key(found[0]) == run_key and "reason" not in decode(found[0])
+    return [] if is_said else [Set(path, document, found[1].version)]
+
+
+def _run_key(data: bytes) -> str | None:
+    try:
+        return str(decode(data).get("run_key"))
+    except ValueError:
+        return None
+
+
+def _unended(record: Record) -> JobView:
+    view = view_of(record)
+    if view.is_final:
+        raise AlreadyEnded(f"job {record.id!r} has already ended as {view.status}")
+    return view

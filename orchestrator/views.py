@@ -1,0 +1,169 @@
+"""Looking at jobs without touching them."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.models.job import JobState, JobView
+from orchestrator.states import Queue
+from queues.documents import decode
+from queues.errors import CorruptRecord
+from queues.names import Token
+from queues.queue import QueueSet
+from queues.record import Record
+from queues.session.multi_read import Found
+from spark_runner.attempt import Attempt, attempt_path
+
+READ_AT_ONCE = 256  # records: a request of some 20 KiB, its answer some hundred
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """All that is known of one job."""
+
+    job: JobView
+    run_key: str
+    record_path: str
+    definition: dict[str, Any]
+    attempts: list[dict[str, Any]]
+    progress: dict[str, Any] | None  # what the driver shows while it runs
+    held_by: dict[str, Any] | None  # the lock
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job stands."""
+
+    queue: Queue
+    pool: str
+    token: Token
+
+
+def state_of(record: Record) -> JobState:
+    """The state that a record carries; raises CorruptRecord."""
+    try:
+        return JobState.model_validate(record.payload)
+    except ValidationError as error:
+        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error
+
+
+def view_of(record: Record) -> JobView:
+    """The view of a record; raises CorruptRecord."""
+    try:
+        return JobView.of(record)
+    except ValueError as error:  # of the state, or a queue that is none of ours
+        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error
+
+
+class Views:
+    """Reads jobs, many at a time. Safe to use from several threads."""
+
+    def __init__(self, queue_set: QueueSet) -> None:
+        self._set = queue_set
+        self._session = queue_set.session
+        self._layout = queue_set.layout
+
+    # ------------------------------------------------------------------ many jobs
+    def jobs(self, queues: Collection[Queue]) -> Iterator[JobView]:
+        """All jobs in these queues of all pools, each once, in the order of the queues."""
+        yield from self._read(self._places(queues).values(), queues)
+
+    def list(
+        self,
+        *,
+        pools: Collection[str] = (),
+        names: Collection[str] = (),
+        statuses: Collection[str] = (),
+        queues: Collection[Queue] = (),
+        limit: int | None = None,
+    ) -> Sequence[JobView]:
+        """The jobs that fit, the newest first, at most `limit`; what is empty excludes nothing."""
+        wanted = tuple(queues or Queue)
+        # The sequence in a token's name is of the moment of the submission: no record has to be read to sort.
+        places = sorted(
+            self._places(wanted, pools).values(), key=lambda place: (-place.token.seq, place.token.id)
+        )
+        fitting = (
+            view
+            for view in self._read(places, wanted)
+            if (not names or view.name in names)
+            and (not statuses or view.status in statuses)
+            and (not pools or view.pool in pools)
+        )
+        return tuple(islice(fitting, limit))
+
+    def _places(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, Place]:
+        """Where jobs stand, by their ids, each where it was first met."""
+        found = dict[str, Place]()
+        listed = set[tuple[str, str]]()
+        # Jobs move while folder after folder is listed, mostly forward, so that they are met twice. One that
+        # went into a folder that was empty, or back to accept, would be missed: those are listed once more.
+        for last in (False, True):
+            for queue, by_pool in self._set.look.counts().items():
+                for pool, count in by_pool.items():
+                    due = (queue, pool) not in listed or (last and queue == Queue.ACCEPT)
+                    if not count or not due or queue not in queues or (pools and pool not in pools):
+                        continue
+                    listed.add((queue, pool))
+                    for token in self._set.tokens(queue, pool):
+                        found.setdefault(token.id, Place(Queue(queue), pool, token))
+        return found
+
+    def _read(self, places: Iterable[Place], queues: Collection[Queue]) -> Iterator[JobView]:
+        left = iter(places)
+        while part := [place.token.id for place in islice(left, READ_AT_ONCE)]:
+            found = self._session.get_many([self._layout.record(job_id) for job_id in part])
+            for job_id, node in zip(part, found, strict=True):
+                if node is None:
+                    continue  # removed meanwhile
+                try:
+                    view = view_of(Record.decode(job_id, node[0]))
+                except CorruptRecord:
+                    continue  # it is in dead, or will be: `standing` names it
+                if view.queue in queues:
+                    yield view
+
+    # ------------------------------------------------------------------ one job
+    def detail(self, job_id: str) -> JobDetail:
+        """All that is known of one job; raises ItemNotFound, CorruptRecord."""
+        record = self._set.get(job_id)
+        view, path = view_of(record), self._layout.record(job_id)
+        found = self._session.get_many([attempt_path(path, number) for number in range(1, view.attempt + 1)])
+        return JobDetail(
+            job=view,
+            run_key=record.run_key,
+            record_path=path,
+            definition=self._document(f"{path}/definition") or {},
+            attempts=[document for node in found if (document := decoded(node)) is not None],
+            progress=self.progress(view),
+            held_by=self._document(self._layout.lock(record.pool, job_id)),
+        )
+
+    def attempt(self, view: JobView) -> Attempt | None:
+        """The last attempt of a job."""
+        if view.attempt == 0:
+            return None
+        return Attempt.read(self._session, attempt_path(self._layout.record(view.id), view.attempt))
+
+    def progress(self, view: JobView) -> dict[str, Any] | None:
+        """What the driver shows of itself while it runs; None when none does."""
+        if view.attempt == 0 or view.is_final:
+            return None
+        return self._document(f"{attempt_path(self._layout.record(view.id), view.attempt)}/alive")
+
+    def _document(self, path: str) -> dict[str, Any] | None:
+        return decoded(self._session.get(path))
+
+
+def decoded(found: Found) -> dict[str, Any] | None:
+    """The document in a node that was read; bytes that are none as text, None where there is nothing."""
+    if found is None or not found[0]:
+        return None
+    try:
+        return decode(found[0])
+    except (ValueError, json.JSONDecodeError):
+        return {"unreadable": found[0].decode(errors="replace")}

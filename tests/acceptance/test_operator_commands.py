@@ -1,0 +1,258 @@
+"""What operators type: each command with its words, its documents and its exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.states import Queue, Status
+from queues.operations import Set
+from spark_runner.attempt import AttemptState
+from tests.acceptance.support import COMMAND, Desk
+from tests.acceptance.terminal import Terminal
+from tests.acceptance.words import assert_says
+from tests.operators_support import Stage
+from tests.waiting import wait_until
+
+FAILED, STARTED = AttemptState.FAILED, AttemptState.STARTED
+LISTED = {"id", "name", "pool", "queue", "status", "attempt", "created", "updated", "error"}
+HELP_OF = [
+    *("job submit", "job list", "job show", "job wait", "job kill", "job retry", "job remove", "job logs"),
+    *(
+        "queue list",
+        "queue show",
+        "queue pause",
+        "queue resume",
+        "queue requeue",
+        "queue move",
+        "queue replay",
+    ),
+]
+
+
+@pytest.fixture
+def operator(stage: Stage, shared_desk: Desk) -> Desk:
+    """A desk at the root of the stage."""
+    assert stage.queues.layout.root == shared_desk.environment["ORCHESTRATOR_ROOT"]
+    return shared_desk
+
+
+@pytest.fixture
+def script(shared_desk: Desk) -> Path:
+    return shared_desk.write("well.py", "print('well')\n")
+
+
+@pytest.mark.parametrize("command", HELP_OF)
+def test_the_help_of_each_command_has_a_worked_example(desk: Desk, command: str) -> None:
+    ended = desk.type(*command.split(), "--help")
+    assert ended.code == 0
+    assert f"Example: orchestrator {command}" in " ".join(ended.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["job", "retry", "some"], ["job", "remove", "some", "--yes"], ["queue", "pause", "default"]),
+        *(["queue", "resume", "default"], ["queue", "requeue", "some", "--delay", "1s"]),
+        *(["queue", "move", "some", "finish"], ["queue", "replay"]),
+    ],
+    ids=lambda command: "-".join(command[:2]),
+)
+def test_no_act_without_a_zookeeper(desk: Desk, command: list[str]) -> None:
+    assert_says(desk.type(*command), 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS")
+
+
+# ---------------------------------------------------------------------- submit, list
+def test_jobs_of_several_pools_are_submitted_and_listed(operator: Desk, script: Path) -> None:
+    for number, pool in enumerate(("default", "team", "team")):
+        ended = operator.type("job", "submit", str(script), "--id", f"job-{number}", "--pool", pool)
+        assert (ended.code, ended.stdout) == (0, f"job-{number}\n"), ended.stderr
+    jobs = operator.jobs()
+    assert [(job["id"], job["pool"]) for job in jobs] == [
+        ("job-2", "team"),
+        ("job-1", "team"),
+        ("job-0", "default"),
+    ]
+    assert set(jobs[0]) >= LISTED
+    listed = operator.type(
+        "job", "list", "--pool", "team", "--queue", "accept", "--limit", "1", "-o", "jsonl"
+    )
+    (line,) = listed.stdout.splitlines()
+    assert json.loads(line)["id"] == "job-2"
+    table = operator.type("job", "list", "--name", "well", "--status", "ACCEPT").stdout.splitlines()
+    assert table[0].split() == [
+        "id",
+        "name",
+        "pool",
+        "queue",
+        "status",
+        "attempt",
+        "created",
+        "took",
+        "error",
+    ]
+    pools = ((2, "team"), (1, "team"), (0, "default"))
+    assert [line.split()[:3] for line in table[2:]] == [[f"job-{n}", "well", pool] for n, pool in pools]
+    assert operator.type("job", "list", "--status", "KILL", "-o", "json").json() == []
+
+
+def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(desk: Desk) -> None:
+    script = desk.write("well.py", "print('well')\n")
+    assert_says(desk.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool")
+    assert_says(desk.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
+
+
+# ---------------------------------------------------------------------- kill, retry, remove
+def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Desk, stage: Stage) -> None:
+    for job_id, pool in (("a", "default"), ("b", "team.low")):
+        stage.put(job_id=job_id, pool=pool)
+    stage.put(Queue.FINISH, Status.SUCCESS, job_id="ended")
+    ended = operator.type("job", "kill", "a", "nobody", "b", "ended", "-o", "json")
+    assert ended.code == 1, "the failures have several codes"
+    rows = {row["id"]: row for row in json.loads(ended.stdout)}
+    assert [row["id"] for row in json.loads(ended.stdout)] == ["a", "nobody", "b", "ended"]
+    assert (rows["a"]["queue"], rows["a"]["error"], rows["b"]["pool"]) == ("accept", None, "team.low")
+    assert "nobody" in rows["nobody"]["error"]
+    assert "SUCCESS" in rows["ended"]["error"]
+    assert ended.stderr.count("error: ") == 2
+    assert "asked to stop a" in ended.stderr
+    assert stage.is_there(stage.stop("default", "a"))
+    assert stage.is_there(stage.stop("team.low", "b"))
+    assert operator.type("job", "kill", "ended").code == 5
+    assert operator.type("job", "kill", "nobody", "nobody-else").code == 4
+
+
+def test_a_job_that_has_ended_is_run_again(operator: Desk, stage: Stage) -> None:
+    stage.put(Queue.FINISH, Status.ERROR_FAIL, FAILED, job_id="failed")
+    stage.put(Queue.FINISH, Status.SUCCESS, AttemptState.SUCCEEDED, job_id="well")
+    stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
+    ended = operator.type("job", "retry", "failed")
+    assert (ended.code, ended.stdout) == (0, "")
+    assert "failed is back in accept of pool default" in ended.stderr
+    assert operator.job("failed")["attempt"] == 1, "the next one is the second"
+    assert_says(operator.type("job", "retry", "failed"), 5, "has not ended: it is ACCEPT in accept")
+    assert_says(operator.type("job", "retry", "runs"), 5, "has not ended: it is RUNNING in running")
+    assert_says(operator.type("job", "retry", "well"), 5, "has ended as SUCCESS", "force")
+    (row,) = operator.type("job", "retry", "well", "--force", "-o", "json").json()
+    assert (row["id"], row["status"], row["queue"], row["error"]) == ("well", "ACCEPT", "accept", None)
+    assert_says(operator.type("job", "retry", "nobody"), 4, "nobody")
+
+
+def test_a_job_is_removed_by_who_says_yes(operator: Desk, stage: Stage) -> None:
+    stage.put(Queue.FINISH, job_id="old")
+    stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
+    stage.put(job_id="held")
+    claim = stage.hold("held")
+    assert_says(operator.type("job", "remove", "old"), 2, "Remove old for good?", "--yes")
+    assert not stage.is_gone("old")
+    ended = operator.type("job", "remove", "old", "--yes")
+    assert (ended.code, ended.stdout) == (0, "")
+    assert "old is removed" in ended.stderr
+    assert stage.is_gone("old")
+    assert_says(operator.type("job", "remove", "old", "--yes"), 4, "'old'")
+    assert_says(operator.type("job", "remove", "runs", "--yes"), 5, "is open", "orchestrator job kill runs")
+    assert_says(operator.type("job", "remove", "held", "--yes"), 5, "held by worker-7")
+    assert_says(operator.type("job", "remove", "no/id", "--yes"), 2, "'no/id' is not valid")
+    claim.release()
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_at_a_terminal_it_is_asked_before_a_job_is_removed(operator: Desk, stage: Stage, answer: str) -> None:
+    stage.put(Queue.FINISH, job_id="old")
+    command = [*COMMAND, "job", "remove", "old"]
+    with Terminal(command, operator.directory, operator.environment) as terminal:
+        wait_until(lambda: "Remove old for good?" in terminal.text(), 30, "it is asked")
+        assert not stage.is_gone("old")
+        terminal.type(answer.encode() + b"\n")
+        wait_until(lambda: terminal.is_closed, 30, "the command has ended")
+        assert terminal.exit_code() == (0 if answer == "y" else 1)
+    assert stage.is_gone("old") is (answer == "y")
+
+
+# ---------------------------------------------------------------------- queues and pools
+def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Desk, stage: Stage) -> None:
+    stage.put(job_id="a")
+    stage.put(job_id="b", pool="team")
+    stage.put(Queue.FINISH, job_id="c", pool="team")
+    stage.put(job_id="d", pool="team.low")
+    stage.queues.pools.change("team", cap=4, weight=3)
+    ended = operator.type("queue", "pause", "team")
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "team is paused\n")
+    table = [line.split() for line in operator.type("queue", "list").stdout.splitlines()]
+    assert table[0] == ["pool", *Queue, "weight", "cap", "paused"]
+    assert table[2] == ["default", "1", "0", "0", "0", "0", "0", "0", "1"]
+    assert table[3] == ["team", "1", "0", "0", "0", "0", "1", "0", "3", "4", "paused"]
+    assert table[4] == ["team.low", "1", "0", "0", "0", "0", "0", "0", "paused"]
+    rows = operator.type("queue", "list", "-o", "json").json()
+    assert len(rows) == 3 * len(Queue)
+    assert {"queue": "finish", "pool": "team", "jobs": 1, "paused": True, "cap": 4, "weight": 3} in rows
+    assert operator.type("queue", "resume", "team").code == 0
+    assert not any(row["paused"] for row in operator.type("queue", "list", "-o", "json").json())
+    assert_says(operator.type("queue", "pause", "taem"), 4, "there is no pool 'taem'", "team")
+
+
+def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Desk, stage: Stage) -> None:
+    stage.put(job_id="a")
+    stage.put(job_id="b", pool="team")
+    claim = stage.hold("b")
+    rows = operator.type("queue", "show", "accept", "-o", "json").json()
+    assert [(row["id"], row["pool"], row["status"], row["held_by"]) for row in rows] == [
+        ("a", "default", "ACCEPT", None),
+        ("b", "team", "ACCEPT", "worker-7"),
+    ]
+    assert set(rows[0]) == {"id", "pool", "status", "due", "held_by", "reason"}
+    table = operator.type("queue", "show", "accept", "--pool", "team").stdout.splitlines()
+    assert [line.split()[0] for line in table[2:]] == ["b"]
+    claim.release()
+
+
+# ---------------------------------------------------------------------- requeue, move, replay
+def test_a_job_is_made_due_later_or_now(operator: Desk, stage: Stage) -> None:
+    stage.put(job_id="a")
+    stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
+    before = stage.queues.clock.now_ms()
+    ended = operator.type("queue", "requeue", "a", "--delay", "10m")
+    assert ended.code == 0, ended.stderr
+    assert "a is due in accept after 10m" in ended.stderr
+    assert stage.queues.get("a").token.due >= before + 600_000
+    assert_says(operator.type("queue", "requeue", "a", "--delay", "soon"), 2, "--delay: 'soon'")
+    assert_says(operator.type("queue", "requeue", "runs", "--delay", "1s"), 5, "is open", "job kill runs")
+    assert operator.type("queue", "requeue", "a").code == 2
+
+
+def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Desk, stage: Stage) -> None:
+    stage.put(Queue.FAIL, job_id="a")
+    stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
+    stage.put(job_id="held")
+    claim = stage.hold("held")
+    job = operator.type("queue", "move", "a", "accept", "-o", "json").json()
+    assert (job["id"], job["queue"], job["status"]) == ("a", "accept", "ACCEPT")
+    assert_says(operator.type("queue", "move", "a", "success"), 5, "not moved to success", "finish")
+    assert_says(operator.type("queue", "move", "runs", "dead"), 5, "is open", "job kill runs")
+    assert_says(operator.type("queue", "move", "runs", "dead", "--force"), 5, "is open", "job kill runs")
+    assert_says(operator.type("queue", "move", "held", "finish"), 5, "held by worker-7", "by force")
+    assert operator.type("queue", "move", "held", "finish", "--force").code == 0
+    assert operator.job("held")["status"] == "CANCEL"
+    assert_says(operator.type("queue", "move", "held", "accept"), 5, "job retry held")
+    assert operator.type("queue", "move", "a", "acept").code == 2
+    claim.abandon()
+
+
+def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Desk, stage: Stage) -> None:
+    for job_id in ("a", "b", "damaged"):
+        origin = {"queue": "fail", "status": "ERROR_FAIL"}
+        stage.put(Queue.DEAD, job_id=job_id, buried_from=origin)
+    stage.commit(Set(stage.queues.layout.record("damaged"), b"no record", -1))
+    ended = operator.type("queue", "replay", "a")
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "a is back in fail\n")
+    ended = operator.type("queue", "replay", "-o", "json")
+    assert ended.code == 1
+    rows = {row["id"]: row for row in json.loads(ended.stdout)}
+    assert (rows["b"]["queue"], rows["b"]["error"]) == ("fail", None)
+    assert "cannot be read" in rows["damaged"]["error"]
+    assert "the record of 'damaged' cannot be read" in ended.stderr
+    assert [row["id"] for row in operator.type("queue", "show", "dead", "-o", "json").json()] == ["damaged"]
+    assert_says(operator.type("queue", "replay", "a"), 5, "'a' is not in dead, it stands in fail")
+    assert_says(operator.type("queue", "replay", "nobody"), 4, "nobody")
+    assert operator.type("job", "remove", "damaged", "--yes").code == 0
+    assert operator.type("queue", "replay").stderr == "nothing is in dead\n"

@@ -1,0 +1,144 @@
+"""What tests of the archive share: jobs whose time is over, and a handler that is followed to a crash."""
+
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from orchestrator.archive import lines
+from orchestrator.archive.base import Archive
+from orchestrator.archive.elasticsearch import ElasticsearchArchive
+from orchestrator.archive.jsonl import JsonlArchive
+from orchestrator.declined import Declined
+from orchestrator.handlers import finish
+from orchestrator.handlers.actions import Action, Keep
+from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.models.job import JobState
+from orchestrator.nodes import Nodes
+from orchestrator.slots import Slots
+from orchestrator.states import Queue, Status
+from orchestrator.steps import Steps
+from queues.documents import encode
+from queues.names import Layout
+from queues.operations import Create
+from queues.queue import QueueSet
+from queues.session import Session
+from spark_runner.attempt import attempt_path
+from spark_runner.runners.base import Place, Runner
+from tests.claims_support import claim_of
+from tests.queues_support import open_session
+
+PLACE = Place("local", "somewhere-else", "boot")
+NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
+CRASHES = ("before mark", "after mark", "torn line", "before fsync", "after fsync", "before removal")
+
+
+def queue_set(session: Session, root: str) -> QueueSet:
+    made = QueueSet(session, Layout(root), list(Queue), dead=Queue.DEAD, owner="test")
+    made.ensure_pool()
+    return made
+
+
+def put_finished(
+    queues: QueueSet, *, attempts: int = 2, place: Place = PLACE, mark: str | None = None, run_key: str = ""
+) -> str:
+    """A job in finish whose time is over; returns the id."""
+    job_id = f"job-{uuid.uuid4().hex[:8]}"
+    state = JobState.enqueued("report").evolve(status=Status.SUCCESS, attempt=attempts, archive=mark)
+
+    def below(path: str) -> list[Create]:
+        nodes = [Create(f"{path}/definition", encode({"name": "report", "python": "pass"}))]
+        for number in range(1, attempts + 1):
+            document = {"attempt": number, "state": "succeeded", "place": place.to_json()}
+            nodes.append(Create(attempt_path(path, number), encode(document)))
+        return nodes
+
+    queues.put(Queue.FINISH, job_id, state.model_dump(mode="json"), run_key=run_key, extra=below)
+    return job_id
+
+
+def held(
+    queues: QueueSet, job_id: str, archive: Archive | None, runners: Mapping[str, Runner] = NO_RUNNERS
+) -> HeldJob:
+    """The job in the hands of a worker that has this archive."""
+    slots = Slots(queues.session, Nodes(queues.layout.root), queues.pools)
+    context = Context(
+        session=queues.session,
+        layout=queues.layout,
+        clock=queues.clock,
+        runners=runners,
+        kill_grace=1.0,
+        slots=slots,
+        declined=Declined(slots.name_room),
+        archive=archive,
+    )
+    return HeldJob(claim_of(queues, job_id, Queue.FINISH), context)
+
+
+def follow(job: HeldJob, before: Callable[[Action], None] = lambda _action: None) -> list[Action]:
+    """Handle the job until it is let go; what the handler asked for."""
+    asked = list[Action]()
+    while job.claim.held:
+        asked.append(finish.handle(job))
+        before(asked[-1])
+        apply(job, asked[-1])
+    return asked
+
+
+def apply(job: HeldJob, action: Action) -> None:
+    """Do what the handler asked for."""
+    Steps(job.context).of(job, action).step.run()
+
+
+# ---------------------------------------------------------------------- the process that crashes
+class _Crashing:
+    """`os` as the archive's file sees it, with a crash in one of its calls."""
+
+    def __init__(self, crash: str) -> None:
+        self._crash = crash
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def write(self, file: int, data: memoryview) -> int:
+        if self._crash == "torn line":
+            os.write(file, data[: len(data) // 2])
+            _end()
+        return os.write(file, data)
+
+    def fsync(self, file: int) -> None:
+        if self._crash == "before fsync":
+            _end()
+        os.fsync(file)
+        if self._crash == "after fsync":
+            _end()
+
+
+def _end() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(hosts: str, root: str, job_id: str, crash: str, *place: str) -> None:
+    """Archive one job up to the crash: into a folder, or into an index at a URL."""
+    archive = JsonlArchive(Path(place[0])) if len(place) == 1 else ElasticsearchArchive(*place)
+    with open_session(hosts, session_timeout=1.0) as session:
+        job = held(queue_set(session, root), job_id, archive)
+        if crash == "after mark":
+            apply(job, finish.handle(job))
+            _end()
+        vars(lines)["os"] = _Crashing(crash)
+
+        def before(action: Action) -> None:
+            kind = "before mark" if isinstance(action, Keep) else "before removal"
+            if crash == kind:
+                _end()
+
+        follow(job, before)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

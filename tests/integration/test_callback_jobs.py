@@ -1,0 +1,368 @@
+"""Jobs whose end is told: through real queues, workers and receivers."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from orchestrator.handlers import conclude
+from orchestrator.models.job import CallbackState, JobView
+from orchestrator.states import Queue, Status
+from tests.jobs_support import Office, python_job
+from tests.queues_support import expire
+from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
+from tests.waiting import wait_until
+
+NO_DELAY = {"delay": 0}
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callbacks that failed are tried again at once, by workers of this process."""
+    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 0.05)
+
+
+def counting(runs: Path, program: str = "") -> str:
+    """A program that notes each of its runs."""
+    return f"open({str(runs)!r}, 'a').write('x')\n{program}"
+
+
+def submit(office: Office, there: Receiver, program: str = "pass", **fields: object) -> str:
+    callback = {"url": there.url, **dict(fields.pop("callback", {}))}  # type: ignore[call-overload]  # of a mapping
+    return office.submit(program, callback=callback, **fields)
+
+
+def ended(office: Office, job_id: str, timeout: float = 60) -> JobView:
+    return office.wait(job_id, timeout).job
+
+
+# ---------------------------------------------------------------------- what is told
+def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
+    office.worker()
+    with receiver() as there:
+        view = ended(office, submit(office, there, labels={"team": "x"}))
+    assert view.status is Status.SUCCESS
+    assert view.callback == CallbackState(attempts=1, done=True)
+    assert [told.body for told in there.told] == [
+        {
+            "id": view.id,
+            "run_key": office.client.detail(view.id).run_key,
+            "name": "test",
+            "status": "SUCCESS",
+            "attempt": 1,
+            "times": {"created": view.created, "started": view.started, "ended": view.ended},
+            "application_id": view.application_id,
+            "counters": {"failures": 0, "submissions": 0, "demotions": 0},
+            "error": None,
+        }
+    ]
+    assert view.started is not None
+    assert view.ended is not None
+
+
+def test_only_the_last_failure_is_told(office: Office) -> None:
+    office.worker()
+    with receiver() as there:
+        retry = {"attempts": 3, **NO_DELAY}
+        view = ended(office, submit(office, there, "raise ValueError('no such thing')", retry=retry))
+    (told,) = there.told
+    assert view.status is Status.ERROR_FAIL
+    assert (told.body["status"], told.body["attempt"]) == ("ERROR_FAIL", 3)
+    assert told.body["counters"]["failures"] == 3 == view.failures
+    assert told.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
+
+
+def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    runs = tmp_path / "runs"
+    program = counting(runs, f"assert open({str(runs)!r}).read() == 'xx'")
+    with receiver() as there:
+        view = ended(office, submit(office, there, program, retry={"attempts": 3, **NO_DELAY}))
+    assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("SUCCESS", 2)]
+    assert view.callback == CallbackState(attempts=1, done=True)
+
+
+def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    runs = tmp_path / "runs"
+    with receiver() as there:
+        job_id = submit(office, there, counting(runs, "import time; time.sleep(600)"))
+        wait_until(runs.exists, 30, "it runs")
+        office.client.kill(job_id)
+        assert ended(office, job_id).status is Status.KILL
+    assert [told.body["status"] for told in there.told] == ["KILL"]
+
+
+def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(office: Office) -> None:
+    office.worker()
+    with receiver() as there:
+        callback = {"url": there.url}
+        job_id = office.client.submit(python_job("pass", callback=callback), delay=3600).id
+        office.client.kill(job_id)
+        assert ended(office, job_id).status is Status.CANCEL
+    assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("CANCEL", 0)]
+
+
+# ---------------------------------------------------------------------- retries
+@pytest.mark.usefixtures("soon")
+def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(office: Office) -> None:
+    office.worker()
+    office.worker()
+    with receiver(REFUSED, REFUSED, REFUSED, TOLD) as there:
+        view = ended(office, submit(office, there, "raise ValueError('x')"))
+    assert view.status is Status.ERROR_FAIL
+    assert view.failures == 1
+    assert view.callback == CallbackState(attempts=4, done=True)
+    assert len({(told.data, told.headers["Idempotency-Key"]) for told in there.told}) == 1
+    assert len(there.told) == 4
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_receiver_that_never_answers_well_is_given_up_with_the_error_on_record(office: Office) -> None:
+    office.worker()
+    with receiver(REFUSED) as there:
+        view = ended(office, submit(office, there, callback={"attempts": 3}))
+    assert view.status is Status.SUCCESS
+    assert (view.callback.attempts, view.callback.done) == (3, True)
+    assert '"BUSY"' in str(view.callback.error)
+    assert len(there.told) == 3
+
+
+def test_while_it_waits_the_job_keeps_status_and_queue_and_its_error_can_be_seen(office: Office) -> None:
+    office.worker()
+    with receiver(REFUSED) as there:
+        job_id = submit(office, there)
+        view = wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
+    assert (view.status, view.queue) == (Status.SUCCESS, Queue.SUCCESS)
+    assert view.callback.error is not None
+    assert not view.is_final
+    assert office.client.detail(job_id).held_by is None
+
+
+def waiting(office: Office, job_id: str) -> JobView | None:
+    view = office.client.get(job_id)
+    return view if view.callback.attempts else None
+
+
+def test_errors_can_be_ignored(office: Office) -> None:
+    office.worker()
+    with receiver(REFUSED) as there:
+        view = ended(office, submit(office, there, callback={"ignore_errors": True}))
+    assert view.status is Status.SUCCESS
+    assert view.callback.error is not None
+    assert len(there.told) == 1
+
+
+def test_a_missing_variable_is_on_record(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOT_THERE", raising=False)
+    office.worker()
+    callback = {"url": "https://there/${env:NOT_THERE}?secret=1", "attempts": 1}
+    view = ended(office, office.submit("pass", callback=callback))
+    reason = "the environment of this worker has no variable NOT_THERE"
+    assert view.callback.error == f"https://there: {reason}"
+
+
+def test_many_jobs_are_told_through_few_places(office: Office) -> None:
+    office.worker(slots=4)
+    with receiver() as there:
+        ids = [submit(office, there) for _ in range(20)]
+        for job_id in ids:
+            assert ended(office, job_id).callback == CallbackState(attempts=1, done=True)
+        assert sorted(told.body["id"] for told in there.told) == sorted(ids)
+
+
+# ---------------------------------------------------------------------- stops
+@pytest.mark.parametrize("program", ["pass", "raise ValueError"])
+def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
+    office: Office, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 250.0)
+    office.worker()
+    with receiver(REFUSED) as there:
+        job_id = submit(office, there, program)
+        status = wait_until(lambda: waiting(office, job_id), 30, "a try has failed").status
+        office.client.kill(job_id)
+        view = ended(office, job_id)
+    assert view.status is status
+    assert view.callback.attempts == 2 == len(there.told)
+    assert view.callback.error is not None
+
+
+def test_a_killed_job_is_told_again_after_its_delay_and_not_at_once(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 250.0)
+    office.worker()
+    runs = tmp_path / "runs"
+    with receiver(REFUSED, TOLD) as there:
+        job_id = submit(office, there, counting(runs, "import time; time.sleep(600)"))
+        wait_until(runs.exists, 30, "it runs")
+        office.client.kill(job_id)
+        wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
+        # The request to stop overrides a due time: it has gone with the try that failed.
+        stop = f"{office.settings.root}/stops/default/{job_id}"
+        assert office.session().exists(stop) is None
+        assert len(there.told) == 1
+        office.client.kill(job_id)  # which has it told at once
+        view = ended(office, job_id)
+    assert (view.status, view.callback.attempts) == (Status.KILL, 2)
+    assert there.told[0] == there.told[1]
+
+
+# ---------------------------------------------------------------------- answers
+def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(office: Office) -> None:
+    office.worker()
+    with receiver(override("ERROR_FAIL")) as strict, receiver(override("SUCCESS")) as mild:
+        failed = ended(office, submit(office, strict, retry={"attempts": 3}))
+        passed = ended(office, submit(office, mild, "raise ValueError"))
+    assert (failed.status, failed.attempt, failed.failures) == (Status.ERROR_FAIL, 1, 1)
+    assert failed.error is not None
+    assert failed.error.error_class == "callback"
+    assert list(failed.times) == ["accept", "running", "success", "fail", "finish"]
+    assert (passed.status, passed.failures) == (Status.SUCCESS, 1)
+    assert (len(strict.told), len(mild.told)) == (1, 1)
+    assert failed.callback == passed.callback == CallbackState(attempts=1, done=True)
+
+
+def test_the_answer_can_have_a_failed_job_run_again_which_is_told_anew(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    runs = tmp_path / "runs"
+    program = counting(runs, f"assert open({str(runs)!r}).read() == 'xx'")
+    with receiver(override("ACCEPT"), TOLD) as there:
+        view = ended(office, submit(office, there, program, retry={"attempts": 1, **NO_DELAY}))
+    assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
+    assert [told.body["status"] for told in there.told] == ["ERROR_FAIL", "SUCCESS"]
+    assert len({told.headers["Idempotency-Key"] for told in there.told}) == 2
+    assert view.callback == CallbackState(attempts=1, done=True)
+
+
+def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that(office: Office) -> None:
+    office.worker()
+    retry = {"attempts": 2, "on": ["callback"], **NO_DELAY}
+    with receiver(override("ERROR_FAIL"), TOLD) as there:
+        view = ended(office, submit(office, there, retry=retry))
+    assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
+    assert [told.body["attempt"] for told in there.told] == [1, 2]
+
+
+@pytest.mark.parametrize("answered", ["ACCEPT", "RUNNING", "KILL", "DEAD", "what is this"])
+def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(office: Office, answered: str) -> None:
+    office.worker()
+    with receiver(override(answered)) as there:
+        view = ended(office, submit(office, there))
+    assert view.status is Status.SUCCESS
+    assert "cannot follow SUCCESS" in str(view.callback.error)
+    assert len(there.told) == 1
+
+
+# ---------------------------------------------------------------------- faults
+@contextmanager
+def worker_process(office: Office) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker that can be killed without the test."""
+    settings = office.settings
+    arguments = (settings.zookeeper_hosts, settings.root, str(settings.state_dir))
+    process = subprocess.Popen([sys.executable, "-m", "tests.worker_process", *arguments])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def hold_back(there: Callable[[], Receiver]) -> Answerer:
+    """An answer that does not come while the test goes on."""
+
+    def wait(request: BaseHTTPRequestHandler) -> None:
+        there().released.wait(60)
+        TOLD(request)
+
+    return wait
+
+
+@pytest.mark.parametrize("program", ["pass", "raise ValueError('x')"], ids=["success", "failure"])
+def test_a_worker_that_is_killed_while_it_tells_has_another_one_tell_the_same(
+    office: Office, tmp_path: Path, program: str
+) -> None:
+    runs = tmp_path / "runs"
+    with receiver(hold_back(lambda: there), TOLD) as there:
+        with worker_process(office) as first:
+            job_id = submit(office, there, counting(runs, program), callback={"timeout": 60})
+            there.wait_told(1)
+            os.kill(first.pid, signal.SIGKILL)
+            first.wait()
+        office.worker()
+        view = ended(office, job_id)
+    assert there.told[0] == there.told[1]
+    assert len(there.told) == 2
+    assert view.status is (Status.SUCCESS if program == "pass" else Status.ERROR_FAIL)
+    assert view.failures == (0 if program == "pass" else 1)
+    assert view.callback == CallbackState(attempts=1, done=True)
+    assert runs.read_text() == "x"
+
+
+def test_a_worker_that_is_killed_between_tries_has_another_go_on(office: Office, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    with receiver(REFUSED, TOLD) as there:
+        with worker_process(office):
+            job_id = submit(office, there, counting(runs, "raise ValueError('x')"))
+            wait_until(lambda: waiting(office, job_id), 60, "a try has failed")
+        office.worker()
+        view = ended(office, job_id)
+    assert there.told[0] == there.told[1]
+    assert (view.status, view.failures) == (Status.ERROR_FAIL, 1)
+    assert view.callback == CallbackState(attempts=2, done=True)
+    assert runs.read_text() == "x"
+
+
+def test_a_session_lost_during_the_call_has_another_worker_tell(office: Office, tmp_path: Path) -> None:
+    worker = office.worker()
+    runs = tmp_path / "runs"
+    with receiver(hold_back(lambda: there), TOLD) as there:
+        job_id = submit(office, there, counting(runs), callback={"timeout": 60})
+        there.wait_told(1)
+        office.worker()
+        expire(worker._set.session)  # noqa: SLF001 - what happens to it
+        there.wait_told(2)
+        there.released.set()
+        view = ended(office, job_id)
+    assert there.told[0] == there.told[1]
+    assert (view.status, view.callback) == (Status.SUCCESS, CallbackState(attempts=1, done=True))
+    assert runs.read_text() == "x"
+
+
+# ---------------------------------------------------------------------- time limits
+def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    runs = tmp_path / "runs"
+    program = counting(runs, f"import time; time.sleep(0 if open({str(runs)!r}).read() == 'xx' else 600)")
+    with receiver() as there:
+        fields: dict[str, object] = {"timeout": {"run": 2, "on_run": "demote"}, "retry": NO_DELAY}
+        view = ended(office, submit(office, there, program, **fields))
+    assert (view.status, view.pool, view.attempt) == (Status.SUCCESS, "default.low", 2)
+    (told,) = there.told
+    assert told.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
+
+
+def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    runs = tmp_path / "runs"
+    with receiver() as there:
+        fields: dict[str, object] = {
+            "timeout": {"run": 1, "on_run": "demote"},
+            "retry": {"attempts": 1, **NO_DELAY},
+        }
+        job_id = submit(office, there, counting(runs, "import time; time.sleep(600)"), **fields)
+        view = ended(office, job_id)
+        assert there.told == []
+    assert (view.queue, view.pool, view.attempt) == (Queue.DEAD, "default.low", 2)
+    assert view.error is not None
+    assert "after 1 demotions" in view.error.message
+    assert runs.read_text() == "xx"

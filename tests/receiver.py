@@ -1,0 +1,117 @@
+"""What is told by callbacks in tests: a real HTTP server that notes what it gets and answers as told."""
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.waiting import wait_until
+
+
+@dataclass(frozen=True)
+class Told:
+    """One request."""
+
+    path: str
+    headers: Mapping[str, str]
+    data: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.data)
+        return document
+
+
+Answerer = Callable[[BaseHTTPRequestHandler], None]
+
+
+def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Answerer:
+    """An answer with this JSON, or these bytes."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    def write(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        for name, value in (headers or {}).items():
+            request.send_header(name, value)
+        request.send_header("Content-Length", str(len(data)))
+        request.end_headers()
+        request.wfile.write(data)
+
+    return write
+
+
+def override(status: str) -> Answerer:
+    return answer({"code": "SUCCESS", "data": {"status": status}})
+
+
+TOLD = answer({"code": "SUCCESS"})
+REFUSED = answer({"code": "BUSY"})
+
+
+@dataclass
+class Receiver:
+    """Answers requests one after the other by `answers`, the last one from then on."""
+
+    url: str
+    answers: list[Answerer] = field(default_factory=lambda: [TOLD])
+    told: list[Told] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
+    """For answers that wait; set at the end of the test."""
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, told: Told) -> Answerer:
+        with self._guard:
+            self.told.append(told)
+            return self.answers[min(len(self.told), len(self.answers)) - 1]
+
+    def wait_told(self, count: int = 1, timeout: float = 30) -> list[Told]:
+        wait_until(lambda: len(self.told) >= count, timeout, f"{count} requests have come")
+        return self.told
+
+
+@contextmanager
+def receiver(
+    *answers: Answerer, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> Iterator[Receiver]:
+    """A receiver at `url`, on loopback."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 30
+
+        def do_POST(self) -> None:
+            data = self.rfile.read(int(self.headers["Content-Length"]))
+            made.take(Told(self.path, dict(self.headers.items()), data))(self)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def get_request(self) -> tuple[Any, Any]:
+            sock, address = super().get_request()
+            # Without a handshake here: one that never comes would keep the others out.
+            return (
+                sock if tls is None else tls.wrap_socket(sock, True, do_handshake_on_connect=False)
+            ), address
+
+        def handle_error(self, *_: object) -> None:
+            return  # a client that went away in the middle is what some tests are about
+
+    with Server((host, 0), Handler) as server:
+        scheme = "http" if tls is None else "https"
+        made = Receiver(f"{scheme}://{'localhost' if tls else host}:{server.server_address[1]}/ended")
+        if answers:
+            made.answers = list(answers)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield made
+        finally:
+            made.released.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,191 @@
+"""A real Elasticsearch for tests: from the environment, from Docker, else the one of Maven Central."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from queues.embedded.ports import free_ports
+from tests.servers.zookeeper import docker_answers, unavailable
+from tests.waiting import wait_until
+
+VERSION = "9.5.0"
+IMAGE = f"docker.elastic.co/elasticsearch/elasticsearch:{VERSION}"
+ARTIFACT = f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{VERSION}:zip"
+OLDEST_JAVA = 21
+START_TIMEOUT_S = 120
+FETCH_TIMEOUT_S = 240
+_NOBODY = 65534  # Elasticsearch refuses to run as root
+_OPTIONS = {
+    "discovery.type": "single-node",
+    "xpack.security.enabled": "false",
+    "cluster.routing.allocation.disk.threshold_enabled": "false",
+}
+_JVM = "-Xms512m -Xmx512m"
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url() -> Iterator[str]:
+    """URL of a real Elasticsearch; one server per test session and xdist worker."""
+    if url := os.environ.get("ELASTICSEARCH_URL"):
+        yield url
+        return
+    with _in_docker() if docker_answers() else _local() as url:
+        yield url
+
+
+@pytest.fixture
+def elasticsearch_index(elasticsearch_url: str) -> Iterator[str]:
+    """Name of an index for one test: not created, removed afterwards."""
+    index = f"test-{uuid.uuid4()}"
+    yield index
+    request = urllib.request.Request(f"{elasticsearch_url}/{index}?ignore_unavailable=true", method="DELETE")  # noqa: S310 - our own server
+    urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - likewise
+
+
+@contextmanager
+def _in_docker() -> Iterator[str]:
+    from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - as for ZooKeeper
+
+    container = DockerContainer(IMAGE).with_exposed_ports(9200).with_env("ES_JAVA_OPTS", _JVM)
+    for name, value in _OPTIONS.items():
+        container.with_env(name, value)
+    with container:
+        url = f"http://{container.get_container_host_ip()}:{container.get_exposed_port(9200)}"
+        wait_until(lambda: _answers(url), START_TIMEOUT_S, f"{IMAGE} serves at {url}")
+        yield url
+
+
+@contextmanager
+def _local() -> Iterator[str]:
+    java, distribution = _java_home(), _distribution()
+    http_port, transport_port = free_ports("127.0.0.1", 2)
+    folder = Path(tempfile.mkdtemp(prefix="elasticsearch-"))  # not below pytest's: that is root's alone
+    shutil.copytree(distribution / "config", folder / "config")
+    (folder / "tmp").mkdir()
+    options = {
+        **_OPTIONS,
+        "network.host": "127.0.0.1",
+        "http.port": str(http_port),
+        "transport.port": str(transport_port),
+        "path.data": str(folder / "data"),
+        "path.logs": str(folder / "logs"),
+    }
+    command = [
+        str(distribution / "bin" / "elasticsearch"),
+        *(f"-E{name}={options[name]}" for name in options),
+    ]
+    if os.geteuid() == 0:
+        command = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *command]
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "ES_TMPDIR": str(folder / "tmp"),  # it may write there, and must not write to its configuration
+        "ES_JAVA_HOME": str(java),
+        "ES_PATH_CONF": str(folder / "config"),
+        "ES_JAVA_OPTS": _JVM,
+    }
+    output = folder / "output"
+    with output.open("wb") as file:
+        server = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=file, stderr=file, start_new_session=True
+        )
+    try:
+        url = f"http://127.0.0.1:{http_port}"
+        wait_until(lambda: server.poll() is not None or _answers(url), START_TIMEOUT_S, f"it serves at {url}")
+        if server.poll() is not None:
+            unavailable(f"Elasticsearch has ended: {output.read_text('utf-8', errors='replace')[-1000:]}")
+        yield url
+    finally:
+        _end(server)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end(server: "subprocess.Popen[bytes]") -> None:
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(server.pid, sign)  # the launcher and the server that it has started
+            server.wait(30)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+    server.wait(30)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/_cluster/health", timeout=5) as answer:  # noqa: S310 - our own server
+            return json.load(answer)["status"] in {"yellow", "green"}
+    except (OSError, ValueError):
+        return False
+
+
+def _java_home() -> Path:
+    """A Java that is new enough: the distribution brings none."""
+    named = [Path(os.environ[name]) for name in ("ES_JAVA_HOME", "JAVA_HOME") if os.environ.get(name)]
+    homes = [*named, *sorted(Path("/usr/lib/jvm").glob("*"), reverse=True)]
+    found = [home for home in homes if _java_version(home) >= OLDEST_JAVA]
+    if not found:
+        unavailable(
+            "no Elasticsearch: ELASTICSEARCH_URL is not set, no Docker daemon answers, and there is no "
+            f"Java {OLDEST_JAVA} or newer in ES_JAVA_HOME, JAVA_HOME or /usr/lib/jvm"
+        )
+    return found[0]
+
+
+def _java_version(home: Path) -> int:
+    release = home / "release"
+    found = re.search(r'JAVA_VERSION="(\d+)', release.read_text("utf-8")) if release.is_file() else None
+    return int(found[1]) if found else 0
+
+
+def _distribution() -> Path:
+    """The unpacked distribution, fetched once for all checkouts of this machine."""
+    if shutil.which("mvn") is None:
+        unavailable("no Elasticsearch: ELASTICSEARCH_URL is not set, no Docker daemon answers, and no mvn")
+    # Root's own folders cannot be read by the user as whom the server runs.
+    caches = Path("/var/cache") if os.geteuid() == 0 else Path.home() / ".cache"
+    cache = Path(os.environ.get("ORCHESTRATOR_TEST_CACHE") or caches / "spark-job-orchestrator-tests")
+    cache.mkdir(parents=True, exist_ok=True)
+    unpacked = cache / f"elasticsearch-{VERSION}"
+    with (cache / "elasticsearch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not unpacked.is_dir():
+            with tempfile.TemporaryDirectory(dir=cache) as folder:
+                _fetch(Path(folder))
+                (Path(folder) / unpacked.name).rename(unpacked)
+    return unpacked
+
+
+def _fetch(folder: Path) -> None:
+    command = [
+        "mvn",
+        "-q",
+        "-B",
+        "dependency:unpack",
+        f"-Dartifact={ARTIFACT}",
+        f"-DoutputDirectory={folder}",
+    ]
+    try:
+        subprocess.run(
+            command, check=True, cwd=folder, timeout=FETCH_TIMEOUT_S, capture_output=True, text=True
+        )
+    except subprocess.TimeoutExpired:
+        unavailable(f"no Elasticsearch: {ARTIFACT} was not fetched within {FETCH_TIMEOUT_S} s")
+    except subprocess.CalledProcessError as error:
+        unavailable(f"no Elasticsearch: {ARTIFACT} was not fetched: {error.stdout[-2000:]}")
