@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.handlers import conclude
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
@@ -25,6 +26,8 @@ from tests.scripted.runner import ScriptedRunner
 
 # As in `tests.jobs_support`, whose import takes as long as all the rest.
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
+
+_FIRST_DELAY_SECONDS = 0.2  # of a callback that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ def main() -> None:
     log_to_stderr("INFO")
     settings = Settings(**config.settings)
     runner = build_runner(config.runner, settings.state_dir)
+    conclude._FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # noqa: SLF001 - nobody waits five seconds for nothing
     if config.without:
         take_out(Protection(config.without))
     if config.die_at is not None:

@@ -18,8 +18,8 @@ from tests.crash_points import Point
 from tests.crash_worker import WorkerConfig
 from tests.waiting import wait_until
 
-_DEATH_S = 60
-"""A worker starts in a second, and needs many beside other tests on two cores."""
+_DEATH_S = 120
+"""A worker starts in a second, and a driver of real Spark takes ten; more beside other tests on two cores."""
 
 
 class WorkerProcess:

@@ -72,6 +72,12 @@ class Site:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def supervise(self) -> None:
+        """Start workers again that found no ZooKeeper when they started, as a service manager would."""
+        for worker in self.workers:
+            if not worker.is_running:
+                worker.start()
+
     # ------------------------------------------------------------------ jobs
     def cap_pool(self, pool: str, cap: int) -> None:
         """Let so many jobs of a pool run at once."""
@@ -111,10 +117,12 @@ class Site:
         """Wait until all jobs are in finish; no error when they are not, the judgement tells."""
         deadline = time.monotonic() + seconds
         while self.finished() < len(self.expected) and time.monotonic() < deadline:
+            self.supervise()
             time.sleep(_RETRY_S)
 
     def drain(self) -> None:
         """End all workers in order."""
+        self.supervise()
         for worker in self.workers:
             worker.wait_started()  # one that was started just now does not know what TERM means
             worker.drain(_DRAIN_S)

@@ -121,6 +121,7 @@ class _Play:
             at, act = self._due[0]
             if (left := at - (time.monotonic() - began)) > 0:
                 time.sleep(min(left, _STEP_S))
+                self._site.supervise()
                 continue
             del self._due[0]
             self._now = at

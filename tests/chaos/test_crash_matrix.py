@@ -1,9 +1,10 @@
 """A worker is killed at each step of a job's life, before and after every commit; the next one goes on.
 
-Whatever the step: the job ends as its program says, its user code is started once in each attempt, and
-nothing is left over.
+Whatever the step: the job ends as its program says, its user code is started once in each attempt, who wants
+to know is told at least once and always the same, it is archived once, and nothing is left over.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.handlers import conclude
 from orchestrator.states import Status
 from queues.errors import ItemNotFound
 from spark_runner.runners.base import Runner
@@ -19,6 +21,7 @@ from spark_runner.runners.local import LocalRunner
 from tests.crash_points import Point, points
 from tests.crash_worker import build_runner
 from tests.jobs_support import Office, python_job
+from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.scripted.backend import Backend
 from tests.scripted.judge import left_over, violations
 from tests.scripted.ledger import Ledger
@@ -26,7 +29,8 @@ from tests.scripted.words import for_real_drivers
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
-END_S = 60
+END_S = 120
+"""A driver of real Spark needs ten seconds alone, and more beside other tests on two cores."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Story:
     delay: float = 0.0
     retention: float = 3600.0
     is_removed: bool = False
+    answers: tuple[Answerer, ...] = ()  # of who is told of its end; without them nobody is
 
 
 @dataclass
@@ -51,14 +56,17 @@ class Scene:
     office: Office
     runner: Runner
     ledger: Ledger
+    receiver: Receiver
     folder: Path
 
     def submit(self, story: Story) -> str:
         program = story.program
         if self.kind != "scripted":
             program = for_real_drivers(program, self.ledger.path)
+        told: dict[str, Any] = {"callback": {"url": self.receiver.url}} if story.answers else {}
+        self.receiver.answers = list(story.answers)
         spark = {"master": "local[1]", "driver": {"memory": "512m"}} if self.kind == "spark" else {}
-        definition = python_job(program, spark=spark, **story.fields)
+        definition = python_job(program, spark=spark, **story.fields, **told)
         return self.office.client.submit(definition, delay=story.delay).id
 
     def first_worker(self, point: Point, story: Story) -> WorkerProcess:
@@ -120,6 +128,13 @@ STORIES = {
         "pass", Status.CANCEL, starts=0, then=kill_in_the_queue_of_the_cluster
     ),
     "is-cancelled": Story("pass", Status.CANCEL, starts=0, then=kill_before_it_starts, delay=3600),
+    "is-told": Story("pass", Status.SUCCESS, answers=(TOLD,)),
+    "is-told-of-a-failure": Story("fail('no rows today')", Status.ERROR_FAIL, answers=(TOLD,)),
+    "is-told-of-a-kill": Story("hang()", Status.KILL, then=kill_while_it_runs, answers=(TOLD,)),
+    "is-told-at-the-second-try": Story("pass", Status.SUCCESS, answers=(REFUSED, TOLD)),
+    "is-told-and-says-otherwise": Story(
+        "pass", Status.ERROR_FAIL, answers=(override("ERROR_FAIL"), override("ERROR_FAIL"))
+    ),
     "is-removed": Story("pass", Status.SUCCESS, retention=0.2, is_removed=True),
 }
 FULL_CLUSTER = "is-killed-in-the-queue-of-the-cluster"
@@ -134,20 +149,29 @@ MATRIX: dict[str, list[Point]] = {
     "is-killed": points("running>kill", "kill>finish"),
     FULL_CLUSTER: points("killed", "kill>finish"),
     "is-cancelled": points("accept>kill", "kill>finish"),
-    "is-removed": points("removal"),
+    "is-told": points("call", "success>finish"),
+    "is-told-of-a-failure": points("call", "fail>finish"),
+    "is-told-of-a-kill": points("call", "kill>finish"),
+    "is-told-at-the-second-try": points("success>success"),
+    "is-told-and-says-otherwise": points("success>fail"),
+    "is-removed": points("mark", "archive", "removal"),
 }
+WITH_SPARK = [Point("intent", after=True), Point("submit", after=True), Point("running>success", after=False)]
 CELLS = [(name, point) for name, found in MATRIX.items() for point in found]
 
 
 @pytest.fixture
-def scene(request: pytest.FixtureRequest, office: Office, tmp_path: Path) -> Iterator[Scene]:
+def scene(
+    request: pytest.FixtureRequest, office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Scene]:
+    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 0.2)
     settings, kind = office.settings, str(request.param)
     with ExitStack() as stack:
         runner = build_runner(kind, settings.state_dir)
         ledger = Ledger(tmp_path / "ledger.jsonl")
         if kind == "scripted":
             ledger = stack.enter_context(Backend(settings.state_dir, settings.zookeeper_hosts)).store.ledger
-        yield Scene(kind, office, runner, ledger, tmp_path)
+        yield Scene(kind, office, runner, ledger, stack.enter_context(receiver()), tmp_path)
 
 
 def _cells(kind: str) -> list[Any]:
@@ -173,6 +197,16 @@ def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
     survive(scene, STORIES[name], point)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("scene", "point"),
+    [pytest.param("spark", point, id=str(point).replace(" ", "-")) for point in WITH_SPARK],
+    indirect=["scene"],
+)
+def test_real_drivers_survive_the_death_of_their_worker(scene: Scene, point: Point) -> None:
+    survive(scene, STORIES["succeeds"], point)
+
+
 def survive(scene: Scene, story: Story, point: Point) -> None:
     """Play the story with a worker that dies at the point, and with another one after it; then judge."""
     hold = scene.office.settings.state_dir / "hold"
@@ -193,7 +227,15 @@ def survive(scene: Scene, story: Story, point: Point) -> None:
     assert violations(scene.office.client, scene.ledger, expected) == []
     assert scene.ledger.starts_of(run_key) == story.starts
     assert max(scene.ledger.starts().values(), default=1) == 1
+    bodies = {told.data for told in scene.receiver.told}
+    assert len(bodies) == bool(story.answers), bodies
+    assert _archived(scene) == ([job_id] if story.is_removed else [])
     _assert_nothing_is_left(scene, run_key, removed)
+
+
+def _archived(scene: Scene) -> list[str]:
+    paths = (scene.office.settings.state_dir / "archive").glob("*.jsonl")
+    return [json.loads(line)["id"] for path in paths for line in path.read_bytes().splitlines()]
 
 
 def _assert_nothing_is_left(scene: Scene, run_key: str, removed: set[str]) -> None:

@@ -15,7 +15,6 @@ from tests.scripted.store import Kept, Store
 from tests.waiting import wait_until
 
 _LOOK_SECONDS = 0.02
-_CALL_SECONDS = 5.0  # a driver that is told to end while ZooKeeper is away waits no longer than that
 
 
 class Backend:
@@ -32,8 +31,7 @@ class Backend:
         self.highest: Counter[str] = Counter()
         self._running: Counter[str] = Counter()
         self._compares = compares
-        settings = SessionSettings(hosts, session_timeout=session_timeout, call_timeout=_CALL_SECONDS)
-        self._session = Session(settings)
+        self._session = Session(SessionSettings(hosts, session_timeout=session_timeout))
         self._guard = threading.Lock()
         self._drivers: dict[Kept, tuple[ScriptedDriver, threading.Thread]] = {}
         self._stopping = threading.Event()
