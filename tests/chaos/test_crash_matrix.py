@@ -197,6 +197,7 @@ def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
     survive(scene, STORIES[name], point)
 
 
+@pytest.mark.chaos
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("scene", "point"),
