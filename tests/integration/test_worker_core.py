@@ -5,7 +5,6 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -209,7 +208,10 @@ def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
     office.worker()
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    program, started = f"import pathlib, time\npathlib.Path({str(tmp_path / 'on')!r}).touch()\ntime.sleep(60)", tmp_path / "on"
+    program, started = (
+        f"import pathlib, time\npathlib.Path({str(tmp_path / 'on')!r}).touch()\ntime.sleep(60)",
+        tmp_path / "on",
+    )
     url = f"http://127.0.0.1:{port}/"
     job_id = office.submit(program, callback={"url": url, "attempts": 100})
     wait_until(started.exists, 30, "it runs")
