@@ -149,7 +149,9 @@ def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
 def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(Consumer.__init__.__kwdefaults__, "rescan_seconds", 0.3)
+    defaults = Consumer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "rescan_seconds", 0.3)
     monkeypatch.setattr("orchestrator.handlers.accept._NO_ROOM_SECONDS", 0.1, raising=False)
     rescans, rescan = [0], PoolViews.rescan
 
