@@ -67,7 +67,9 @@ def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(office: O
 def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(Crew.__init__.__kwdefaults__, "threads", 1)
+    defaults = Crew.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "threads", 1)
     submitted: list[str] = []
     at_it, go_on = threading.Event(), threading.Event()
 
