@@ -101,7 +101,7 @@ def doctor(
         fix and not yes and not sys.stdin.isatty()
     ):  # before the look: a script must not depend on what it finds
         raise NotConfirmed("nobody can be asked here whether to mend what is found: give --yes")
-    with connected() as (client, _):
+    with connected(start_own=not fix) as (client, _):
         found = client.doctor.look()
         fixable = [finding for finding in found if finding.fixable]
         if fix and fixable:

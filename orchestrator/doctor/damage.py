@@ -7,7 +7,8 @@ from orchestrator.doctor.survey import Survey
 from queues.queue import QueueSet
 from queues.scrubber import Left, Mend, Scrubber
 
-_KINDS: dict[Mend | Left, tuple[Kind, str, str]] = {
+# What the scrubber finds -> kind, what, remedy.
+KINDS: dict[Mend | Left, tuple[Kind, str, str]] = {
     Mend.RESTORED: (
         Kind.RECORD_WITHOUT_TOKEN,
         "{id} has a record and stands in no queue: nobody will ever take it",
@@ -65,7 +66,7 @@ def look(survey: Survey) -> Iterator[Finding]:
     """What the scrubber would mend or leave, and payloads that are no job's."""
     queue_set = survey.queue_set
     for found in Scrubber(queue_set.root, queue_set.claimer).look():
-        kind, what, remedy = _KINDS[found.kind]
+        kind, what, remedy = KINDS[found.kind]
         yield Finding.of(
             kind, found.path, what.format(id=found.id), remedy, fixable=isinstance(found.kind, Mend)
         )

@@ -36,15 +36,15 @@ class Doctor:
 
     def mend(self, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Mend those that are fixable; returns what is left, and what was mended as fixed."""
-        wanted = {finding.path for finding in findings if finding.fixable}
+        fixable = [finding for finding in findings if finding.fixable]
         damage.mend(self._set)
-        left_overs.mend(Survey.take(self._set), wanted)
+        left_overs.mend(Survey.take(self._set), fixable)
         left = self.look()
         there = {(finding.kind, finding.path) for finding in left}
         mended = [
             finding.model_copy(update={"fixed": True})
-            for finding in findings
-            if finding.fixable and (finding.kind, finding.path) not in there
+            for finding in fixable
+            if (finding.kind, finding.path) not in there
         ]
         return _in_order([*left, *mended])
 

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -43,11 +44,26 @@ def look_at_clocks(survey: Survey) -> Iterator[Finding]:
     ahead = time.time() - survey.queue_set.clock.now_ms() / 1000
     if abs(ahead) > _TOLERATED_SECONDS:
         yield _skew(survey.layout.clock, "the clock of this host", ahead)
+    moments = _moments(survey)
     for worker in survey.workers:
+        told = moments.get(worker.name)
         # Made anew with each session: an old `since` says nothing, one from the future does.
-        ahead = _ahead(worker.text("since"), worker.created)
-        if ahead > _TOLERATED_SECONDS:
+        said = max(0.0, _ahead(worker.text("since"), worker.created))
+        ahead = said if told is None else told
+        if abs(ahead) > _TOLERATED_SECONDS:
             yield _skew(worker.path, f"the clock of {worker.name} on {worker.text('host')}", ahead)
+
+
+def _moments(survey: Survey) -> dict[str, float]:
+    """By how much workers were ahead when they wrote nodes at one moment by both clocks: a lead, locks."""
+    seen = defaultdict[str, list[float]](list)
+    if survey.leader is not None and survey.leader.text("since"):
+        seen[survey.leader.name].append(_ahead(survey.leader.text("since"), survey.leader.created))
+    for lock in survey.locks.values():
+        if lock.since:
+            seen[lock.worker].append(_ahead(lock.since, lock.created))
+    # A node can be late, by a slow server or a lost connection, but never early: the most it was ahead.
+    return {name: max(ahead) for name, ahead in seen.items()}
 
 
 def _skew(path: str, whose: str, ahead: float) -> Finding:

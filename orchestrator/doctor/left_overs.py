@@ -1,7 +1,8 @@
 """Locks, requests to stop and places of running jobs that belong to nothing."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from loguru import logger
 
@@ -109,10 +110,17 @@ def _stale(survey: Survey, kind: Kind, words: str) -> Iterator[Finding]:
             yield Finding.of(kind, suspect.path, f"{words} {suspect.reason}", remedy, fixable=True)
 
 
-def mend(survey: Survey, wanted: Collection[str]) -> None:
-    """Remove what was found at these paths, each with the proof that nothing has changed."""
-    _mend_locks(survey, wanted)
-    queue_set, nodes = survey.queue_set, survey.nodes
+def mend(survey: Survey, findings: Iterable[Finding]) -> None:
+    """Remove what was found, each with the proof that it still is what it was."""
+    wanted = defaultdict[Kind, set[str]](set)
+    for finding in findings:
+        wanted[finding.kind].add(finding.path)
+    _mend_locks(survey, wanted[Kind.ORPHAN_LOCK])
+    if wanted[Kind.STALE_STOP] or wanted[Kind.STALE_SLOT]:
+        _mend_stale(survey.queue_set, survey.nodes, wanted)
+
+
+def _mend_stale(queue_set: QueueSet, nodes: Nodes, wanted: Mapping[Kind, Collection[str]]) -> None:
     # Only who leads may remove the others: two who do so could take a request that was made in between.
     election = Election(queue_set.session, nodes, f"doctor-{os.getpid()}")
     try:
@@ -121,7 +129,7 @@ def mend(survey: Survey, wanted: Collection[str]) -> None:
             return
         for kind in (Kind.STALE_STOP, Kind.STALE_SLOT):
             suspects = _duty(queue_set, kind, election.fence).found(election.fence())
-            _commit(queue_set, _removals(suspects, wanted))
+            _commit(queue_set, _removals(suspects, wanted[kind]))
     finally:
         election.resign()
 

@@ -1,7 +1,7 @@
 """Each fault that is planted is found with its node; nothing is written by a look; what is safe is mended."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,11 +11,15 @@ from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Finding, Kind, Severity
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status
+from orchestrator.wiring import build_queue_set
+from queues.bundle import commit_many
 from queues.documents import encode
-from queues.errors import CorruptRecord
+from queues.errors import CorruptRecord, QueueError
 from queues.new_item import NewItem
 from queues.operations import Create, Delete, Set
 from queues.record import Record
+from queues.session import Session
+from queues.transaction import Step
 from spark_runner.attempt import AttemptState, attempt_path
 from tests.jobs_support import Office
 from tests.operators_support import JOB, Stage
@@ -107,7 +111,7 @@ class Practice(Stage):
 
 
 @pytest.fixture
-def practice(office: Office) -> Iterator[Practice]:
+def practice(office: Office) -> Practice:
     return Practice(office)
 
 
@@ -124,6 +128,19 @@ def test_a_cluster_with_a_worker_and_jobs_has_nothing_but_notes(office: Office) 
 
 def test_a_root_that_nobody_has_used_has_nothing_but_notes(practice: Practice) -> None:
     assert practice.kinds() == {}
+
+
+def test_a_busy_cluster_has_nothing_but_notes(office: Office) -> None:
+    office.worker(slots=2)
+    wait_until(lambda: office.client.status().leader, 20, "the worker leads")
+    doctor = Doctor(build_queue_set(office.session(), office.settings, owner="doctor"))
+    ids = [office.submit("print('well')") for _ in range(12)]
+    found, looks = list[Finding](), 0
+    while not all(office.client.get(job_id).is_final for job_id in ids):
+        found += [finding for finding in doctor.look() if finding.kind is not Kind.SLOW_ZOOKEEPER]
+        looks += 1
+    assert looks > 1
+    assert found == []
 
 
 # ---------------------------------------------------------------------- tokens and records
@@ -374,6 +391,20 @@ def test_the_clock_of_a_worker(practice: Practice) -> None:
     assert "late on elsewhere" in finding.what
 
 
+@pytest.mark.parametrize(("seconds", "words"), [(30, "ahead of"), (-30, "behind")])
+def test_the_clock_of_a_worker_by_the_jobs_that_it_took(
+    practice: Practice, seconds: float, words: str
+) -> None:
+    practice.staff()
+    practice.put()
+    off = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+    lock = encode({"worker": "worker-7", "since": off})
+    practice.commit(Create(practice.layout.lock("default", JOB), lock, ephemeral=True))
+    finding = practice.one(Kind.CLOCK_SKEW)
+    assert finding.path == practice.nodes.worker("worker-7")
+    assert f"s {words} that of ZooKeeper" in finding.what
+
+
 def test_a_pool_that_is_paused(practice: Practice) -> None:
     practice.staff()
     for job_id, pool in (("a", "team"), ("b", "team"), ("c", "team.low")):
@@ -472,17 +503,17 @@ def test_what_the_leader_removes_is_left_to_it(practice: Practice, monkeypatch: 
     assert practice.is_there(paths["slot"])
 
 
-def test_a_lock_becomes_valid_in_the_last_moment(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_becomes_valid_in_the_last_moment_stays(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = practice.layout.lock("default", JOB)
     practice.commit(Create(path, encode({"worker": "worker-7"}), ephemeral=True))
-    commit_many = left_overs.commit_many
 
-    def late(*arguments: object) -> object:
-        if not practice.queues.contains(JOB):
-            practice.commit(Delete(path))
-            practice.put()
-            practice.hold()
-        return commit_many(*arguments)  # type: ignore[arg-type]
+    def late(session: Session, steps: Sequence[Step]) -> list[QueueError | None]:
+        practice.commit(Delete(path))
+        practice.put()
+        practice.hold()
+        return commit_many(session, steps)
 
     found = practice.doctor.look()
     monkeypatch.setattr(left_overs, "commit_many", late)
