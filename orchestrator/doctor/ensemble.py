@@ -44,26 +44,19 @@ def look_at_clocks(survey: Survey) -> Iterator[Finding]:
     ahead = time.time() - survey.queue_set.clock.now_ms() / 1000
     if abs(ahead) > _TOLERATED_SECONDS:
         yield _skew(survey.layout.clock, "the clock of this host", ahead)
-    moments = _moments(survey)
+    locks = defaultdict[str, list[float]](list)
+    for lock in survey.locks.values():
+        locks[lock.worker].append(_ahead(lock.since, lock.created))
+    leader = survey.leader
     for worker in survey.workers:
-        told = moments.get(worker.name)
-        # Made anew with each session: an old `since` says nothing, one from the future does.
-        said = max(0.0, _ahead(worker.text("since"), worker.created))
-        ahead = said if told is None else told
+        # An announcement is made anew with each session, and a lock with the words of the old one when its
+        # job goes to another pool: an old `since` says nothing, one from the future does. Who leads wrote it
+        # in the moment in which the node was made.
+        ahead = max(0.0, _ahead(worker.text("since"), worker.created), *locks[worker.name])
+        if leader is not None and leader.name == worker.name and leader.text("since"):
+            ahead = _ahead(leader.text("since"), leader.created)
         if abs(ahead) > _TOLERATED_SECONDS:
             yield _skew(worker.path, f"the clock of {worker.name} on {worker.text('host')}", ahead)
-
-
-def _moments(survey: Survey) -> dict[str, float]:
-    """By how much workers were ahead when they wrote nodes at one moment by both clocks: a lead, locks."""
-    seen = defaultdict[str, list[float]](list)
-    if survey.leader is not None and survey.leader.text("since"):
-        seen[survey.leader.name].append(_ahead(survey.leader.text("since"), survey.leader.created))
-    for lock in survey.locks.values():
-        if lock.since:
-            seen[lock.worker].append(_ahead(lock.since, lock.created))
-    # A node can be late, by a slow server or a lost connection, but never early: the most it was ahead.
-    return {name: max(ahead) for name, ahead in seen.items()}
 
 
 def _skew(path: str, whose: str, ahead: float) -> Finding:
