@@ -35,7 +35,7 @@ def look_at_drivers(survey: Survey) -> Iterator[Finding]:
         if survey.workers and _is_alone(survey, run):
             alone.append(run)
     locks = [survey.layout.lock(run.job.place.pool, run.job.record.id) for run in alone]
-    now = survey.session.get_many([path for run in alone for path in (run.job.path,)])
+    now = survey.session.get_many([run.job.path for run in alone])
     held = survey.session.get_many(locks)
     for run, lock, record in zip(alone, held, now, strict=True):
         if lock is None and record is not None and record[1].version == run.job.version:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.doctor import left_overs, pools
+from orchestrator.doctor import drivers, left_overs, pools
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Finding, Kind, Severity
+from orchestrator.doctor.survey import Survey
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_queue_set
@@ -200,6 +201,15 @@ def test_the_lock_of_a_job_that_is_gone(practice: Practice) -> None:
     assert "worker-7 holds gone since then" in finding.what
 
 
+def test_a_lock_that_is_let_go_of_while_the_doctor_looks_is_no_orphan(practice: Practice) -> None:
+    practice.put()
+    claim = practice.hold()
+    survey = Survey.take(practice.own)
+    claim.give_up()
+    practice.client.remove(JOB)
+    assert list(left_overs.look_at_locks(survey)) == []
+
+
 def test_a_lock_in_another_pool_than_that_of_its_job(practice: Practice) -> None:
     practice.staff()
     practice.put()
@@ -293,6 +303,10 @@ def test_jobs_that_wait_while_slots_are_free(practice: Practice, monkeypatch: py
     assert "2 due in accept" in finding.what
     practice.queues.pools.change("default", paused=True)
     assert Kind.OVERDUE not in practice.kinds(), "they are told with the pause"
+    practice.queues.pools.change("default", paused=False, cap=1)
+    assert Kind.OVERDUE in practice.kinds()
+    practice.make(practice.nodes.slot("default", 0), {"id": "first"})
+    assert Kind.OVERDUE not in practice.kinds(), "the cap is used up"
 
 
 def test_jobs_that_wait_while_no_slot_is_free(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +362,9 @@ def test_a_driver_that_nobody_watches(practice: Practice, monkeypatch: pytest.Mo
     finding = practice.one(Kind.UNWATCHED_DRIVER, besides=frozenset(OWN_CLOCK))
     assert finding.path == attempt
     assert "start a worker on elsewhere" in finding.remedy
+    survey = Survey.take(practice.own)
     practice.hold()
+    assert list(drivers.look_at_drivers(survey)) == [], "taken while the doctor looks"
     assert set(practice.kinds()) == OWN_CLOCK
 
 
