@@ -18,7 +18,7 @@ def look_at_workers(survey: Survey) -> Iterator[Finding]:
             for token in tokens
         )
         if due:
-            what = f"{due:,} jobs are due, and there is no worker"
+            what = f"there is no worker; jobs that are due: {due:,}"
             yield Finding.of(Kind.NO_WORKER, folder, what, "start one: `orchestrator worker`")
         return
     if survey.leader is None:

@@ -22,7 +22,7 @@ KINDS: dict[Mend | Left, tuple[Kind, str, str]] = {
     Mend.BURIED: (
         Kind.TOKEN_WITHOUT_RECORD,
         "{id} stands in a queue and has no record",
-        "--fix brings the token to dead; enqueue the job anew, then `orchestrator queue show dead`",
+        "--fix brings the token to dead, where `orchestrator queue show dead` tells; enqueue the job anew",
     ),
     Mend.SINGLED: (
         Kind.SEVERAL_TOKENS,

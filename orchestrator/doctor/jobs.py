@@ -30,7 +30,15 @@ def look_at_dead(survey: Survey) -> Iterator[Finding]:
         if path is None:  # it came meanwhile
             continue
         reason = row["reason"] or reasons.get(layout.record(row["id"])) or "nobody has noted why"
-        remedy = f"mend the cause, then `orchestrator queue replay {row['id']}`, or `job remove {row['id']}`"
+        if row["status"] is None:  # no command can read it
+            remedy = (
+                f"repair the bytes of {layout.record(row['id'])}, then `orchestrator queue replay "
+                f"{row['id']}`; or delete that node, where there is one, and this one: `zkcli deleteall PATH`"
+            )
+        else:
+            remedy = (
+                f"mend the cause, then `orchestrator queue replay {row['id']}`, or `job remove {row['id']}`"
+            )
         yield Finding.of(Kind.JOB_IN_DEAD, path, f"{row['id']} could not be processed: {reason}", remedy)
 
 

@@ -20,7 +20,7 @@ def look_at_pools(survey: Survey) -> Iterator[Finding]:
             lane = f"{pool}{LOW}"
             if lane in survey.limits:  # a pause holds for it too
                 waiting += survey.sizes.get(layout.queue(Queue.ACCEPT, lane), 0)
-            what = f"pool {pool} is paused; {waiting:,} jobs wait in accept"
+            what = f"pool {pool} is paused; waiting in accept: {waiting:,}"
             remedy = f"`orchestrator queue resume {pool}` when the reason is gone"
             yield Finding.of(Kind.PAUSED_POOL, layout.pool(pool), what, remedy)
         if waiting >= limits.bound * _NEARLY_FULL:

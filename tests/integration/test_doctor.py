@@ -277,6 +277,8 @@ def test_jobs_in_dead_are_told_with_their_reasons(practice: Practice) -> None:
     assert {finding.kind for finding in found.values()} == {Kind.JOB_IN_DEAD}
     assert str(raised.value) in found[paths[0]].what
     assert "it broke" in found[paths[1]].what
+    assert "deleteall" in found[paths[0]].remedy
+    assert "queue replay handled" in found[paths[1]].remedy
 
 
 def test_a_job_that_warns_and_one_that_is_claimed_again_and_again(practice: Practice) -> None:
@@ -435,7 +437,7 @@ def test_a_pool_that_is_paused(practice: Practice) -> None:
     practice.queues.pools.change("team", paused=True)
     finding = practice.one(Kind.PAUSED_POOL)
     assert (finding.path, finding.severity) == (practice.layout.pool("team"), Severity.WARNING)
-    assert "3 jobs wait" in finding.what
+    assert "waiting in accept: 3" in finding.what
 
 
 def test_a_pool_that_is_nearly_full_and_a_folder_that_is_large(
@@ -512,6 +514,9 @@ def test_mending_puts_right_what_is_safe_and_leaves_the_rest(
     assert not practice.is_there(practice.nodes.leader), "who mends leads for that time only"
     again = practice.doctor.mend(practice.doctor.look())
     assert not any(finding.fixed for finding in again)
+    practice.put(job_id="record-gone")
+    (last,) = [finding for finding in practice.doctor.mend(practice.doctor.look()) if finding.fixed]
+    assert last.kind is Kind.SEVERAL_TOKENS, "enqueued anew: the token in dead goes"
 
 
 def test_what_the_leader_removes_is_left_to_it(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
