@@ -6,7 +6,7 @@ MINUTES ?= 10
 # Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
 WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
 
-.PHONY: run test lint types contracts unit tests chaos format clean
+.PHONY: run test lint types contracts unit tests chaos soak format clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -29,6 +29,9 @@ tests: $(VENV)/installed-test
 
 chaos: $(VENV)/installed-test  ## the queues under faults for as long as you like: make chaos MINUTES=120
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
+
+soak: $(VENV)/installed-test  ## jobs under faults for as long as you like: make soak MINUTES=120
+	$(BIN)/python -m tests.chaos.job_soak --minutes $(MINUTES)
 
 unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
 	$(BIN)/pytest tests/unit

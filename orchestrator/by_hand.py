@@ -34,7 +34,7 @@ class ByHand:
         Raises ItemNotFound, CorruptRecord, and JobHeld unless forced: its holder then loses its claim.
         """
         try:
-            claim = self.set.take(job_id, force=force)
+            claim = self.set.claim_by_id(job_id, force=force)
         except ItemHeld as error:
             raise JobHeld(job_id, error.holder, remedy) from error
         except NotClaimed as error:

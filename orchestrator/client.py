@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.by_hand import ByHand
 from orchestrator.cluster_config import ClusterConfig
@@ -21,6 +21,10 @@ from queues.names import DEFAULT_POOL
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from spark_runner.attempt import Attempt
+
+if TYPE_CHECKING:
+    from orchestrator.doctor.doctor import Doctor
+    from orchestrator.status import ClusterStatus
 
 __all__ = ["Client", "JobDetail", "QueueLoad", "Replayed"]
 
@@ -57,6 +61,19 @@ class Client(Jobs):
     def config(self) -> ClusterConfig:
         """The limits that hold for all workers: `read` and `change` them."""
         return ClusterConfig(self._session, Nodes(self._layout.root))
+
+    @property
+    def doctor(self) -> "Doctor":
+        """What is wrong with the cluster: `look`, and `mend` what is safe to mend."""
+        from orchestrator.doctor.doctor import Doctor  # noqa: PLC0415 - for few commands alone
+
+        return Doctor(self._set)
+
+    def status(self) -> "ClusterStatus":
+        """Servers, leader, workers and pools as they are now."""
+        from orchestrator.status import read_status  # noqa: PLC0415 - likewise
+
+        return read_status(self._set)
 
     # ------------------------------------------------------------------ look
     def detail(self, job_id: str) -> JobDetail:

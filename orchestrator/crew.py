@@ -84,9 +84,12 @@ class Crew:
         `draining` of the context is set by then: nothing new is begun.
         """
         deadline = time.monotonic() + seconds
-        for job in self.room.empty():
-            self._settler.put((job, Release()))
-        while len(self.tally) and time.monotonic() < deadline:
+        while True:
+            # Again and again: a look that had begun before may still let its job wait.
+            for job in self.room.empty():
+                self._settler.put((job, Release()))
+            if not len(self.tally) or time.monotonic() >= deadline:
+                break
             time.sleep(_DRAIN_LOOK_SECONDS)
         self.room.stop()
         return self._settler.stop(max(0.0, deadline - time.monotonic())) and not len(self.tally)
@@ -109,6 +112,9 @@ class Crew:
 
     def _look(self, job: HeldJob) -> None:
         """One look; never raises."""
+        if self._context.draining.is_set():  # it came before that, and no thread was free
+            self._settler.put((job, Release()))
+            return
         self.room.begin(job)
         try:
             job.claim.check()
@@ -173,6 +179,8 @@ class Crew:
         match refused:
             case None:
                 job.refusals = 0
+                if change.frees_name:
+                    self._context.declined.ended(change.frees_name)
                 self._tell(change)
                 if job.claim.held:
                     self.tally.note(job)

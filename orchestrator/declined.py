@@ -1,67 +1,96 @@
 """Items that this worker leaves where they are for now: others may take them, or nobody can yet."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_LOOK_SECONDS = 1.0  # how often it is asked whether a name has room again
-_LAST_SECONDS = 60.0  # then an item is claimed and looked at anew, whatever is known of it
+_LOOK_SECONDS = 1.0  # how often it is asked whether there is room again
+# Then an item is claimed and looked at anew, whatever is known of it: it may be another one of the same id.
+# Each costs two writes, and there may be ten thousand.
+_LAST_SECONDS = 600.0
+_PRUNE_SECONDS = 60.0
+_MANY = 1_000_000
 
 
 @dataclass(slots=True)
-class _Name:
-    """Jobs of one name that wait for the running ones."""
+class _Room:
+    """For items that are left for the same reason."""
 
-    room: int  # how many may be let through before it is asked again
+    ask: Callable[[], int]  # for how many of them there is room
     asked_at: float
+    free: int = 0  # how many may be let through before it is asked again
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    reason: str
+    until: float
 
 
 class Declined:
     """What was claimed and could not be begun; asked by the consumer before it claims again. Thread-safe."""
 
-    def __init__(self, name_room: Callable[[str, int], int]) -> None:
+    def __init__(
+        self, name_room: Callable[[str, int], int], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._name_room = name_room
+        self._clock = clock
         self._guard = threading.Lock()
-        self._until: dict[str, float] = {}
-        self._named: dict[str, tuple[str, int, float]] = {}  # id -> name, its limit, until when
-        self._names: dict[str, _Name] = {}
+        self._left: dict[str, _Left] = {}
+        self._rooms: dict[str, _Room] = {}
+        self._pruned_at = clock()
 
-    def add(self, item_id: str, seconds: float) -> None:
-        """Leave an item for so long."""
+    def __len__(self) -> int:
+        """How many items and reasons are remembered."""
         with self._guard:
-            self._until[item_id] = time.monotonic() + seconds
+            return len(self._left) + len(self._rooms)
+
+    def add(self, item_id: str, need: str, fits: Callable[[], bool]) -> None:
+        """Leave an item until `fits` says that there is room for what it needs; asked once a second."""
+        self._add(item_id, f"need {need}", lambda: _MANY if fits() else 0)
 
     def add_named(self, item_id: str, name: str, limit: int) -> None:
         """Leave an item until fewer than `limit` jobs of its name run."""
+        self._add(item_id, f"name {name}", lambda: self._name_room(name, limit))
+
+    def _add(self, item_id: str, reason: str, ask: Callable[[], int]) -> None:
+        now = self._clock()
         with self._guard:
-            now = time.monotonic()
-            self._named[item_id] = (name, limit, now + _LAST_SECONDS)
-            self._names[name] = _Name(0, now)
+            if now - self._pruned_at >= _PRUNE_SECONDS:
+                self._prune(now)
+            self._left[item_id] = _Left(reason, now + _LAST_SECONDS)
+            self._rooms[reason] = _Room(ask, now)
+
+    def _prune(self, now: float) -> None:
+        """Forget what nobody asks for any more: others have taken it."""
+        self._pruned_at = now
+        self._left = {item_id: left for item_id, left in self._left.items() if now < left.until}
+        reasons = {left.reason for left in self._left.values()}
+        self._rooms = {reason: room for reason, room in self._rooms.items() if reason in reasons}
 
     def ended(self, name: str) -> None:
         """A job of this name has ended here: ask at once."""
         with self._guard:
-            self._names.pop(name, None)
+            if (room := self._rooms.get(f"name {name}")) is not None:
+                room.asked_at = -math.inf
 
     def accepts(self, item_id: str) -> bool:
         """Whether an item may be claimed here; may ask ZooKeeper, once a second for a name."""
-        now = time.monotonic()
+        now = self._clock()
         with self._guard:
-            if (until := self._until.get(item_id)) is not None:
-                if now < until:
-                    return False
-                del self._until[item_id]
-            if (waiting := self._named.get(item_id)) is None:
+            if (left := self._left.get(item_id)) is None:
                 return True
-            name, limit, last = waiting
-            known = self._names.get(name)
-        if known is None or now - known.asked_at > _LOOK_SECONDS:
-            known = _Name(self._name_room(name, limit), now)
+            room = self._rooms[left.reason]
+            is_old = now - room.asked_at > _LOOK_SECONDS
+            if is_old:
+                room.asked_at = now
+        free = room.ask() if is_old else None
         with self._guard:
-            self._names[name] = known
-            if known.room <= 0 and now < last:
+            room.free = room.free if free is None else free
+            if room.free <= 0 and now < left.until:
                 return False
-            known.room -= 1
-            self._named.pop(item_id, None)
+            room.free -= 1
+            self._left.pop(item_id, None)
             return True

@@ -48,7 +48,8 @@ class Hooks:
         for hook in self._hooks:
             try:
                 call(hook)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - a hook is not ours, whatever it raises
+            # Also what is no Exception, as asyncio's CancelledError: it would end the thread that commits.
+            except BaseException as error:  # noqa: BLE001 - a hook is not ours, whatever it raises
                 logger.opt(exception=error).warning("the hook {} failed", type(hook).__name__)
 
 

@@ -87,17 +87,17 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     ),
     Status.ERROR_FAIL: frozenset(
         {
-            Status.ACCEPT,  # attempts are left: once more, after a delay
+            Status.ACCEPT,  # attempts are left: once more, after a delay; or its callback's answer says so
             Status.SUCCESS,  # the answer to its callback says so
-            Status.CANCEL,  # stopped in the moment of its failure
+            Status.CANCEL,  # stopped in the moment of its failure; or the answer to its callback says so
             Status.DEAD,  # its handler failed too often, or it ran into its time limit in the low lane
         }
     ),
     Status.KILL: frozenset(
         {
-            Status.SUCCESS,  # the driver's own outcome was faster than the kill
-            Status.ERROR_FAIL,  # the driver's own outcome was faster; or its time limit asked for the kill
-            Status.CANCEL,  # no driver had started: nothing was run
+            Status.SUCCESS,  # the driver's own outcome was faster; or the answer to its callback says so
+            Status.ERROR_FAIL,  # as for SUCCESS; or its time limit asked for the kill
+            Status.CANCEL,  # no driver had started: nothing was run; or the answer to its callback says so
             Status.DEAD,  # its handler failed too often
         }
     ),

@@ -12,11 +12,13 @@ from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status, check_transition
 from queues.documents import timestamp
+from queues.errors import TooLarge
 from queues.operations import Operation
 from queues.step import Step
 
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
+_MAX_DOUBLINGS = 30  # a job in running is tried for ever: 2 to the power of its errors is no float some day
 _WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
 _HOLDS_PLACES = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
 _MAX_TRACEBACK_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 8_000, 4_000
@@ -33,6 +35,14 @@ class Change:
     stood_in: str = ""
     queue: Queue | None = None  # where the job will stand
     removes: bool = False
+
+    @property
+    def frees_name(self) -> str:
+        """The name among whose running jobs there is room once it is done; empty when it changes nothing."""
+        if self.before is None or self.before.name_slot is None:
+            return ""
+        is_kept = self.after is not None and self.after.name_slot is not None
+        return "" if is_kept or self.queue is None else self.before.name
 
 
 class Steps:
@@ -87,7 +97,9 @@ class Steps:
         news: dict[str, Any] = {"handler_errors": 0, **changes, "status": status, "updated": now}
         if queue is not stood_in:
             news["times"] = {**before.times, queue.value: now}
-        if status not in _HOLDS_PLACES or queue is Queue.FINISH:
+        told = news.get("callback", before.callback)
+        # Whose end has been told, in vain perhaps, runs no more, though it may stay in kill for hours.
+        if status not in _HOLDS_PLACES or queue is Queue.FINISH or told.attempts:
             extra += self._places(job, before, news)
         after = before.evolve(**news)
         step = job.claim.step(
@@ -105,8 +117,6 @@ class Steps:
         if before.slot is None and before.name_slot is None:
             return ()
         news |= {"slot": None, "name_slot": None}
-        if before.name_slot is not None:
-            self._context.declined.ended(before.name)
         return tuple(self._context.slots.release(job.claim.record.pool, before, job.run_key))
 
     # ------------------------------------------------------------------ failures
@@ -123,7 +133,8 @@ class Steps:
         is_last = errors >= self._context.limits().handler_errors
         if is_last and Queue(job.claim.queue) not in _WITH_DRIVER:
             return self._bury(job, _reason(error))
-        delay = min(_HANDLER_ERROR_DELAY_SECONDS * 2 ** (errors - 1), _MAX_HANDLER_ERROR_DELAY_SECONDS)
+        doublings = min(errors - 1, _MAX_DOUBLINGS)
+        delay = min(_HANDLER_ERROR_DELAY_SECONDS * 2**doublings, _MAX_HANDLER_ERROR_DELAY_SECONDS)
         after = state.evolve(handler_errors=errors, updated=timestamp())
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)
@@ -146,7 +157,11 @@ class Steps:
             extra = self._places(job, before, news)
         except ValueError:
             before = None  # its payload is no job's
-        step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
+        try:
+            step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
+        except TooLarge:  # it goes as it is, and the reason beside it, for which there is always room
+            note = {"reason": reason.message, "queue": job.claim.queue, "since": timestamp()}
+            step = job.claim.step(queue=Queue.DEAD, extra=extra, release=True, error=note)
         return Change(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 

@@ -59,7 +59,11 @@ class Worker:
             hand_out=self.crew.take,
             room=self._room,
             pools=pools,
-            accepts=lambda job_id: self._accepts(job_id) and self._context.declined.accepts(job_id),
+            accepts=self._accepts,
+            # What runs is never left: it may have been started elsewhere after it was declined here.
+            declines=lambda queue, job_id: (
+                queue == Queue.ACCEPT and not self._context.declined.accepts(job_id)
+            ),
             pool_room=self._pool_room,
             on_stop=self._on_stop,
         )

@@ -149,9 +149,12 @@ class Backlog:
 
     def bring_back(self, is_free: Callable[[str], bool]) -> None:
         """The locks have changed: what is free now may be taken."""
-        back = [name for name in self._aside if is_free(id_of(name))]
+        # Each is asked for once: what became free between two answers would be in neither list.
+        back, aside = list[str](), list[str]()
+        for name in self._aside:
+            (back if is_free(id_of(name)) else aside).append(name)
         if back:
-            self._aside = [name for name in self._aside if not is_free(id_of(name))]
+            self._aside = aside
             self._divide([*self._mine, *self._others, *back])
 
     # ------------------------------------------------------------------ when

@@ -28,7 +28,8 @@ class Consumer:
     `room(queue)` says how many more items of a queue may be taken now, `total` how many of all queues
     together; `hand_out` must not block. An item that somebody asked to stop is taken from any queue, due or
     not, room or not; `on_stop` is told when somebody asks so of an item that this consumer has handed out.
-    `pools` and `pool_room`: as for PoolViews.
+    `accepts(id)` says which items are served here at all, `declines(queue, id)` which are left for now:
+    that is not asked of an item that somebody asked to stop. `pools` and `pool_room`: as for PoolViews.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Consumer:
         total: Callable[[], int] = lambda: _BATCH,
         pools: Mapping[str, int] | Sequence[str] | None = (DEFAULT_POOL,),
         accepts: Callable[[str], bool] = lambda _id: True,
+        declines: Callable[[str, str], bool] = lambda _queue, _id: False,
         pool_room: PoolRoom = lambda _queue, _pool: None,
         on_stop: Callable[[str], None] = lambda _id: None,
         rescan_seconds: float = RESCAN_SECONDS,
@@ -61,6 +63,7 @@ class Consumer:
             self._queues,
             pools,
             accepts=accepts,
+            declines=declines,
             pool_room=pool_room,
             on_stop=on_stop,
             wake=self._wake.set,

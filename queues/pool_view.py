@@ -36,6 +36,7 @@ class PoolView:
         *,
         member: str,
         accepts: Callable[[str], bool],
+        declines: Callable[[str, str], bool],
         on_stop: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
@@ -46,6 +47,7 @@ class PoolView:
         self._root = root
         self._claimer = claimer
         self._accepts = accepts
+        self._declines = declines
         self._on_stop = on_stop
         self._reported: set[str] = set()
         layout, session = root.layout, root.session
@@ -105,7 +107,7 @@ class PoolView:
     def bring_back(self) -> None:
         """Consider again what was put aside."""
         for backlog in self.backlogs:
-            backlog.bring_back(self.is_free)
+            backlog.bring_back(self._free_in(backlog))
 
     def locked(self) -> frozenset[str]:
         """The ids that were locked when the locks were listed last."""
@@ -114,6 +116,10 @@ class PoolView:
     def is_free(self, item_id: str) -> bool:
         """Whether nobody seems to hold an item that may be taken here."""
         return item_id not in self._locked and not self._claimer.holds(item_id) and self._accepts(item_id)
+
+    def _free_in(self, backlog: Backlog) -> Callable[[str], bool]:
+        """Whether an item of this backlog is free, and not to be left for now."""
+        return lambda item_id: self.is_free(item_id) and not self._declines(backlog.queue, item_id)
 
     # ------------------------------------------------------------------ candidates
     def take_stopped(self) -> list[Candidate]:
@@ -134,7 +140,7 @@ class PoolView:
         for backlog in self.backlogs:
             if self._locks.changed and backlog.next_id() in self._locked:
                 self.refresh_locks(urgent=True)  # it may have been let go: its turn is before the others'
-            if room[backlog.queue] > 0 and (name := backlog.take(now, self.is_free)) is not None:
+            if room[backlog.queue] > 0 and (name := backlog.take(now, self._free_in(backlog))) is not None:
                 candidates = self._candidates(backlog, [name])
                 if candidates:
                     return candidates[0]
@@ -149,7 +155,7 @@ class PoolView:
                 continue
             backlog.refresh(due_before, force=True)
             self.refresh_locks()
-            stolen = self._candidates(backlog, backlog.steal(due_before, limit, self.is_free))
+            stolen = self._candidates(backlog, backlog.steal(due_before, limit, self._free_in(backlog)))
             if stolen:
                 return stolen
         return []

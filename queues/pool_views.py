@@ -43,6 +43,7 @@ class PoolViews:
         pools: Mapping[str, int] | Sequence[str] | None,
         *,
         accepts: Callable[[str], bool],
+        declines: Callable[[str, str], bool],
         pool_room: PoolRoom,
         on_stop: Callable[[str], None],
         wake: Callable[[], None],
@@ -53,6 +54,7 @@ class PoolViews:
         self._pools = None if pools is None else tuple(pools)
         self._weights = dict(pools) if isinstance(pools, Mapping) else {}
         self._accepts = accepts
+        self._declines = declines
         self._pool_room = pool_room
         self._on_stop = on_stop
         self._wake = wake
@@ -124,6 +126,7 @@ class PoolViews:
                     self._queues,
                     member=self._presence.name,
                     accepts=self._accepts,
+                    declines=self._declines,
                     on_stop=self._on_stop,
                     wake=self._wake,
                 )

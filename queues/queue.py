@@ -130,7 +130,7 @@ class QueueSet(Entrance):
         """Make an item due after `delay_ms` where it stands; raises as `remove` does."""
         return self._desk.move(item_id, self.get(item_id).queue, delay_ms=delay_ms, force=force)
 
-    def take(self, item_id: str, *, force: bool = False) -> Claim:
+    def claim_by_id(self, item_id: str, *, force: bool = False) -> Claim:
         """Claim one item wherever it stands, to look at it before it is changed; raises as `remove` does."""
         return self._desk.take(item_id, force=force)
 

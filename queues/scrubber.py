@@ -66,9 +66,12 @@ class _Place(NamedTuple):
     token: Token
 
 
-class _Finding(NamedTuple):
+class Finding(NamedTuple):
+    """One thing that is wrong: its item, or name, the node that tells, and the multi that puts it right."""
+
     kind: Mend | Left
     id: str
+    path: str
     step: Step = ()  # mends it
     event: Event | None = None
 
@@ -91,6 +94,17 @@ class Scrubber:
 
     def scrub(self) -> Report:
         """Look at everything once; raises what reads raise. The clock's node is written in any case."""
+        records, tokens, findings = self._search()
+        done = self._mend(findings)
+        mended = {kind: tuple(found) for kind, found in done.items() if isinstance(kind, Mend)}
+        left = {kind: tuple(found) for kind, found in done.items() if isinstance(kind, Left)}
+        return Report(records, tokens, mended, left)
+
+    def look(self) -> list[Finding]:
+        """All that `scrub` would mend or leave, held or not; writes nothing but the clock's node."""
+        return self._search()[2]
+
+    def _search(self) -> tuple[int, int, list[Finding]]:
         layout, survey = self._layout, _Survey(self._root)
         ids, suspects = list[str](), list[str]()
         for bucket, name in _inside(self._root, _folders(self._root, layout.buckets)):
@@ -102,23 +116,21 @@ class Scrubber:
             for item_id, node in self._read(ids[start : start + MAX_PATHS]):
                 suspects += [item_id] if any(survey.judge(item_id, node)) else []
         suspects += survey.places.keys() - set(ids)
-        done = self._mend([*self._look_again(suspects), *self._left_overs(survey)])
-        mended = {kind: tuple(found) for kind, found in done.items() if isinstance(kind, Mend)}
-        left = {kind: tuple(found) for kind, found in done.items() if isinstance(kind, Left)}
-        return Report(len(ids), sum(map(len, survey.places.values())), mended, left)
+        findings = [*self._look_again(suspects), *self._left_overs(survey)]
+        return len(ids), sum(map(len, survey.places.values())), findings
 
     def _read(self, ids: Sequence[str]) -> list[tuple[str, Found]]:
         nodes = self._session.get_many([self._layout.record(item_id) for item_id in ids])
         return list(zip(ids, nodes, strict=True))
 
-    def _look_again(self, ids: Sequence[str]) -> Iterator[_Finding]:
+    def _look_again(self, ids: Sequence[str]) -> Iterator[Finding]:
         if ids:
             before, survey, after = self._read(ids), _Survey(self._root), self._read(ids)
             for (item_id, node), last in zip(before, after, strict=True):
                 if (item_id, node) == last:
                     yield from survey.judge(item_id, node)
 
-    def _left_overs(self, survey: "_Survey") -> Iterator[_Finding]:
+    def _left_overs(self, survey: "_Survey") -> Iterator[Finding]:
         receipts, now = self._layout.receipts, self._root.clock.now_ms()
         ages = {self._layout.stops(pool): _STOP_AGE_MS for pool in survey.pools} | {receipts: _RECEIPT_AGE_MS}
         there = {f"{folder}/{name}": (folder, name) for folder, name in _inside(self._root, ages)}
@@ -129,15 +141,15 @@ class Scrubber:
             elif node is not None and node[1].modified < now - ages[folder]:
                 removal, record = Delete(path, node[1].version), self._layout.record(name)
                 if folder == receipts:
-                    yield _Finding(Mend.RECEIPT, name, (removal,))
+                    yield Finding(Mend.RECEIPT, name, path, (removal,))
                 elif self._session.exists(record) is None:
-                    yield _Finding(Mend.STOP, name, (Create(record), Delete(record), removal))
-        yield from (_Finding(Left.FOREIGN, path) for path in survey.foreign)
+                    yield Finding(Mend.STOP, name, path, (Create(record), Delete(record), removal))
+        yield from (Finding(Left.FOREIGN, path, path) for path in survey.foreign)
 
-    def _mend(self, findings: Sequence[_Finding]) -> Mapping[Mend | Left, list[str]]:
+    def _mend(self, findings: Sequence[Finding]) -> Mapping[Mend | Left, list[str]]:
         locks = [op.path for f in findings for op in f.step if isinstance(op, Create) and op.ephemeral]
         held = {path for path, node in zip(locks, self._session.get_many(locks), strict=True) if node}
-        outcomes, mends = defaultdict[Mend | Left, list[str]](list), list[_Finding]()
+        outcomes, mends = defaultdict[Mend | Left, list[str]](list), list[Finding]()
         for finding in findings:
             is_held = self._claimer.holds(finding.id) or any(op.path in held for op in finding.step)
             if finding.step and is_held:
@@ -173,7 +185,7 @@ class _Survey:
                     queue, pool = folder.split("/")[-2:]
                     self.places[token.id].append(_Place(queue, pool, token))
 
-    def judge(self, item_id: str, node: Found) -> Iterator[_Finding]:
+    def judge(self, item_id: str, node: Found) -> Iterator[Finding]:
         """What is wrong with an item, if this is its record."""
         places, path = self.places.get(item_id, []), self._layout.record(item_id)
         fence: Step = (Check(path, node[1].version),) if node else (Create(path), Delete(path))
@@ -184,47 +196,50 @@ class _Survey:
         except CorruptRecord as corrupt:
             error = corrupt
         if any(p.queue not in self._root.queues or p.pool not in self.pools for p in (*places, *named)):
-            yield _Finding(Left.UNKNOWN, item_id)
+            yield Finding(Left.UNKNOWN, item_id, path)
         elif named:
             yield from self._if_named(named[0], places, fence)
         elif node or places:
             yield from self._if_lost(error or ItemNotFound(item_id), node, places, fence)
 
-    def _if_named(self, named: _Place, places: list[_Place], fence: Step) -> Iterator[_Finding]:
+    def _if_named(self, named: _Place, places: list[_Place], fence: Step) -> Iterator[Finding]:
         if not places:  # `bury` changes no record: that there is no grave proves that it was not buried
             grave = self._layout.token(*named._replace(queue=self._root.dead))
             free = self._free(named.token.id, {named.pool})
             step = (*fence, *free, Create(grave), Delete(grave), Create(self._layout.token(*named)))
-            yield _Finding(Mend.RESTORED, named.token.id, step)
+            yield Finding(Mend.RESTORED, named.token.id, self._layout.record(named.token.id), step)
         elif named in places:
             yield from (self._removal(place, named, fence) for place in places if place != named)
         elif any(place.queue != self._root.dead for place in places):
-            yield _Finding(Left.UNNAMED, named.token.id)
+            yield Finding(Left.UNNAMED, named.token.id, self._layout.record(named.token.id))
 
-    def _if_lost(self, fault: _Fault, node: Found, places: list[_Place], fence: Step) -> Iterator[_Finding]:
+    def _if_lost(self, fault: _Fault, node: Found, places: list[_Place], fence: Step) -> Iterator[Finding]:
         graves = [place for place in places if place.queue == self._root.dead]
         if graves:  # beside them `bury` would be refused for ever, or make a second one
             yield from (self._removal(place, graves[0], fence) for place in places if place not in graves)
         elif node is None:  # one of several: the next scrub removes the others
             free, token = self._free(fault.item_id, {places[0].pool}), self._layout.token(*places[0])
-            yield self._burial(Mend.BURIED, places[0], fault, (*fence, *free, Delete(token)))
+            yield self._burial(Mend.BURIED, places[0], fault, token, (*fence, *free, Delete(token)))
         elif places or not self.pools:
-            yield _Finding(Left.UNREADABLE, fault.item_id)
+            yield Finding(Left.UNREADABLE, fault.item_id, self._layout.record(fault.item_id))
         else:  # free in all pools, as nobody knows which; a name that another scrubber would choose as well
             pool = DEFAULT_POOL if DEFAULT_POOL in self.pools else self.pools[0]
             place = _Place("", pool, Token(node[1].modified, node[1].created * 1000, fault.item_id))
-            yield self._burial(Mend.ENTERED, place, fault, (*fence, *self._free(fault.item_id, self.pools)))
+            path, free = self._layout.record(fault.item_id), self._free(fault.item_id, self.pools)
+            yield self._burial(Mend.ENTERED, place, fault, path, (*fence, *free))
 
-    def _removal(self, place: _Place, kept: _Place, fence: Step) -> _Finding:
+    def _removal(self, place: _Place, kept: _Place, fence: Step) -> Finding:
         free = self._free(place.token.id, {place.pool, kept.pool})
-        step = (*fence, *free, Check(self._layout.token(*kept)), Delete(self._layout.token(*place)))
-        return _Finding(Mend.SINGLED, place.token.id, step)
+        path = self._layout.token(*place)
+        step = (*fence, *free, Check(self._layout.token(*kept)), Delete(path))
+        return Finding(Mend.SINGLED, place.token.id, path, step)
 
-    def _burial(self, kind: Mend, place: _Place, fault: _Fault, proof: Step) -> _Finding:
+    def _burial(self, kind: Mend, place: _Place, fault: _Fault, path: str, proof: Step) -> Finding:
         (queue, pool, token), dead, why = place, self._root.dead, str(fault)
         note = encode({"reason": why, "queue": queue, "since": timestamp()})
         event = Event(EventKind.DEAD, token.id, queue, pool, dead, pool, token.due, detail=why, released=True)
-        return _Finding(kind, token.id, (*proof, Create(self._layout.token(dead, pool, token), note)), event)
+        grave = Create(self._layout.token(dead, pool, token), note)
+        return Finding(kind, token.id, path, (*proof, grave), event)
 
     def _free(self, item_id: str, pools: Iterable[str]) -> list[Operation]:
         """Proves that nobody holds the item: its lock can be made, and is removed at once."""

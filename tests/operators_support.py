@@ -91,7 +91,7 @@ class Stage:
 
     def hold(self, job_id: str = JOB) -> Claim:
         """Claim a job as a worker does."""
-        return self.queues.take(job_id)
+        return self.queues.claim_by_id(job_id)
 
     def stop(self, pool: str = "default", job_id: str = JOB) -> str:
         return self.queues.layout.stop(pool, job_id)

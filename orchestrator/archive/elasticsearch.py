@@ -52,9 +52,10 @@ class ElasticsearchArchive:
 
     def write(self, document: Document, *, since: str = "") -> None:  # noqa: ARG002 - see `position`
         """Create the document, or find that it is there."""
-        run_key = document["run_key"]
+        # A job that is retried by hand comes to finish once more, and is archived once more.
+        each = f"{document['run_key']}-{document['times'].get('finish', '')}"
         try:
-            self._connected().create(index=self._index, id=run_key, document=document)
+            self._connected().create(index=self._index, id=each, document=document)
         except ConflictError:
             return  # written before, and the answer or the writer was lost
         except ApiError as error:

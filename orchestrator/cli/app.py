@@ -23,6 +23,9 @@ app = lazy_app(
             "config", "orchestrator.cli.config:app", "Look at settings, and change those of all workers."
         ),
         Command("schedule", "orchestrator.cli.schedule:app", "Look at periodic jobs, pause and remove them."),
+        Command(
+            "cluster", "orchestrator.cli.cluster:app", "Look at the cluster; find and mend what is wrong."
+        ),
         Command("zookeeper", "orchestrator.cli.serve:zookeeper", "Run a ZooKeeper server in the foreground."),
         Command("zkcli", "orchestrator.cli.serve:zkcli", "The real zkCli, connected.", passes_on=True),
     ],

@@ -16,14 +16,18 @@ class JobProofs:
     def __init__(self, queue_set: QueueSet) -> None:
         self._root = queue_set.root
 
-    def read(self, ids: Iterable[str]) -> dict[str, tuple[Record | None, Proof]]:
-        """Each job, None for one that is gone, with its proof; those that cannot be read are left out."""
+    def read(self, ids: Iterable[str], *, prepare: bool = True) -> dict[str, tuple[Record | None, Proof]]:
+        """Each job, None for one that is gone, with its proof; those that cannot be read are left out.
+
+        `prepare`: make the folders that a proof needs; without, nothing is written, for who only looks.
+        """
         root, found = self._root, dict[str, tuple[Record | None, Proof]]()
         wanted = list(dict.fromkeys(ids))
         paths = [root.layout.record(job_id) for job_id in wanted]
         for job_id, path, node in zip(wanted, paths, root.session.get_many(paths), strict=True):
             if node is None:
-                root.ensure_bucket(job_id)
+                if prepare:
+                    root.ensure_bucket(job_id)
                 found[job_id] = None, (Create(path), Delete(path))
                 continue
             try:

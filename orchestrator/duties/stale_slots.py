@@ -52,17 +52,18 @@ class StaleSlots:
 
     def step(self) -> float:
         """Look at all of them; raises NotLeading, and what reads raise."""
-        self._suspects.examine(self._found(self._fence()))
+        self._suspects.examine(self.found(self._fence()))
         return self._suspects.patience
 
-    def _found(self, fence: tuple[Operation, ...]) -> Iterator[Suspect]:
+    def found(self, fence: tuple[Operation, ...]) -> Iterator[Suspect]:
+        """What seems to be left over; without a fence it may be looked at only, and nothing is written."""
         pools, names = self._folders(self._nodes.capped), self._folders(self._nodes.named)
         for path, stat in names.items():
             if not stat.children:
                 identity = (stat.created, stat.children_zxid)
                 yield Suspect(path, identity, (*fence, Delete(path, stat.version)), "nothing runs under it")
         places = [*self._places(pools, of_pool=True), *self._places(names, of_pool=False)]
-        found = self._proofs.read(place.job_id for place in places)
+        found = self._proofs.read((place.job_id for place in places), prepare=bool(fence))
         for place in places:
             if (known := found.get(place.job_id)) is None:
                 continue

@@ -31,10 +31,11 @@ class StaleStops:
 
     def step(self) -> float:
         """Look at all of them; raises NotLeading, and what reads raise."""
-        self._suspects.examine(self._found(self._fence()))
+        self._suspects.examine(self.found(self._fence()))
         return self._suspects.patience
 
-    def _found(self, fence: tuple[Operation, ...]) -> Iterator[Suspect]:
+    def found(self, fence: tuple[Operation, ...]) -> Iterator[Suspect]:
+        """What seems to be left over; without a fence it may be looked at only, and nothing is written."""
         layout, session = self._set.layout, self._set.session
         folders = [layout.stops(pool) for pool in self._set.pools.names(low=True)]
         full = [
@@ -45,7 +46,7 @@ class StaleStops:
         stops = {f"{folder}/{name}": name for folder in full for name in session.children(folder) or ()}
         stops = {path: name for path, name in stops.items() if _is_id(name)}
         nodes = session.get_many(list(stops))  # before the records: a job that ends in between is seen so
-        found = self._proofs.read(stops.values())
+        found = self._proofs.read(stops.values(), prepare=bool(fence))
         for (path, job_id), node in zip(stops.items(), nodes, strict=True):
             if node is None or (known := found.get(job_id)) is None:
                 continue

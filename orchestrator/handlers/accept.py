@@ -7,8 +7,6 @@ from orchestrator.states import Status
 from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent
 
-_NO_ROOM_SECONDS = 5.0  # until a job that does not fit here is looked at again; others may take it at once
-
 
 def queued_too_long(waited_seconds: float, limit: float) -> JobError:
     """The reason of a job that has waited for its start longer than it may."""
@@ -29,7 +27,9 @@ def handle(job: HeldJob) -> Action:
         return Move(Status.ERROR_FAIL, changes={"error": error, "ended": timestamp()})
     definition = job.definition
     if context.fits(definition) is not None:
-        context.declined.add(job.id, _NO_ROOM_SECONDS)
+        kept = definition.model_copy(update={"script": "", "python": ""})  # remembered: without its text
+        need = kept.spark.model_dump_json()
+        context.declined.add(job.id, need, lambda: context.fits(kept) is None)
         return Release()
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}

@@ -6,6 +6,7 @@ from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
 from queues.names import LOW
+from queues.operations import Create, Delete, Operation
 
 _MIN_DEMOTION_SECONDS = 1.0  # so that it is let go: held, it would start before all that wait in its pool
 
@@ -52,5 +53,10 @@ def _demoted(job: HeldJob, error: JobError) -> Action:
         message = f"{error.message}, after {retry.attempts} demotions to the low lane (retry.attempts)"
         return Bury(JobError(error_class=error.error_class, type=error.type, message=message))
     delay = max(_MIN_DEMOTION_SECONDS, jittered(retry.delay_after(demotions)))
+    stale = job.stop_request()
+    # Requests to stop stand by pool: one that comes in this very moment refuses the step, and is seen then.
+    alone: tuple[Operation, ...] = (Create(job.stop_path), Delete(job.stop_path))
+    extra = alone if stale is None else (stale[0],)
     changes = {"demotions": demotions, "callback": CallbackState()}
-    return Move(Status.ACCEPT, changes, delay=delay, pool=pool if pool.endswith(LOW) else f"{pool}{LOW}")
+    lane = pool if pool.endswith(LOW) else f"{pool}{LOW}"
+    return Move(Status.ACCEPT, changes, extra, delay=delay, pool=lane)

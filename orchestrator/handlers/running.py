@@ -15,6 +15,7 @@ from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.runners.base import RunState
 
 _SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
+_OBEY_SECONDS = 5.0  # until a driver has seen that its attempt was given up, and ends by itself
 _SETTLE_LOOK_SECONDS = 0.1
 
 
@@ -50,7 +51,7 @@ def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
     if watch.settling_since is None:
         watch.settling_since = now
     ended_by_itself = attempt.state in {AttemptState.SUCCEEDED, AttemptState.FAILED}
-    if ended_by_itself and now - watch.settling_since < _SETTLE_SECONDS:
+    if now - watch.settling_since < (_SETTLE_SECONDS if ended_by_itself else _OBEY_SECONDS):
         return Wait(_SETTLE_LOOK_SECONDS)
     runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
     return None

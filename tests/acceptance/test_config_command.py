@@ -74,7 +74,8 @@ def test_each_setting_is_shown_with_its_value_and_its_origin(
         row("retention", 2 * 86400.0, "file", str(file)),
         row("connect_timeout", 10.0, "default", ""),
         row("warn_after", 8, "ZooKeeper", f"{zookeeper_root}/config"),
-        row("load_limit", 1.5, "default", ""),
+        row("handler_errors", 5, "default", ""),
+        row("load_limit", 0.0, "environment", "ORCHESTRATOR_LOAD_LIMIT"),
         row("pool.team.cap", 4, "ZooKeeper", f"{zookeeper_root}/config/pools/team"),
         row("pool.team.weight", 1, "default", ""),
         row("pool.default.paused", False, "default", ""),
@@ -92,7 +93,7 @@ def test_each_setting_is_shown_with_its_value_and_its_origin(
     page = shared_desk.type("config", "show")
     assert page.code == 0, page.stderr
     assert re.search(rf"^retention +9d +ZooKeeper +{zookeeper_root}/config *$", page.stdout, re.MULTILINE)
-    assert re.search(r"^memory_guard +true +default *$", page.stdout, re.MULTILINE)
+    assert re.search(r"^handler_errors +5 +default *$", page.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("hosts", [NOWHERE, {}], ids=["unreachable", "none"])

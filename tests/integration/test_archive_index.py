@@ -73,7 +73,8 @@ def test_a_job_is_archived_under_its_run_key_without_a_mark_then_removed(
     assert isinstance(removed, Remove)
     assert not queues.contains(job_id)
     (document,) = index.found(term={"id": job_id})
-    assert (document["_id"], document["run_key"], document["status"]) == (run_key, run_key, "SUCCESS")
+    assert document["_id"].startswith(f"{run_key}-")
+    assert (document["run_key"], document["status"]) == (run_key, "SUCCESS")
     assert document["definition"] == {"name": "report", "python": "pass"}
     assert [attempt["attempt"] for attempt in document["attempts"]] == [1, 2]
 

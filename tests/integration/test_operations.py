@@ -276,15 +276,15 @@ def change_before_the_claim(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
 ) -> None:
     """Let somebody be faster: between the look of the client and its claim."""
-    take, done = QueueSet.take, list[str]()
+    claim_by_id, done = QueueSet.claim_by_id, list[str]()
 
     def slow(self: QueueSet, job_id: str, *, force: bool = False) -> Claim:
         if self is not stage.queues and not done:
             done.append(job_id)
             change()
-        return take(self, job_id, force=force)
+        return claim_by_id(self, job_id, force=force)
 
-    monkeypatch.setattr(QueueSet, "take", slow)
+    monkeypatch.setattr(QueueSet, "claim_by_id", slow)
 
 
 @pytest.mark.parametrize(

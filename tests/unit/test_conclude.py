@@ -17,7 +17,7 @@ from orchestrator.models.definition import Callback, Definition, build_definitio
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import FINAL, Status, check_transition
 from queues.claim import Claim
-from queues.names import Token
+from queues.names import Layout, Token
 from queues.operations import Check, Delete
 from queues.record import Record
 
@@ -56,7 +56,10 @@ class Job(HeldJob):
         token = Token(due=1, seq=1, id="job")
         record = Record("job", "key", status.queue.value, fields.pop("pool", "default"), token, "nonce")
         claim = SimpleNamespace(record=record, id="job", version=0)
-        super().__init__(cast("Claim", claim), cast("Context", SimpleNamespace(callbacks=self.receiver)))
+        super().__init__(
+            cast("Claim", claim),
+            cast("Context", SimpleNamespace(callbacks=self.receiver, layout=Layout("/jobs"))),
+        )
         state = JobState.enqueued("name").evolve(status=status, attempt=2, started="then", ended="later")
         self._now = state.evolve(**fields.pop("state", {}))
         document = {"name": "name", "python": "pass", "callback": {"url": URL}, **fields}
@@ -431,6 +434,8 @@ def test_what_ran_for_too_long_can_go_to_the_low_lane(pool: str, lane: str) -> N
     action = moved(demoted({"failures": 7, "demotions": 2}, retry=RETRY, pool=pool))
     assert (action.status, action.pool) == (Status.ACCEPT, lane)
     assert action.changes == {"demotions": 3, "callback": CallbackState()}
+    # In the old pool nobody has asked to stop it by then: such a request would be left behind.
+    assert [str(operation).split()[0] for operation in action.extra] == ["create", "delete"]
 
 
 def test_a_demoted_job_is_let_go_even_without_a_delay() -> None:

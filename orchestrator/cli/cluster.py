@@ -1,0 +1,142 @@
+"""`orchestrator cluster`: what there is, what is wrong with it, and mending it."""
+
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from orchestrator.cli.acting import confirm
+from orchestrator.cli.connect import connected
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
+from orchestrator.cli.output import (
+    local_time,
+    repeat,
+    show_rows,
+    stderr_console,
+    stdout_console,
+    table,
+)
+from orchestrator.doctor.findings import Finding
+from orchestrator.errors import NotConfirmed
+from orchestrator.states import Queue
+from orchestrator.status import ClusterStatus
+
+app = typer.Typer(no_args_is_help=True, help="Look at workers and pools, find and mend what is wrong.")
+
+_SHOWN_PER_KIND = 20  # in a table; the JSON has all
+
+
+@app.command()
+def status(
+    output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
+) -> None:
+    """Show the ZooKeeper servers, who leads, the workers, and the pools with their queues.
+
+    Example: orchestrator cluster status -w 2
+    """
+    with connected() as (client, _):
+
+        def show_once() -> None:
+            now = client.status()
+            if output is OutputFormat.TABLE:
+                _show_status(now)
+            else:
+                print_json(now.model_dump(mode="json"), output)
+
+        repeat(show_once, watch)
+
+
+def _show_status(now: ClusterStatus) -> None:
+    console = stdout_console()
+    facts = [
+        ("zookeeper", now.zookeeper),
+        ("latency", f"{now.latency_ms:.1f} ms"),
+        ("root", now.root),
+        ("leader", now.leader or "none"),
+    ]
+    for name, value in facts:
+        console.print(f"{name:<10} {value}", markup=False)
+    console.print()
+    if now.workers:
+        rows = [
+            [w.name, w.host, str(w.pid), w.slots, w.running, local_time(w.since or None), w.version]
+            for w in now.workers
+        ]
+        console.print(table(["worker", "host", "pid", "slots", "running", "since", "version"], rows))
+    else:
+        console.print("no workers")
+    console.print()
+    pools = [
+        [p.pool, *_binding(p.weight, p.cap), "paused" if p.paused else "", *(p.queues[q] for q in Queue)]
+        for p in now.pools
+    ]
+    console.print(table(["pool", "weight", "cap", "paused", *Queue], pools))
+
+
+def _binding(weight: int | None, cap: int | None) -> tuple[object, object]:
+    return "" if weight is None else weight, cap or ""
+
+
+@app.command()
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what is safe to mend.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before mending.")] = False,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Find what is wrong and explain it: damage, left-overs, drivers that hang, clocks, pools, workers.
+
+    Ends with 1 when an error or a warning is left. Nothing is written without --fix; docs/doctor.md says
+    what each finding means, and what --fix does.
+
+    Example: orchestrator cluster doctor --fix --yes
+    """
+    if (
+        fix and not yes and not sys.stdin.isatty()
+    ):  # before the look: a script must not depend on what it finds
+        raise NotConfirmed("nobody can be asked here whether to mend what is found: give --yes")
+    with connected(start_own=not fix) as (client, _):
+        found = client.doctor.look()
+        fixable = [finding for finding in found if finding.fixable]
+        if fix and fixable:
+            if not yes:
+                _tell(fixable, stderr_console())
+            confirm(f"Mend these {len(fixable):,}?", yes=yes)
+            found = client.doctor.mend(found)
+    if output is OutputFormat.TABLE:
+        _tell(found, stdout_console())
+    else:
+        show_rows([finding.model_dump(mode="json") for finding in found], {}, output)
+    left = sum(finding.is_left for finding in found)
+    if not quiet:
+        words = f"{left:,} to be looked at" if left else "nothing is wrong"
+        mended = sum(finding.fixed for finding in found)
+        stderr_console().print(words + (f", {mended:,} mended" if mended else ""), markup=False)
+    if left:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _tell(found: Sequence[Finding], console: Console) -> None:
+    for severity, of_severity in groupby(found, key=lambda finding: finding.severity):
+        console.print(f"{severity}s", style="bold")
+        for _, of_kind in groupby(of_severity, key=lambda finding: finding.kind):
+            _tell_kind(list(of_kind), console)
+
+
+def _tell_kind(findings: Sequence[Finding], console: Console) -> None:
+    for finding in findings[:_SHOWN_PER_KIND]:
+        mark = "mended: " if finding.fixed else ""
+        lines: list[Any] = [f"  {finding.kind}  {finding.path}", f"    {mark}{finding.what}"]
+        if finding.remedy and not finding.fixed:
+            lines.append(f"    -> {finding.remedy}")
+        for line in lines:
+            console.print(line, markup=False)
+    if len(findings) > _SHOWN_PER_KIND:
+        more = len(findings) - _SHOWN_PER_KIND
+        console.print(f"  {findings[0].kind}  and {more:,} more (-o json shows all)", markup=False)

@@ -1,0 +1,108 @@
+"""Drivers that hang, and drivers that nobody watches."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from orchestrator.doctor.findings import Finding, Kind
+from orchestrator.doctor.survey import Job, Survey
+from orchestrator.models.definition import Timeout
+from orchestrator.states import Queue
+from orchestrator.views import decoded
+from queues.session import Stat
+from queues.session.multi_read import Found
+from spark_runner.attempt import Attempt, AttemptState, attempt_path
+
+_GRACE_SECONDS = 60.0  # a worker that watches has acted by then
+_WITH_DRIVERS = {Queue.RUNNING, Queue.KILL}
+
+
+class _Run(NamedTuple):
+    job: Job
+    attempt: Attempt
+    alive: Stat | None
+    timeout: Timeout
+
+
+def look_at_drivers(survey: Survey) -> Iterator[Finding]:
+    """Attempts that are open: those that stand still, run for too long, or are held by nobody."""
+    alone = list[_Run]()
+    for run in _runs(survey):
+        if (stuck := _stuck(survey, run)) is not None:
+            yield stuck
+        if survey.workers and _is_alone(survey, run):
+            alone.append(run)
+    locks = [survey.layout.lock(run.job.place.pool, run.job.record.id) for run in alone]
+    now = survey.session.get_many([run.job.path for run in alone])
+    held = survey.session.get_many(locks)
+    for run, lock, record in zip(alone, held, now, strict=True):
+        if lock is None and record is not None and record[1].version == run.job.version:
+            yield _unwatched(survey, run)
+
+
+def _runs(survey: Survey) -> Iterator[_Run]:
+    jobs = [job for job in survey.jobs if job.place.queue in _WITH_DRIVERS and job.state.attempt]
+    paths = [attempt_path(job.path, job.state.attempt) for job in jobs]
+    found = zip(jobs, paths, survey.session.get_many(paths), strict=True)
+    started = [
+        (job, attempt)
+        for job, path, node in found
+        if (attempt := _attempt(path, node)) is not None and attempt.state.is_open
+    ]
+    alive = survey.session.get_many([attempt.alive for _, attempt in started])
+    definitions = survey.session.get_many([f"{job.path}/definition" for job, _ in started])
+    for (job, attempt), node, definition in zip(started, alive, definitions, strict=True):
+        yield _Run(job, attempt, None if node is None else node[1], _timeout(definition))
+
+
+def _attempt(path: str, node: Found) -> Attempt | None:
+    try:
+        return None if node is None else Attempt.of(path, *node)
+    except ValueError:  # its handler tells
+        return None
+
+
+def _timeout(definition: Found) -> Timeout:
+    try:
+        return Timeout.model_validate((decoded(definition) or {}).get("timeout", {}))
+    except ValidationError:  # likewise
+        return Timeout()
+
+
+def _stuck(survey: Survey, run: _Run) -> Finding | None:
+    job_id, limits = run.job.record.id, run.timeout
+    if run.attempt.state is not AttemptState.STARTED:
+        return None
+    runs = (survey.now - run.attempt.changed_ms) / 1000
+    still = -math.inf if run.alive is None else (survey.now - run.alive.modified) / 1000
+    if limits.run and runs > limits.run + _GRACE_SECONDS:
+        path = run.attempt.path
+        what = (
+            f"{job_id} runs for {runs:.0f} s, longer than timeout.run ({limits.run:g} s), and nobody ended it"
+        )
+    elif limits.stall and still > limits.stall:
+        path = run.attempt.alive
+        what = f"{job_id} shows no progress for {still:.0f} s, longer than timeout.stall ({limits.stall:g} s)"
+    else:
+        return None
+    remedy = f"look at `orchestrator job logs {job_id}`; `orchestrator job kill {job_id}` ends it"
+    return Finding.of(Kind.STUCK_DRIVER, path, what, remedy)
+
+
+def _is_alone(survey: Survey, run: _Run) -> bool:
+    # Letting go writes nothing but the lock: since when it is gone is not known, only that the job was to be
+    # taken, and was not, for so long.
+    since = max(run.job.place.token.due, run.job.modified, run.attempt.changed_ms)
+    return not survey.is_held(run.job) and survey.now - since > _GRACE_SECONDS * 1000
+
+
+def _unwatched(survey: Survey, run: _Run) -> Finding:
+    job_id, host = run.job.record.id, str((run.attempt.document.get("place") or {}).get("host") or "")
+    here = {worker.text("host") for worker in survey.workers}
+    remedy = "see in the logs of the workers why none takes it"
+    if host and host not in here:
+        remedy = f"start a worker on {host}: nobody else can see whether this driver is alive"
+    what = f"attempt {run.job.state.attempt} of {job_id} is {run.attempt.state}, and no worker holds the job"
+    return Finding.of(Kind.UNWATCHED_DRIVER, run.attempt.path, what, remedy)

@@ -1,0 +1,73 @@
+"""The clocks, and how fast ZooKeeper answers."""
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+
+from orchestrator.doctor.findings import Finding, Kind, Severity
+from orchestrator.doctor.survey import Survey
+from queues.session import Session
+
+_TOLERATED_SECONDS = 2.0
+_SLOW_MS = 100.0
+_READS = 10
+_REMEDY = "check the time service (NTP) of that host and of the ZooKeeper servers"
+
+
+def latencies(session: Session, path: str) -> list[float]:
+    """How long some reads of one node took, in milliseconds, the fastest first."""
+    taken = list[float]()
+    for _ in range(_READS):
+        before = time.perf_counter()
+        session.exists(path)
+        taken.append((time.perf_counter() - before) * 1000)
+    return sorted(taken)
+
+
+def look_at_latency(survey: Survey) -> Iterator[Finding]:
+    """A warning when reads take long, else a note with the figures."""
+    path = survey.layout.root
+    taken = latencies(survey.session, path)
+    median = statistics.median(taken)
+    what = f"{_READS} reads took {taken[0]:.1f} to {taken[-1]:.1f} ms, median {median:.1f} ms"
+    remedy = (
+        "look at disk and garbage collection of the servers, and at the network" if median > _SLOW_MS else ""
+    )
+    severity = Severity.WARNING if median > _SLOW_MS else Severity.NOTE
+    yield Finding(kind=Kind.SLOW_ZOOKEEPER, severity=severity, path=path, what=what, remedy=remedy)
+
+
+def look_at_clocks(survey: Survey) -> Iterator[Finding]:
+    """This host against the ensemble, and workers by what they wrote into nodes that they made."""
+    ahead = time.time() - survey.queue_set.clock.now_ms() / 1000
+    if abs(ahead) > _TOLERATED_SECONDS:
+        yield _skew(survey.layout.clock, "the clock of this host", ahead)
+    locks = defaultdict[str, list[float]](list)
+    for lock in survey.locks.values():
+        locks[lock.worker].append(_ahead(lock.since, lock.created))
+    leader = survey.leader
+    for worker in survey.workers:
+        # An announcement is made anew with each session, and a lock with the words of the old one when its
+        # job goes to another pool: an old `since` says nothing, one from the future does. Who leads wrote it
+        # in the moment in which the node was made.
+        ahead = max(0.0, _ahead(worker.text("since"), worker.created), *locks[worker.name])
+        if leader is not None and leader.name == worker.name and leader.text("since"):
+            ahead = _ahead(leader.text("since"), leader.created)
+        if abs(ahead) > _TOLERATED_SECONDS:
+            yield _skew(worker.path, f"the clock of {worker.name} on {worker.text('host')}", ahead)
+
+
+def _skew(path: str, whose: str, ahead: float) -> Finding:
+    how = "ahead of" if ahead > 0 else "behind"
+    what = f"{whose} is {abs(ahead):.1f} s {how} that of ZooKeeper; times in logs and records do not fit"
+    return Finding.of(Kind.CLOCK_SKEW, path, what, _REMEDY)
+
+
+def _ahead(since: str, created_ms: int) -> float:
+    """By how many seconds a time of a host is later than that of the ensemble; 0 for what is no time."""
+    try:
+        return datetime.fromisoformat(since).timestamp() - created_ms / 1000
+    except ValueError:
+        return 0.0

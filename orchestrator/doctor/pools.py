@@ -1,0 +1,36 @@
+"""Pools that are paused or full, and folders that are too long for ZooKeeper's own tools."""
+
+from collections.abc import Iterator
+
+from orchestrator.doctor.findings import Finding, Kind
+from orchestrator.doctor.survey import Survey
+from orchestrator.states import Queue
+from queues.names import LOW
+
+_NEARLY_FULL = 0.9
+_LARGE = 10_000  # names; beyond some 1 MB the tools of ZooKeeper cannot list them
+
+
+def look_at_pools(survey: Survey) -> Iterator[Finding]:
+    """Pauses, bounds and sizes."""
+    layout = survey.layout
+    for pool, limits in survey.limits.items():
+        waiting = survey.sizes.get(layout.queue(Queue.ACCEPT, pool), 0)
+        if limits.paused:
+            lane = f"{pool}{LOW}"
+            if lane in survey.limits:  # a pause holds for it too
+                waiting += survey.sizes.get(layout.queue(Queue.ACCEPT, lane), 0)
+            what = f"pool {pool} is paused; waiting in accept: {waiting:,}"
+            remedy = f"`orchestrator queue resume {pool}` when the reason is gone"
+            yield Finding.of(Kind.PAUSED_POOL, layout.pool(pool), what, remedy)
+        if waiting >= limits.bound * _NEARLY_FULL:
+            what = f"accept of pool {pool} has {waiting:,} jobs, and takes {limits.bound:,} at most"
+            remedy = (
+                "start more workers, submit less, or raise `bound` of the pool: `orchestrator config set`"
+            )
+            yield Finding.of(Kind.FULL_POOL, layout.queue(Queue.ACCEPT, pool), what, remedy)
+    for path, size in survey.sizes.items():
+        if size > _LARGE:
+            what = f"{size:,} nodes stand in one folder: ZooKeeper's own tools may fail to list it"
+            remedy = "spread the jobs over more pools; for finish, lower `retention_count` or `retention`"
+            yield Finding.of(Kind.LARGE_FOLDER, path, what, remedy)

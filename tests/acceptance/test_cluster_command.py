@@ -1,0 +1,71 @@
+"""`cluster status` and `cluster doctor` as they are typed."""
+
+import json
+
+import pytest
+
+from orchestrator.states import Queue
+from queues.operations import Create, Delete
+from tests.acceptance.support import Desk
+from tests.acceptance.words import assert_says
+from tests.operators_support import JOB, Stage
+
+
+@pytest.fixture
+def operator(stage: Stage, shared_desk: Desk) -> Desk:
+    """A desk at the root of the stage."""
+    assert stage.queues.layout.root == shared_desk.environment["ORCHESTRATOR_ROOT"]
+    return shared_desk
+
+
+def test_a_fault_is_told_with_its_node_and_mended_on_demand(operator: Desk, stage: Stage) -> None:
+    stage.put(Queue.FINISH, job_id=JOB)
+    stage.queues.requeue(JOB, delay_ms=3_600_000)  # not due: nobody misses a worker
+    record = stage.queues.get(JOB)
+    token = stage.queues.layout.token(record.queue, record.pool, record.token)
+    stage.commit(Delete(token))
+    ended = operator.type("cluster", "doctor", "-o", "json")
+    assert ended.code == 1, ended.stderr
+    (error,) = [row for row in json.loads(ended.stdout) if row["severity"] != "note"]
+    assert (error["kind"], error["path"]) == ("record-without-token", stage.queues.layout.record(JOB))
+    assert (error["fixable"], error["fixed"]) == (True, False)
+    assert not stage.is_there(token)
+    told = operator.type("cluster", "doctor")
+    assert told.code == 1
+    assert error["path"] in told.stdout
+    assert_says(operator.type("cluster", "doctor", "--fix"), 2, "give --yes")
+    assert not stage.is_there(token)
+    mended = operator.type("cluster", "doctor", "--fix", "--yes", "-o", "jsonl")
+    assert mended.code == 0, mended.stderr
+    assert [row["kind"] for row in map(json.loads, mended.stdout.splitlines()) if row["fixed"]] == [
+        "record-without-token"
+    ]
+    assert stage.is_there(token)
+    assert operator.type("cluster", "doctor", "-o", "json").code == 0
+
+
+def test_the_status_of_a_cluster(operator: Desk, stage: Stage) -> None:
+    stage.put(pool="team")
+    stage.queues.pools.change("team", weight=3, cap=2, paused=True)
+    stage.make(stage.nodes.worker("worker-7"), {"host": "here", "pid": 7, "slots": 4, "running": 1})
+    stage.commit(Create(stage.nodes.leader, b'{"worker": "worker-7"}', ephemeral=True))
+    shown = operator.type("cluster", "status", "-o", "json").json()
+    assert shown["root"] == stage.queues.layout.root
+    assert shown["zookeeper"] == operator.environment["ZOOKEEPER_HOSTS"]
+    assert shown["leader"] == "worker-7"
+    (worker,) = shown["workers"]
+    assert (worker["name"], worker["pid"], worker["slots"], worker["running"]) == ("worker-7", 7, 4, 1)
+    assert worker["leads"]
+    pools = {pool["pool"]: pool for pool in shown["pools"]}
+    assert (pools["team"]["weight"], pools["team"]["cap"], pools["team"]["paused"]) == (3, 2, True)
+    assert pools["team"]["queues"]["accept"] == 1
+    table = operator.type("cluster", "status").stdout
+    assert "worker-7" in table
+    assert "paused" in table
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_the_help_has_a_worked_example(desk: Desk, command: str) -> None:
+    ended = desk.type("cluster", command, "--help")
+    assert ended.code == 0
+    assert f"Example: orchestrator cluster {command}" in " ".join(ended.stdout.split())

@@ -1,0 +1,77 @@
+"""Jobs of many kinds, from a seed: what each does, and how it has to end."""
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.states import Status
+
+CAPPED_POOL, POOL_CAP = "capped", 3
+LIMITED_NAME, NAME_LIMIT = "limited", 2
+_POOL_SHARE, _NAME_SHARE = 0.25, 0.12
+_RETRY = {"attempts": 3, "delay": "200ms"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of job; `weight` is how often it comes."""
+
+    name: str
+    weight: int
+    program: str
+    ends: Collection[Status]
+    fields: dict[str, Any] = field(default_factory=dict)
+    is_killed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One job: when it comes, and after how many seconds somebody kills it, None = never."""
+
+    at: float
+    id: str
+    kind: Kind
+    delay: float
+    fields: dict[str, Any]
+    kill_after: float | None
+
+
+KINDS = (
+    Kind("short", 30, "sleep({seconds})", {Status.SUCCESS}),
+    Kind("late", 6, "pass", {Status.SUCCESS}),
+    Kind(
+        "third-time-lucky", 10, "attempt > 2 or fail('not yet')", {Status.SUCCESS}, fields={"retry": _RETRY}
+    ),
+    Kind("fails", 8, "sleep(0.1)\nfail('no rows today')", {Status.ERROR_FAIL}, fields={"retry": _RETRY}),
+    Kind("leaves-no-word", 6, "leave(3)", {Status.ERROR_FAIL}),
+    Kind("vanishes", 8, "attempt > 1 or vanish()", {Status.SUCCESS}, fields={"retry": _RETRY}),
+    Kind("too-long", 5, "hang()", {Status.ERROR_FAIL}, fields={"timeout": {"run": 1}}),
+    # Who is killed before its driver comes is cancelled.
+    Kind("killed", 8, "hang()", {Status.KILL, Status.CANCEL}, is_killed=True),
+)
+
+
+def mix(seed: int, jobs: int, seconds: float) -> list[Planned]:
+    """So many jobs, spread over so many seconds; the same with the same seed."""
+    rng = random.Random(seed)  # noqa: S311 - repeatable
+    planned = []
+    for number in range(jobs):
+        (kind,) = rng.choices(KINDS, [kind.weight for kind in KINDS])
+        fields: dict[str, Any] = dict(kind.fields)
+        if rng.random() < _POOL_SHARE:
+            fields["pool"] = CAPPED_POOL
+        # Names are limited where running takes a moment only: else the run would wait for them.
+        if not kind.is_killed and kind.name != "too-long" and rng.random() < _NAME_SHARE:
+            fields |= {"name": LIMITED_NAME, "concurrency": NAME_LIMIT}
+        planned.append(
+            Planned(
+                at=rng.uniform(0, seconds),
+                id=f"{kind.name}-{number:04}",
+                kind=kind,
+                delay=rng.uniform(1, 5) if kind.name == "late" else 0.0,
+                fields={**fields, "python": kind.program.format(seconds=round(rng.uniform(0, 1), 2))},
+                kill_after=rng.uniform(0, 3) if kind.is_killed else None,
+            )
+        )
+    return sorted(planned, key=lambda job: job.at)

@@ -1,0 +1,159 @@
+"""A place where scripted jobs run: a backend, worker processes, and a client that survives outages too."""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self, TypeVar
+
+from orchestrator.client import Client
+from orchestrator.errors import AlreadyEnded
+from orchestrator.models.definition import Definition
+from orchestrator.settings import Settings
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import build_client, open_session
+from queues.errors import IdTaken, QueueError
+from queues.session import Session
+from tests.scripted.backend import Backend
+from tests.scripted.judge import left_over, overshot, violations
+from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
+
+SESSION_S = 4.0
+_RETRY_S = 0.2
+_DRAIN_S = 30.0  # what is promised is 10 s; the machine may be busy
+_LEFT_S = 20.0  # what goes with the session of a driver or worker is there until its timeout
+
+T = TypeVar("T")
+
+
+class Site:
+    """One orchestrator below `root`; a context manager. `without` takes a protection out of its workers."""
+
+    def __init__(
+        self,
+        folder: Path,
+        hosts: str,
+        root: str,
+        *,
+        workers: int,
+        slots: int,
+        without: str = "",
+        compares: bool = True,
+    ) -> None:
+        self.settings = Settings(
+            zookeeper_hosts=hosts,
+            root=root,
+            state_dir=folder / "state",
+            session_timeout=SESSION_S,
+            kill_grace=2.0,
+        )
+        self.backend = Backend(self.settings.state_dir, hosts, compares=compares)
+        self.ledger = self.backend.store.ledger
+        config = worker_config(self.settings, "scripted", slots=slots, without=without)
+        self.workers = [WorkerProcess(f"w{number}", folder, config, hosts) for number in range(workers)]
+        self.expected: dict[str, Collection[Status]] = {}
+        self.caps: dict[str, int] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.session: Session = stack.enter_context(
+                open_session(self.settings, self.settings.zookeeper_hosts)
+            )
+            self.client: Client = build_client(self.session, self.settings)
+            stack.enter_context(self.backend)
+            stack.enter_context(worker_processes(*self.workers))
+            for worker in self.workers:
+                worker.wait_started()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def supervise(self) -> None:
+        """Start workers again that found no ZooKeeper when they started, as a service manager would."""
+        for worker in self.workers:
+            if not worker.is_running:
+                worker.start()
+
+    # ------------------------------------------------------------------ jobs
+    def cap_pool(self, pool: str, cap: int) -> None:
+        """Let so many jobs of a pool run at once."""
+        self.client._set.ensure_pool(pool)  # noqa: SLF001 - before its first job
+        self.client.change_pool(pool, cap=cap)
+        self.caps[f"pool:{pool}"] = cap
+
+    def submit(
+        self, job_id: str, definition: Definition, expected: Collection[Status], *, delay: float = 0.0
+    ) -> None:
+        """Enqueue a job, however long that takes, and remember how it has to end."""
+        if definition.concurrency:
+            self.caps[f"name:{definition.name}"] = definition.concurrency
+        self.expected[job_id] = expected
+        while True:
+            try:
+                self.client.submit(definition, job_id=job_id, delay=delay)
+            except IdTaken:
+                return  # ours, whose reply was lost
+            except QueueError:
+                time.sleep(_RETRY_S)
+            else:
+                return
+
+    def kill(self, job_id: str) -> None:
+        """Ask to stop a job, however long that takes."""
+        insist(lambda: self.client.kill(job_id), AlreadyEnded)
+
+    def finished(self) -> int:
+        """How many jobs stand in finish now; waits while ZooKeeper is away."""
+        pools = {"default", *(key.removeprefix("pool:") for key in self.caps if key.startswith("pool:"))}
+        counted = [insist(lambda pool=pool: self.client.count(Queue.FINISH, pool)) for pool in pools]  # type: ignore[misc] # a default in a lambda
+        return sum(count or 0 for count in counted)
+
+    # ------------------------------------------------------------------ the end
+    def wait_finished(self, seconds: float) -> None:
+        """Wait until all jobs are in finish; no error when they are not, the judgement tells."""
+        deadline = time.monotonic() + seconds
+        while self.finished() < len(self.expected) and time.monotonic() < deadline:
+            self.supervise()
+            time.sleep(_RETRY_S)
+
+    def drain(self) -> None:
+        """End all workers in order."""
+        self.supervise()
+        for worker in self.workers:
+            worker.wait_started()  # one that was started just now does not know what TERM means
+            worker.drain(_DRAIN_S)
+
+    def judge(self) -> list[str]:
+        """What is wrong: jobs, limits, what is left. The workers are to be drained, or gone, before."""
+        found = violations(self.client, self.ledger, self.expected)
+        found += overshot(self.backend.highest, self.caps)
+
+        def left() -> list[str]:
+            folder = f"{self.settings.root}/workers"
+            workers = [f"workers/{name}" for name in self.session.children(folder) or ()]
+            running = [f"the driver of {run} runs" for run in self.backend.running()]
+            return [*left_over(self.client, self.session, self.settings.root), *workers, *running]
+
+        try:
+            wait_until(lambda: not left(), _LEFT_S, "nothing is left")
+        except AssertionError:
+            found += left()
+        return found
+
+    def starts(self) -> Mapping[str, int]:
+        return self.ledger.starts()
+
+
+def insist(call: Callable[[], T], *accepted: type[Exception]) -> T | None:
+    """Call until ZooKeeper answers; None for an accepted error."""
+    while True:
+        try:
+            return call()
+        except accepted:
+            return None
+        except QueueError:
+            time.sleep(_RETRY_S)

@@ -1,0 +1,190 @@
+"""Jobs of all kinds while workers are killed and stopped and the server restarts.
+
+`python -m tests.chaos.job_soak --minutes 60` runs one soak after the other, each with a seed of its own.
+"""
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from orchestrator.models.definition import build_definition
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from tests.chaos.job_mix import CAPPED_POOL, POOL_CAP, Planned, mix
+from tests.chaos.job_site import SESSION_S, Site
+from tests.servers.zookeeper import TICK_MS
+from tests.workers import WorkerProcess
+
+ROOT = "/soak"
+SETTLE_S = 90.0
+"""From the last fault to the last job; on a busy machine a worker alone takes seconds to start."""
+
+_WARM_UP_S = 2.0
+_STOPPED_S = 1.5 * SESSION_S
+_LONG_AWAY_S = 1.5 * SESSION_S
+_SHARE_OF_JOBS = 0.85  # of the time; the faults go on
+_STEP_S = 0.05
+
+
+class Trouble(StrEnum):
+    """What is done to the workers and their server."""
+
+    KILL = "kill -9 of a worker, which is started again"
+    STOP = "a worker stops for longer than its session"
+    SERVER = "kill -9 of the server, which is started again"
+    SERVER_LONG = "the server is away for longer than a session"
+
+
+KINDS = (Trouble.KILL, Trouble.KILL, Trouble.STOP, Trouble.SERVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """What one run consists of."""
+
+    seed: int
+    jobs: int = 500
+    workers: int = 3
+    slots: int = 8
+    seconds: float = 75.0
+    faults: int = 16
+    kinds: Sequence[Trouble] = KINDS
+    without: str = ""
+    settle_s: float = SETTLE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it: what was violated, what was done."""
+
+    violations: Sequence[str]
+    faults: Counter[str]
+    starts: int
+    highest: Counter[str]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+    def __str__(self) -> str:
+        told = [f"{self.starts} starts, highest {dict(self.highest)}"]
+        told += [f"{count} x {name}" for name, count in self.faults.items()]
+        return "\n".join([*told, *self.violations[:20], f"{len(self.violations)} violations"])
+
+
+def run(soak: Soak, folder: Path) -> Outcome:
+    """Run it in `folder`, where logs and submissions stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = ServerConfig(folder / "zookeeper", tick_ms=TICK_MS, owner="soak")
+    with EmbeddedZooKeeper(config) as server:
+        site = Site(folder, server.hosts, ROOT, workers=soak.workers, slots=soak.slots, without=soak.without)
+        with site:
+            site.cap_pool(CAPPED_POOL, POOL_CAP)
+            play = _Play(soak, site, server)
+            play.run()
+            site.wait_finished(soak.settle_s)
+            site.drain()
+            names = {key: site.backend.highest[key] for key in site.caps}
+            return Outcome(site.judge(), play.applied, sum(site.starts().values()), Counter(names))
+
+
+class _Play:
+    """Jobs and faults, each at its time."""
+
+    def __init__(self, soak: Soak, site: Site, server: EmbeddedZooKeeper) -> None:
+        self._site, self._server = site, server
+        self._rng = random.Random(soak.seed)  # noqa: S311 - repeatable
+        self.applied: Counter[str] = Counter()
+        self._due: list[tuple[float, Callable[[], None]]] = []
+        for job in mix(soak.seed, soak.jobs, soak.seconds * _SHARE_OF_JOBS):
+            self._due.append((job.at, partial(self._submit, job)))
+        interval = (soak.seconds - _WARM_UP_S) / max(1, soak.faults)
+        for number in range(soak.faults):
+            at = _WARM_UP_S + interval * (number + self._rng.random())
+            # Each kind comes, and they come in any order.
+            kind = soak.kinds[number] if number < len(soak.kinds) else self._rng.choice(soak.kinds)
+            self._due.append((at, partial(self._apply, kind)))
+
+    def run(self) -> None:
+        began = time.monotonic()
+        while self._due:
+            self._due.sort(key=lambda due: due[0])
+            at, act = self._due[0]
+            if (left := at - (time.monotonic() - began)) > 0:
+                time.sleep(min(left, _STEP_S))
+                self._site.supervise()
+                continue
+            del self._due[0]
+            self._now = at
+            act()
+
+    def _submit(self, job: Planned) -> None:
+        document = {"name": "soak", "file": "job.py", "retry": {"attempts": 1}, **job.fields}
+        self._site.submit(job.id, build_definition(document, job.id), job.kind.ends, delay=job.delay)
+        if job.kill_after is not None:
+            self._due.append((self._now + job.kill_after, partial(self._site.kill, job.id)))
+
+    def _apply(self, trouble: Trouble) -> None:
+        self.applied[trouble.value] += 1
+        worker = self._rng.choice(self._site.workers)
+        match trouble:
+            case Trouble.KILL:
+                worker.kill()
+                worker.start()
+            case Trouble.STOP:
+                worker.signal(signal.SIGSTOP)
+                self._due.append((self._now + _STOPPED_S, partial(self._wake, worker, worker.process.pid)))
+            case Trouble.SERVER:
+                self._server.kill()
+                self._server.start()
+            case Trouble.SERVER_LONG:
+                self._server.kill()
+                time.sleep(_LONG_AWAY_S)
+                self._server.start()
+
+    def _wake(self, worker: WorkerProcess, pid: int) -> None:
+        if worker.process.pid == pid:  # else it was killed meanwhile
+            worker.signal(signal.SIGCONT)
+
+
+def main() -> int:
+    """Run until the time is over; 1 as soon as something is violated, whose folder is then kept."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.job_soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000, help="of the first soak")
+    parser.add_argument("--jobs", type=int, default=2_000)
+    parser.add_argument("--seconds", type=float, default=300, help="of one soak")
+    parser.add_argument("--faults", type=int, default=60)
+    arguments = parser.parse_args()
+    deadline, seed = time.monotonic() + 60 * arguments.minutes, arguments.seed
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
+        soak = Soak(
+            seed,
+            arguments.jobs,
+            seconds=arguments.seconds,
+            faults=arguments.faults,
+            kinds=(*KINDS, Trouble.SERVER_LONG),
+        )
+        outcome = run(soak, folder)
+        print(f"seed {seed}: {outcome}", flush=True)  # noqa: T201 - its result
+        if not outcome.ok:
+            print(f"everything is in {folder}")  # noqa: T201 - likewise
+            return 1
+        shutil.rmtree(folder)
+        seed += 1
+        if time.monotonic() >= deadline:
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

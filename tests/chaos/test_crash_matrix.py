@@ -1,0 +1,258 @@
+"""A worker is killed at each step of a job's life, before and after every commit; the next one goes on.
+
+Whatever the step: the job ends as its program says, its user code is started once in each attempt, who wants
+to know is told at least once and always the same, it is archived once, and nothing is left over.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.handlers import conclude
+from orchestrator.states import Status
+from queues.errors import ItemNotFound
+from spark_runner.runners.base import Runner
+from spark_runner.runners.local import LocalRunner
+from tests.crash_points import Point, points
+from tests.crash_worker import build_runner
+from tests.jobs_support import Office, python_job
+from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
+from tests.scripted.backend import Backend
+from tests.scripted.judge import left_over, violations
+from tests.scripted.ledger import Ledger
+from tests.scripted.words import for_real_drivers
+from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
+
+END_S = 120
+"""A driver of real Spark needs ten seconds alone, and more beside other tests on two cores."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """One life of a job; `then` is what somebody does while it runs."""
+
+    program: str
+    status: Status
+    starts: int = 1
+    fields: dict[str, Any] = field(default_factory=dict)
+    then: Callable[["Scene", str], None] = lambda _scene, _job_id: None
+    delay: float = 0.0
+    retention: float = 3600.0
+    is_removed: bool = False
+    answers: tuple[Answerer, ...] = ()  # of who is told of its end; without them nobody is
+
+
+@dataclass
+class Scene:
+    """One orchestrator whose first worker dies."""
+
+    kind: str
+    office: Office
+    runner: Runner
+    ledger: Ledger
+    receiver: Receiver
+    folder: Path
+
+    def submit(self, story: Story) -> str:
+        program = story.program
+        if self.kind != "scripted":
+            program = for_real_drivers(program, self.ledger.path)
+        told: dict[str, Any] = {"callback": {"url": self.receiver.url}} if story.answers else {}
+        self.receiver.answers = list(story.answers)
+        spark = {"master": "local[1]", "driver": {"memory": "512m"}} if self.kind == "spark" else {}
+        definition = python_job(program, spark=spark, **story.fields, **told)
+        return self.office.client.submit(definition, delay=story.delay).id
+
+    def first_worker(self, point: Point, story: Story) -> WorkerProcess:
+        config = worker_config(self.office.settings, self.kind, die_at=point, retention=story.retention)
+        return WorkerProcess("first", self.folder, config, self.office.settings.zookeeper_hosts)
+
+    def wait_started(self) -> None:
+        wait_until(self.ledger.starts, END_S, "the program runs")
+
+    def wait_end(self, job_id: str, story: Story) -> None:
+        if not story.is_removed:
+            self.office.wait(job_id, timeout=END_S)
+            return
+
+        def is_gone() -> bool:
+            try:
+                self.office.client.get(job_id)
+            except ItemNotFound:
+                return True
+            return False
+
+        wait_until(is_gone, END_S, "the job is removed")
+
+
+def kill_while_it_runs(scene: Scene, job_id: str) -> None:
+    scene.wait_started()
+    scene.office.client.kill(job_id)
+
+
+def kill_before_it_starts(scene: Scene, job_id: str) -> None:
+    scene.office.client.kill(job_id)
+
+
+def kill_in_the_queue_of_the_cluster(scene: Scene, job_id: str) -> None:
+    wait_until(lambda: scene.office.client.get(job_id).attempt, END_S, "the attempt is announced")
+    run = f"{scene.office.client.detail(job_id).run_key}-1"
+    wait_until(lambda: scene.runner.find(run), END_S, "it is submitted")
+    scene.office.client.kill(job_id)
+
+
+STORIES = {
+    "succeeds": Story("sleep(0.1)", Status.SUCCESS),
+    "fails": Story("fail('no rows today')", Status.ERROR_FAIL),
+    "is-run-again": Story(
+        "attempt > 1 or fail('not yet')",
+        Status.SUCCESS,
+        starts=2,
+        fields={"retry": {"attempts": 2, "delay": "100ms"}},
+    ),
+    "leaves-no-word": Story(
+        "attempt > 1 or vanish()",
+        Status.SUCCESS,
+        starts=2,
+        fields={"retry": {"attempts": 2, "delay": "100ms"}},
+    ),
+    "runs-too-long": Story("hang()", Status.ERROR_FAIL, fields={"timeout": {"run": 1}}),
+    "is-killed": Story("hang()", Status.KILL, then=kill_while_it_runs),
+    "is-killed-in-the-queue-of-the-cluster": Story(
+        "pass", Status.CANCEL, starts=0, then=kill_in_the_queue_of_the_cluster
+    ),
+    "is-cancelled": Story("pass", Status.CANCEL, starts=0, then=kill_before_it_starts, delay=3600),
+    "is-told": Story("pass", Status.SUCCESS, answers=(TOLD,)),
+    "is-told-of-a-failure": Story("fail('no rows today')", Status.ERROR_FAIL, answers=(TOLD,)),
+    "is-told-of-a-kill": Story("hang()", Status.KILL, then=kill_while_it_runs, answers=(TOLD,)),
+    "is-told-at-the-second-try": Story("pass", Status.SUCCESS, answers=(REFUSED, TOLD)),
+    "is-told-and-says-otherwise": Story(
+        "pass", Status.ERROR_FAIL, answers=(override("ERROR_FAIL"), override("ERROR_FAIL"))
+    ),
+    "is-removed": Story("pass", Status.SUCCESS, retention=0.2, is_removed=True),
+}
+FULL_CLUSTER = "is-killed-in-the-queue-of-the-cluster"
+"""Only the scripted backend can be told to be full."""
+
+MATRIX: dict[str, list[Point]] = {
+    "succeeds": points("claim accept", "intent", "submit", "running>success", "success>finish"),
+    "fails": points("running>fail", "fail>finish"),
+    "is-run-again": points("fail>accept"),
+    "leaves-no-word": points("running>fail"),
+    "runs-too-long": points("running>kill", "killed", "kill>fail"),
+    "is-killed": points("running>kill", "kill>finish"),
+    FULL_CLUSTER: points("killed", "kill>finish"),
+    "is-cancelled": points("accept>kill", "kill>finish"),
+    "is-told": points("call", "success>finish"),
+    "is-told-of-a-failure": points("call", "fail>finish"),
+    "is-told-of-a-kill": points("call", "kill>finish"),
+    "is-told-at-the-second-try": points("success>success"),
+    "is-told-and-says-otherwise": points("success>fail"),
+    "is-removed": points("mark", "archive", "removal"),
+}
+WITH_SPARK = [Point("intent", after=True), Point("submit", after=True), Point("running>success", after=False)]
+CELLS = [(name, point) for name, found in MATRIX.items() for point in found]
+
+
+@pytest.fixture
+def scene(
+    request: pytest.FixtureRequest, office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Scene]:
+    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 0.2)
+    settings, kind = office.settings, str(request.param)
+    with ExitStack() as stack:
+        runner = build_runner(kind, settings.state_dir)
+        ledger = Ledger(tmp_path / "ledger.jsonl")
+        if kind == "scripted":
+            ledger = stack.enter_context(Backend(settings.state_dir, settings.zookeeper_hosts)).store.ledger
+        yield Scene(kind, office, runner, ledger, stack.enter_context(receiver()), tmp_path)
+
+
+def _cells(kind: str) -> list[Any]:
+    return [
+        pytest.param(kind, name, point, id=f"{name}-{str(point).replace(' ', '-')}")
+        for name, point in CELLS
+        if kind == "scripted" or name != FULL_CLUSTER
+    ]
+
+
+@pytest.mark.parametrize(("scene", "name", "point"), _cells("scripted"), indirect=["scene"])
+def test_scripted_jobs_survive_the_death_of_their_worker_at_any_step(
+    scene: Scene, name: str, point: Point
+) -> None:
+    survive(scene, STORIES[name], point)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(("scene", "name", "point"), _cells("stand-in"), indirect=["scene"])
+def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
+    scene: Scene, name: str, point: Point
+) -> None:
+    survive(scene, STORIES[name], point)
+
+
+@pytest.mark.chaos
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("scene", "point"),
+    [pytest.param("spark", point, id=str(point).replace(" ", "-")) for point in WITH_SPARK],
+    indirect=["scene"],
+)
+def test_real_drivers_survive_the_death_of_their_worker(scene: Scene, point: Point) -> None:
+    survive(scene, STORIES["succeeds"], point)
+
+
+def survive(scene: Scene, story: Story, point: Point) -> None:
+    """Play the story with a worker that dies at the point, and with another one after it; then judge."""
+    hold = scene.office.settings.state_dir / "hold"
+    if story is STORIES[FULL_CLUSTER]:
+        hold.touch()
+    job_id = scene.submit(story)
+    run_key = scene.office.client.detail(job_id).run_key
+    first = scene.first_worker(point, story)
+    with worker_processes(first):
+        story.then(scene, job_id)
+        first.wait_killed()
+        first.end_session()
+        scene.office.worker(runner=scene.runner, retention=story.retention)
+        scene.wait_end(job_id, story)
+    hold.unlink(missing_ok=True)
+    expected = {} if story.is_removed else {job_id: {story.status}}
+    removed = {job_id} if story.is_removed else set[str]()
+    assert violations(scene.office.client, scene.ledger, expected) == []
+    assert scene.ledger.starts_of(run_key) == story.starts
+    assert max(scene.ledger.starts().values(), default=1) == 1
+    bodies = {told.data for told in scene.receiver.told}
+    assert len(bodies) == bool(story.answers), bodies
+    assert _archived(scene) == ([job_id] if story.is_removed else [])
+    _assert_nothing_is_left(scene, run_key, removed)
+
+
+def _archived(scene: Scene) -> list[str]:
+    paths = (scene.office.settings.state_dir / "archive").glob("*.jsonl")
+    return [json.loads(line)["id"] for path in paths for line in path.read_bytes().splitlines()]
+
+
+def _assert_nothing_is_left(scene: Scene, run_key: str, removed: set[str]) -> None:
+    session, root = scene.office.session(), scene.office.settings.root
+
+    def left() -> list[str]:
+        found = left_over(scene.office.client, session, root, removed=removed)
+        for number in (1, 2):
+            submissions = scene.runner.find(f"{run_key}-{number}")
+            found += [f"{each} is there" for each in submissions if each.state not in {"exited", "gone"}]
+            found += [f"{each} is not removed" for each in submissions if removed]
+        return found
+
+    try:
+        wait_until(lambda: not left(), 10, "nothing is left")
+    except AssertionError:
+        assert left() == []
+    if isinstance(scene.runner, LocalRunner):  # its own processes: the fixture `process_mark` looks for them
+        scene.office.close()

@@ -1,0 +1,86 @@
+"""A worker process of tests: `python -m tests.crash_worker CONFIG`, with the JSON of a `WorkerConfig`.
+
+It is built as every worker is, and may be told where it has to die, or which protection it has to do
+without. TERM drains it.
+"""
+
+import json
+import signal
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.handlers import conclude
+from orchestrator.logs.console import log_to_stderr
+from orchestrator.models.limits import Limits
+from orchestrator.settings import Settings
+from orchestrator.wiring import DRIVER_MAIN, build_worker, open_session
+from queues.session import Session
+from spark_runner.runners.base import Runner
+from spark_runner.runners.local import LocalRunner
+from tests.crash_points import Point, arm
+from tests.job_mutations import Protection, take_out
+from tests.scripted.runner import ScriptedRunner
+
+# As in `tests.jobs_support`, whose import takes as long as all the rest.
+STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
+
+_FIRST_DELAY_SECONDS = 0.2  # of a callback that failed
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What a worker process is told."""
+
+    settings: dict[str, Any]  # of `Settings`, as JSON
+    runner: str  # scripted, stand-in or spark
+    session_file: str  # where it tells the id and the password of its session
+    limits: dict[str, Any]
+    die_at: dict[str, Any] | None = None  # of `Point`
+    without: str = ""  # a `Protection`
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def build_runner(kind: str, state_dir: Path) -> Runner:
+    """The runner of tests that workers in several processes share."""
+    if kind == "scripted":
+        return ScriptedRunner(state_dir)
+    return LocalRunner(
+        state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN if kind == "stand-in" else None
+    )
+
+
+def main() -> None:
+    """Work until TERM, or until the point where it has to die."""
+    config = WorkerConfig(**json.loads(sys.argv[1]))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    log_to_stderr("INFO")
+    settings = Settings(**config.settings)
+    runner = build_runner(config.runner, settings.state_dir)
+    conclude._FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # noqa: SLF001 - nobody waits five seconds for nothing
+    if config.without:
+        take_out(Protection(config.without))
+    if config.die_at is not None:
+        arm(Point(**config.die_at), runner)
+    limits = Limits.model_construct(**config.limits)
+    with open_session(settings, settings.zookeeper_hosts) as session:
+        _tell_session(session, Path(config.session_file))
+        worker = build_worker(session, settings, runners={"local": runner}, limits=lambda: limits)
+        worker.start()
+        while not stop.wait(1):
+            pass
+        worker.drain()
+
+
+def _tell_session(session: Session, path: Path) -> None:
+    number, password = session._client.client_id  # noqa: SLF001 - a test ends it, as its timeout would
+    path.write_text(json.dumps({"session": number, "password": password.hex()}), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

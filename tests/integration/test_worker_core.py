@@ -1,0 +1,225 @@
+"""What a review of the core found: each of these failed before its correction."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from orchestrator.crew import Crew
+from orchestrator.declined import Declined
+from orchestrator.hooks import Hook
+from orchestrator.models.job import JobState
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import DRIVER_MAIN, build_worker
+from queues.backlog import Backlog
+from queues.consumer import Consumer
+from queues.events import EventKind
+from queues.folder import Folder
+from queues.names import Token
+from queues.pool_views import PoolViews
+from queues.session import Session
+from spark_runner.runners.base import Submission, SubmitRequest
+from spark_runner.runners.local import LocalRunner
+from tests.jobs_support import STAND_IN, Office
+from tests.waiting import wait_until
+
+
+class Scripted(LocalRunner):
+    """A local runner that calls what the test says before it submits."""
+
+    def __init__(self, office: Office, before_submit: Callable[[], None]) -> None:
+        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        self._before_submit = before_submit
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        self._before_submit()
+        return super().submit(request)
+
+
+def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
+    backlog = Backlog("accept", "default", Folder(cast("Session", None), "/q", lambda: None), lambda *_: None)
+    names = [Token(due=1, seq=number, id=f"j{number}").name for number in range(2)]
+    for name in names:
+        backlog.put_aside(name)
+    asked: list[str] = []
+
+    def is_free(item_id: str) -> bool:  # j1 becomes so in between
+        asked.append(item_id)
+        return item_id == "j0" or asked.count("j1") > 1
+
+    backlog.bring_back(is_free)
+    assert sorted(backlog.find({"j0", "j1"})) == sorted(names)
+
+
+def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(office: Office) -> None:
+    class Cancelled(Hook):
+        def after_transition(self, *_: object) -> None:
+            raise asyncio.CancelledError  # no Exception
+
+    office.worker(hooks=[Cancelled()])
+    assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
+
+
+def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = Crew.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "threads", 1)
+    submitted: list[str] = []
+    at_it, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        submitted.append("one")
+        at_it.set()
+        assert go_on.wait(30)
+
+    worker = office.worker(slots=2, runner=Scripted(office, wait))
+    ids = [office.submit("pass") for _ in range(2)]
+    assert at_it.wait(30)
+    wait_until(lambda: worker.crew.tally.count(Queue.ACCEPT, Queue.RUNNING) == 2, 20, "both are in hand")
+    draining = threading.Thread(target=worker.drain)
+    draining.start()
+    assert worker._context.draining.wait(10)  # noqa: SLF001 - when it begins to drain
+    go_on.set()
+    draining.join()
+    assert len(submitted) == 1
+    office.worker(slots=2)
+    assert [office.wait(job_id).job.status for job_id in ids] == [Status.SUCCESS] * 2
+
+
+def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office) -> None:
+    queue_set = office.client._set  # noqa: SLF001 - a job in running whose attempt is missing
+    state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=2_000)
+    queue_set.put(Queue.RUNNING, "broken", state.model_dump(mode="json"))
+    office.worker()
+    wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
+
+
+def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
+    queue_set = office.client._set  # noqa: SLF001 - by the library of queues anything can be put
+    queue_set.put(Queue.ACCEPT, "poison", {"junk": "x" * 65_000})
+    office.worker()
+    wait_until(lambda: queue_set.get("poison").queue == Queue.DEAD, 20, "it is in dead")
+    assert queue_set.get("poison").payload["junk"] == "x" * 65_000
+    assert "validation" in str(queue_set.get("poison").error)
+
+
+def alone(office: Office, tmp_path: Path, name: str) -> tuple[str, Path]:
+    """A job of which one runs at a time, and the file that ends it."""
+    go = tmp_path / name
+    program = f"""
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(go)!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+    return office.submit(program, name="alone", concurrency=1), go
+
+
+def test_a_stop_reaches_a_job_that_waits_for_others_of_its_name(office: Office, tmp_path: Path) -> None:
+    worker = office.worker()
+    running, go = alone(office, tmp_path, "first")
+    wait_until(lambda: office.client.get(running).attempt, 30, "one runs")
+    waiting, _ = alone(office, tmp_path, "second")
+    wait_until(lambda: not worker._context.declined.accepts(waiting), 30, "the other one is left for now")  # noqa: SLF001 - no other trace
+    office.client.kill(waiting)
+    assert office.wait(waiting, timeout=20).job.status is Status.CANCEL
+    go.touch()
+    assert office.wait(running).job.status is Status.SUCCESS
+
+
+def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
+    office: Office, tmp_path: Path
+) -> None:
+    first = office.worker()
+    job_id, go = alone(office, tmp_path, "go")
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    second = office.worker()
+    second._context.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as when another was running
+    first.drain()
+    wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is adopted")
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = Consumer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "rescan_seconds", 0.3)
+    monkeypatch.setattr("orchestrator.handlers.accept._NO_ROOM_SECONDS", 0.1, raising=False)
+    rescans, rescan = [0], PoolViews.rescan
+
+    def counting(self: PoolViews) -> None:
+        rescans[0] += 1
+        rescan(self)
+
+    monkeypatch.setattr(PoolViews, "rescan", counting)
+    settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
+    worker = build_worker(office.session(), settings, runners={"local": office.runner()})
+    claimed: list[str] = []
+    worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - what is counted
+    ids = [office.submit("pass", spark={"driver": {"memory": "900000g"}}) for _ in range(5)]
+    worker.start()
+    try:
+        wait_until(lambda: set(claimed) == set(ids), 20, "each was looked at")
+        before = rescans[0]
+        wait_until(lambda: rescans[0] > before + 5, 20, "the queue was looked at again")
+        assert len(claimed) == 5
+    finally:
+        worker.drain()
+
+
+def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
+    now = [0.0]
+    declined = Declined(lambda _name, _limit: 0, clock=lambda: now[0])
+    for number in range(1_000):
+        declined.add(f"a{number}", "small", lambda: False)
+        declined.add_named(f"b{number}", f"n{number}", 1)
+        now[0] += 60
+    assert len(declined) < 100
+
+
+def test_a_name_is_asked_for_room_after_its_place_was_given_back(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, left = office.session(), list[list[str] | None]()
+    ended = Declined.ended
+
+    def looked_at(self: Declined, name: str) -> None:
+        left.append(session.children(f"{office.settings.root}/named/{name}"))
+        ended(self, name)
+
+    monkeypatch.setattr(Declined, "ended", looked_at)
+    office.worker()
+    assert office.wait(office.submit("pass", name="alone", concurrency=1)).job.status is Status.SUCCESS
+    assert left == [[]]
+
+
+def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
+    office: Office, tmp_path: Path
+) -> None:
+    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
+    office.client._set.ensure_pool()  # noqa: SLF001 - likewise
+    pools.change("default", cap=1)
+    office.worker()
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    program, started = (
+        f"import pathlib, time\npathlib.Path({str(tmp_path / 'on')!r}).touch()\ntime.sleep(60)",
+        tmp_path / "on",
+    )
+    url = f"http://127.0.0.1:{port}/"
+    job_id = office.submit(program, callback={"url": url, "attempts": 100})
+    wait_until(started.exists, 30, "it runs")
+    office.client.kill(job_id)
+    wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try to tell it has failed")
+    assert office.client.get(job_id).status is Status.KILL
+    assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS

@@ -1,0 +1,69 @@
+"""Protections of jobs that can be taken out of a process, to show that the tests notice."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, assert_never, cast
+
+from orchestrator import crew
+from orchestrator.handlers import accept, submission
+from orchestrator.handlers.actions import Action, Move
+from orchestrator.handlers.job import HeldJob
+from orchestrator.slots import Places, Slots
+from orchestrator.states import Queue, Status
+from queues.errors import Conflict, QueueError
+from queues.operations import Create, Set
+from queues.step import Step
+from queues.transaction import commit
+from spark_runner.attempt import Attempt
+
+Replace = Callable[[object, str, object], None]
+
+
+class Protection(StrEnum):
+    """What keeps the promises, one at a time."""
+
+    SLOT = "slot"  # a job of a capped pool takes its place in the intent
+    INTENT = "intent"  # nothing is submitted before the attempt stands in the record
+    COMPARE = "compare"  # an attempt is closed only as it was seen
+    CONFLICT = "conflict"  # a step that was refused is not taken for done
+
+
+def take_out(protection: Protection, put: Replace = setattr) -> None:
+    """Take it out of this process; `put` is how an attribute is replaced."""
+    match protection:
+        case Protection.SLOT:
+            put(Slots, "take", lambda *_, **__: Places(None, None, ()))
+        case Protection.INTENT:
+            handlers = cast("dict[Queue, Callable[[HeldJob], Action]]", crew.HANDLERS)
+            handlers[Queue.ACCEPT] = _submit_first
+        case Protection.COMPARE:
+            closed = submission._closed  # noqa: SLF001 - what is taken out
+            put(submission, "_closed", lambda *a, **facts: _anyhow(closed(*a, **facts)))
+        case Protection.CONFLICT:
+            settle = Step.settle
+            put(Step, "settle", lambda step, refused, seconds: settle(step, _heard(refused), seconds))
+        case _:
+            assert_never(protection)
+
+
+def _submit_first(job: HeldJob) -> Action:
+    action = accept.handle(job)
+    if not isinstance(action, Move) or action.status is not Status.RUNNING:
+        return action
+    announced, *places = action.extra
+    assert isinstance(announced, Create)
+    commit(job.context.session, [announced])
+    attempt = Attempt.read(job.context.session, announced.path)
+    assert attempt is not None
+    runner: Any = job.context.runner_for(job.definition)
+    submission._submit(job, attempt, runner)  # noqa: SLF001 - what comes too early here
+    return replace(action, extra=tuple(places))
+
+
+def _anyhow(change: Set) -> Set:
+    return Set(change.path, change.data, -1)
+
+
+def _heard(refused: QueueError | None) -> QueueError | None:
+    return None if isinstance(refused, Conflict) else refused

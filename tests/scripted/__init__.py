@@ -1,0 +1,1 @@
+"""A backend that runs scripts in place of Spark, and outlives the workers that submit to it."""

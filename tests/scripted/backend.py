@@ -1,0 +1,101 @@
+"""Runs scripted drivers in threads, whatever becomes of the workers that submitted them."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from queues.session import Session, SessionSettings
+from spark_runner import exit_codes
+from spark_runner.runners.base import RunState
+from tests.scripted.driver import ScriptedDriver
+from tests.scripted.store import Kept, Store
+from tests.waiting import wait_until
+
+_LOOK_SECONDS = 0.02
+
+
+class Backend:
+    """The drivers of one directory, on one session with ZooKeeper; a context manager.
+
+    `highest` is the largest number of drivers that ran user code at once, by `pool:<pool>` and `name:<name>`.
+    `compares`: False takes out what lets only one driver of an attempt run.
+    """
+
+    def __init__(
+        self, directory: Path, hosts: str, *, session_timeout: float = 4.0, compares: bool = True
+    ) -> None:
+        self.store = Store(directory)
+        self.highest: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
+        self._compares = compares
+        self._session = Session(SessionSettings(hosts, session_timeout=session_timeout))
+        self._guard = threading.Lock()
+        self._drivers: dict[Kept, tuple[ScriptedDriver, threading.Thread]] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="scripted-backend", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._session.start()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        living = {kept: having for kept, having in self._drivers.items() if having[1].is_alive()}
+        for kept, (driver, _thread) in living.items():
+            kept.ask_to_end()
+            driver.wake.set()
+        self._session.close()
+        for _driver, thread in living.values():
+            thread.join(30)
+            assert not thread.is_alive()
+
+    def running(self) -> list[str]:
+        """The runs whose driver has not ended."""
+        return [kept.run for kept, (_, thread) in list(self._drivers.items()) if thread.is_alive()]
+
+    def wait_idle(self, seconds: float = 20) -> None:
+        """Wait until no driver is left."""
+        wait_until(lambda: not self.running(), seconds, "no driver is left")
+
+    def _loop(self) -> None:
+        while not self._stopping.wait(_LOOK_SECONDS):
+            for kept in list(self.store.noted()):
+                self.store.seen(kept)  # before the look: what is noted from now on wants another one
+                self._look(kept)
+
+    def _look(self, kept: Kept) -> None:
+        if kept.request() is None:  # its submitter has not written it yet, or died in this moment
+            if kept.path.exists():  # else it was removed
+                self.store.note(kept)
+        elif kept in self._drivers:
+            self._drivers[kept][0].wake.set()
+        elif kept.is_killed:
+            kept.tell(RunState.EXITED, exit_code=exit_codes.KILLED)
+        elif self.store.is_full:
+            self.store.note(kept)
+        else:
+            driver = ScriptedDriver(
+                self._session, kept, self.store.ledger, self._in_user_code, compares=self._compares
+            )
+            thread = threading.Thread(target=driver.run, name=f"driver-{kept.run}", daemon=True)
+            self._drivers[kept] = (driver, thread)
+            thread.start()
+
+    @contextmanager
+    def _in_user_code(self, pool: str, name: str) -> Iterator[None]:
+        keys = (f"pool:{pool.removesuffix('.low')}", f"name:{name}")
+        with self._guard:
+            for key in keys:
+                self._running[key] += 1
+                self.highest[key] = max(self.highest[key], self._running[key])
+        try:
+            yield
+        finally:
+            with self._guard:
+                for key in keys:
+                    self._running[key] -= 1

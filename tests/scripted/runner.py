@@ -1,0 +1,62 @@
+"""The runner of scripted drivers, for any number of worker processes."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from spark_runner.errors import KillError, SparkRunnerError
+from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from tests.scripted.store import Kept, Store
+
+_ENDED = {RunState.EXITED, RunState.GONE}
+_END_SECONDS = 10.0  # beyond the grace, which a scripted driver does not need
+_LOOK_SECONDS = 0.02
+
+
+class ScriptedRunner:
+    """Submits to the backend of a directory, which every worker reaches, wherever it is."""
+
+    backend: ClassVar[str] = "local"  # the only kind of place that a definition can ask for as yet
+
+    def __init__(self, directory: Path) -> None:
+        self.store = Store(directory)
+
+    def place(self) -> Place:
+        return Place(self.backend, "scripted", str(self.store.directory))
+
+    def reaches(self, place: Place) -> bool:
+        return place == self.place()
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        return self.store.keep(request).submission()
+
+    def find(self, run: str) -> list[Submission]:
+        return [kept.submission() for kept in self.store.of_run(run)]
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        return {run: self.find(run) for run in runs}
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        for kept in self.store.of_run(run):
+            if not _has_ended(kept):
+                kept.ask_to_end()
+                self.store.note(kept)
+        deadline = time.monotonic() + grace_seconds + _END_SECONDS
+        while left := [kept.incarnation for kept in self.store.of_run(run) if not _has_ended(kept)]:
+            if time.monotonic() > deadline:
+                raise KillError(f"drivers of run {run} are still there: {', '.join(left)}")
+            time.sleep(_LOOK_SECONDS)
+
+    def logs(self, run: str) -> list[LogFile]:
+        kept = [each for each in self.store.of_run(run) if each.stdout.exists()]
+        return [LogFile(each.incarnation, "stdout", each.stdout) for each in kept]
+
+    def cleanup(self, run: str) -> None:
+        if any(not _has_ended(kept) for kept in self.store.of_run(run)):
+            raise SparkRunnerError(f"run {run} is running: kill it before its files are removed")
+        self.store.remove(run)
+
+
+def _has_ended(kept: Kept) -> bool:
+    return kept.submission().state in _ENDED

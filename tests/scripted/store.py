@@ -1,0 +1,143 @@
+"""What a scripted backend is, in a directory: it outlives its users, as a cluster would.
+
+<directory>/inbox/<run>~<incarnation>         somebody wants the backend to look at this submission
+<directory>/hold                              while it is there, no driver is started: a full cluster
+<directory>/ledger.jsonl                      every start of user code
+<directory>/runs/<run>/<incarnation>/request.json  state.json  kill  stdout.log
+"""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spark_runner.errors import SubmissionError
+from spark_runner.runners.base import RunState, Submission, SubmitRequest
+from tests.scripted.ledger import Ledger
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
+_BETWEEN = "~"  # in no name
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One submission on the disk; each file appears whole or not at all."""
+
+    path: Path
+
+    @property
+    def run(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def incarnation(self) -> str:
+        return self.path.name
+
+    @property
+    def stdout(self) -> Path:
+        return self.path / "stdout.log"
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether somebody asked for its end; then it never starts."""
+        return (self.path / "kill").exists()
+
+    def request(self) -> dict[str, Any] | None:
+        return _read(self.path / "request.json")
+
+    def ask_to_end(self) -> None:
+        _write(self.path / "kill", {})
+
+    def tell(self, state: RunState, **facts: Any) -> None:
+        """Say how it is now."""
+        _write(self.path / "state.json", {"state": state.value, **facts})
+
+    def submission(self) -> Submission:
+        told = _read(self.path / "state.json") or {"state": RunState.RUNNING.value}
+        return Submission(
+            self.run,
+            self.incarnation,
+            RunState(told["state"]),
+            told.get("exit_code"),
+            detail=told.get("detail", ""),
+            outcome=told.get("outcome"),
+        )
+
+
+class Store:
+    """The directory as a whole; used by the backend and by every worker's runner."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.ledger = Ledger(directory / "ledger.jsonl")
+        self._inbox, self._runs = directory / "inbox", directory / "runs"
+        for folder in (self._inbox, self._runs):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def is_full(self) -> bool:
+        return (self.directory / "hold").exists()
+
+    def keep(self, request: SubmitRequest) -> Kept:
+        """Take a submission in; raises SubmissionError for bad names and for one that is there already."""
+        for name in (request.run, request.incarnation):
+            if not _NAME.fullmatch(name):
+                raise SubmissionError(f"{name!r} cannot name a directory")
+        kept = Kept(self._runs / request.run / request.incarnation)
+        try:
+            kept.path.mkdir(parents=True)
+            # The note first: who dies between the two has submitted nothing, and a note alone is no harm.
+            self.note(kept)
+            facts = {"name": request.name, "plan": dict(request.plan), "at": time.time_ns()}
+            _write(kept.path / "request.json", facts)
+        except (OSError, TypeError, ValueError) as error:
+            raise SubmissionError(f"run {request.run} was not submitted: {error}") from error
+        return kept
+
+    def note(self, kept: Kept) -> None:
+        """Make the backend look at a submission."""
+        (self._inbox / f"{kept.run}{_BETWEEN}{kept.incarnation}").touch()
+
+    def noted(self) -> Iterator[Kept]:
+        """The submissions to look at."""
+        for name in os.listdir(self._inbox):  # noqa: PTH208 - names are wanted, fifty times a second
+            run, _, incarnation = name.partition(_BETWEEN)
+            yield Kept(self._runs / run / incarnation)
+
+    def seen(self, kept: Kept) -> None:
+        """The backend has looked."""
+        (self._inbox / f"{kept.run}{_BETWEEN}{kept.incarnation}").unlink(missing_ok=True)
+
+    def of_run(self, run: str) -> list[Kept]:
+        """The submissions of a run, oldest first."""
+        folder = self._runs / run
+        names = os.listdir(folder) if folder.exists() else []  # noqa: PTH208 - as above
+        found = [(kept.request(), kept) for kept in (Kept(folder / name) for name in names)]
+        made = [(request["at"], kept.incarnation, kept) for request, kept in found if request is not None]
+        return [kept for _, _, kept in sorted(made, key=lambda one: one[:2])]
+
+    def runs(self) -> list[str]:
+        """Every run that was ever submitted and is not removed."""
+        return sorted(os.listdir(self._runs))  # noqa: PTH208 - as above
+
+    def remove(self, run: str) -> None:
+        shutil.rmtree(self._runs / run, ignore_errors=True)
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(json.dumps(document), "utf-8")
+    part.replace(path)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        document: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    return document

@@ -1,0 +1,122 @@
+"""Worker processes as tests see them: started, stopped, drained, killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from orchestrator.models.limits import Limits
+from orchestrator.settings import Settings
+from tests.chaos.damage import Credentials, end_session
+from tests.crash_points import Point
+from tests.crash_worker import WorkerConfig
+from tests.waiting import wait_until
+
+_DEATH_S = 120
+"""A worker starts in a second, and a driver of real Spark takes ten; more beside other tests on two cores."""
+
+
+class WorkerProcess:
+    """One worker, perhaps started again and again; its words are in `<name>.log`."""
+
+    def __init__(self, name: str, folder: Path, config: Mapping[str, Any], hosts: str) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self._session_file = folder / f"{name}.session"
+        self._config = WorkerConfig(**config, session_file=str(self._session_file))
+        self._hosts = hosts
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._session_file.unlink(missing_ok=True)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.crash_worker", self._config.to_json()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def process(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def wait_started(self) -> None:
+        """Wait until it has a session."""
+        wait_until(
+            lambda: self._session_file.exists() or not self.is_running, _DEATH_S, f"{self.name} starts"
+        )
+        assert self.is_running, self.log.read_text("utf-8")
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """`kill -9`; its session stays until its timeout."""
+        if self.is_running:
+            self.process.kill()
+        self.process.wait()
+
+    def wait_killed(self) -> None:
+        """Wait until it has died at its point."""
+        code = self.process.wait(_DEATH_S)
+        assert code == -signal.SIGKILL, self.log.read_text("utf-8")
+
+    def drain(self, timeout: float) -> float:
+        """TERM; returns the seconds that it took to end."""
+        began = time.monotonic()
+        self.process.terminate()
+        code = self.process.wait(timeout)
+        assert code == 0, self.log.read_text("utf-8")
+        return time.monotonic() - began
+
+    def end_session(self) -> None:
+        """What the end of its timeout would do to the session of a worker that was killed, at once."""
+        told = json.loads(self._session_file.read_text("utf-8"))
+        end_session(self._hosts, Credentials(told["session"], bytes.fromhex(told["password"])))
+
+
+def worker_config(
+    settings: Settings,
+    runner: str,
+    *,
+    slots: int = 2,
+    die_at: Point | None = None,
+    without: str = "",
+    **limits: object,
+) -> dict[str, Any]:
+    """What `WorkerProcess` takes; `limits` are those of the configuration."""
+    given = {"retention": 3600, "load_limit": 0.0, "memory_guard": False, **limits}
+    return {
+        "settings": {**settings.model_dump(mode="json"), "slots": slots},
+        "runner": runner,
+        "limits": {**Limits().model_dump(mode="json"), **given},
+        "die_at": None if die_at is None else {"step": die_at.step, "after": die_at.after},
+        "without": without,
+    }
+
+
+@contextmanager
+def worker_processes(*processes: WorkerProcess) -> Iterator[None]:
+    """Start these, and leave none behind."""
+    try:
+        for process in processes:
+            process.start()
+        yield
+    finally:
+        for process in processes:
+            if process.is_running:
+                os.kill(process.process.pid, signal.SIGKILL)
+            process.process.wait()
