@@ -1,7 +1,6 @@
 """What environment and TOML file say of a model's fields."""
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -40,6 +39,8 @@ def from_file(model: type[BaseModel], path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         return {}
+    import tomllib  # noqa: PLC0415 - most have no such file, and each command reads settings
+
     with path.open("rb") as file:
         document = tomllib.load(file)
     for field in model.model_fields:
