@@ -133,6 +133,8 @@ class Crew:
             elif self._context.draining.is_set():
                 self._settler.put((job, Release()))
             else:
+                if self.tally.note(job):  # where its driver is was learnt by this look: it needs no slot here
+                    self._on_end()
                 self.room.park(job, action.seconds)
 
     def _handle(self, job: HeldJob) -> Action:

@@ -124,7 +124,9 @@ class Worker:
             case Queue.ACCEPT:
                 if not self._taking or self._refusal() is not None:
                     return 0
-                return self._slots - tally.count(Queue.ACCEPT, Queue.RUNNING)
+                # What runs on another host is only watched: it takes nothing of this one.
+                here = tally.count(Queue.ACCEPT, Queue.RUNNING) - tally.count_out_of_reach()
+                return self._slots - here
             case Queue.RUNNING:
                 return _MAX_RUNNING - tally.count(Queue.RUNNING)
             case other:

@@ -21,9 +21,11 @@ from queues.consumer import Consumer
 from queues.events import EventKind
 from queues.folder import Folder
 from queues.names import Token
+from queues.operations import Create
 from queues.pool_views import PoolViews
 from queues.session import Session
-from spark_runner.runners.base import Submission, SubmitRequest
+from queues.transaction import commit
+from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import STAND_IN, Office
 from tests.waiting import wait_until
@@ -39,6 +41,20 @@ class Scripted(LocalRunner):
     def submit(self, request: SubmitRequest) -> Submission:
         self._before_submit()
         return super().submit(request)
+
+
+class OnHost(LocalRunner):
+    """A local runner of a host that the test names."""
+
+    def __init__(self, office: Office, host: str) -> None:
+        super().__init__(office.settings.state_dir / host, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        self._host = host
+
+    def place(self) -> Place:
+        return Place(self.backend, self._host, "boot")
+
+    def reaches(self, place: Place) -> bool:
+        return place.host == self._host
 
 
 def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
@@ -217,3 +233,23 @@ def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
     wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try to tell it has failed")
     assert office.client.get(job_id).status is Status.KILL
     assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+
+
+def test_drivers_on_another_host_take_no_slots_of_who_watches_them(office: Office, tmp_path: Path) -> None:
+    first = office.worker(slots=1, runner=OnHost(office, "one"))
+    go = tmp_path / "go"
+    program = f"""
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(go)!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+    there = office.submit(program)
+    wait_until(lambda: office.client.progress(office.client.get(there)), 30, "it runs")
+    first.drain()  # its driver goes on
+    office.worker(slots=1, runner=OnHost(office, "two"))
+    wait_until(lambda: office.client.detail(there).held_by, 20, "it is watched from another host")
+    assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+    go.touch()
+    assert office.wait(there).job.status is Status.SUCCESS
