@@ -253,3 +253,20 @@ for _ in range(600):
     assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
     go.touch()
     assert office.wait(there).job.status is Status.SUCCESS
+
+
+def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
+    office: Office, tmp_path: Path
+) -> None:
+    first = office.worker(runner=OnHost(office, "one"))
+    started = tmp_path / "started"
+    program = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)"
+    job_id = office.submit(program, timeout={"run": "3s"})
+    wait_until(started.exists, 30, "it runs")
+    first.drain()
+    stop = f"{office.settings.root}/stops/default/{job_id}"
+    commit(office.session(), [Create(stop, b'{"run_key": "of an earlier job"}')])
+    office.worker(runner=OnHost(office, "two"))
+    detail = office.wait(job_id, timeout=30)
+    assert detail.job.error is not None
+    assert detail.job.error.type == "RunTimeout"
