@@ -270,3 +270,29 @@ def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
     detail = office.wait(job_id, timeout=30)
     assert detail.job.error is not None
     assert detail.job.error.type == "RunTimeout"
+
+
+def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Crew.__init__.__kwdefaults__, "threads", 2)
+    at_it, go_on = threading.Semaphore(0), threading.Event()
+
+    class Stubborn(LocalRunner):
+        def kill(self, run: str, *, grace_seconds: float) -> None:
+            at_it.release()
+            assert go_on.wait(60)
+            super().kill(run, grace_seconds=grace_seconds)
+
+    runner = Stubborn(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+    office.worker(slots=4, runner=runner)
+    killed = [office.submit("import time; time.sleep(60)") for _ in range(2)]
+    wait_until(lambda: all(office.client.progress(office.client.get(i)) for i in killed), 30, "both run")
+    for job_id in killed:
+        office.client.kill(job_id)
+    try:
+        assert at_it.acquire(timeout=20)
+        assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+    finally:
+        go_on.set()
+    assert [office.wait(job_id).job.status for job_id in killed] == [Status.KILL] * 2
