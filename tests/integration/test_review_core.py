@@ -1,8 +1,11 @@
 """What a review of the core found: each of these failed before its correction."""
 
 import asyncio
+import os
+import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from pathlib import Path
@@ -15,9 +18,12 @@ from orchestrator.declined import Declined
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
+from orchestrator.settings import Settings
 from orchestrator.wiring import DRIVER_MAIN, build_worker
+from orchestrator.worker import Worker
 from queues.backlog import Backlog
 from queues.consumer import Consumer
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.events import EventKind
 from queues.folder import Folder
 from queues.names import Token
@@ -296,3 +302,38 @@ def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     finally:
         go_on.set()
     assert [office.wait(job_id).job.status for job_id in killed] == [Status.KILL] * 2
+
+
+def scans_of(worker: Worker) -> Callable[[], int]:
+    """Count the scans of this worker from now on."""
+    counted, consumer = [0], worker._consumer  # noqa: SLF001 - what the tests wait for
+    scan = consumer._scan  # noqa: SLF001 - likewise
+
+    def counting() -> float:
+        counted[0] += 1
+        return scan()
+
+    consumer._scan = counting  # type: ignore[method-assign] # noqa: SLF001 - likewise
+    return lambda: counted[0]
+
+
+def test_a_worker_drains_within_ten_seconds_though_zookeeper_has_stopped_to_answer(
+    tmp_path: Path, process_mark: str
+) -> None:
+    assert process_mark
+    with EmbeddedZooKeeper(ServerConfig(tmp_path / "zookeeper", tick_ms=2_000, owner="tests")) as server:
+        settings = Settings(zookeeper_hosts=server.hosts, state_dir=tmp_path / "state", session_timeout=20.0)
+        frozen = Office(settings)
+        worker = frozen.worker()
+        wait_until(lambda: frozen.client.count(Queue.ACCEPT) == 0, 10, "it serves")
+        pid = server.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            worker.drain()
+            took = time.monotonic() - began
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        frozen.close()
+    assert took < 10
