@@ -304,6 +304,29 @@ def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     assert [office.wait(job_id).job.status for job_id in killed] == [Status.KILL] * 2
 
 
+def test_a_cap_counts_what_ran_before_there_was_one(office: Office, tmp_path: Path) -> None:
+    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
+    worker = office.worker(slots=4)
+    go = tmp_path / "go"
+    program = f"""
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(go)!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+    running = [office.submit(program) for _ in range(2)]
+    wait_until(lambda: len(worker.crew.tally.running()) == 2, 30, "two run without a cap")
+    pools.change("default", cap=2)
+    rescans = scans_of(worker)
+    third = office.submit("pass")
+    wait_until(lambda: rescans() > 5, 60, "the queue was looked at again and again")
+    attempts = office.client.get(third).attempt
+    go.touch()
+    assert [office.wait(job_id).job.status for job_id in (*running, third)] == [Status.SUCCESS] * 3
+    assert attempts == 0
+
+
 def scans_of(worker: Worker) -> Callable[[], int]:
     """Count the scans of this worker from now on."""
     counted, consumer = [0], worker._consumer  # noqa: SLF001 - what the tests wait for
