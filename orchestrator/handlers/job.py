@@ -76,6 +76,11 @@ class Watch:
     progress_since: float = field(default_factory=time.monotonic)
     settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
 
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether its driver was found to be on another host."""
+        return bool(self.run) and self.runner is None
+
 
 class HeldJob:
     """A claimed job with its state, its definition and its attempts; looked at by one thread at a time."""
