@@ -16,8 +16,8 @@ from orchestrator.crew import Crew
 from orchestrator.declined import Declined
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
-from orchestrator.states import Queue, Status
 from orchestrator.settings import Settings
+from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
 from orchestrator.worker import Worker
 from queues.backlog import Backlog
