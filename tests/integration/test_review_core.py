@@ -391,3 +391,20 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     assert office.wait(job_id).job.status is Status.SUCCESS
     worker.drain()
     worker._set.close()  # noqa: SLF001 - the sessions of the locks
+
+
+def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, broken = crew_module.run_steps, [True]
+
+    def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+        if broken:
+            list(steps)
+            broken.clear()
+            raise RuntimeError("a bug")
+        return run(steps)
+
+    monkeypatch.setattr(crew_module, "run_steps", bug)
+    office.worker()
+    assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
