@@ -408,3 +408,23 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
     monkeypatch.setattr(crew_module, "run_steps", bug)
     office.worker()
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
+
+
+def test_a_backend_that_says_much_is_a_warning_like_any_other(office: Office, tmp_path: Path) -> None:
+    class Talkative(LocalRunner):
+        talks = False
+
+        def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+            if self.talks:
+                raise ConnectionError("<html>" * 20_000)
+            return super().poll_many(runs)
+
+    runner = Talkative(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+    office.worker(runner=runner, warn_after=1)
+    job_id, go = alone(office, tmp_path, "go")
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    runner.talks = True
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
+    runner.talks = False
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
