@@ -154,8 +154,15 @@ class Crew:
     def _commit(self, asked: Sequence[tuple[HeldJob, Action | Exception]]) -> None:
         by_session = sorted(asked, key=lambda item: id(item[0].claim.how.session))
         changes: dict[Step, Change] = {}
-        for step, refused in run_steps(self._made(by_session, changes)):
-            self._settle(changes[step], refused)
+        left = {job for job, _ in asked}
+        try:
+            for step, refused in run_steps(self._made(by_session, changes)):
+                left.discard(changes[step].job)
+                self._settle(changes[step], refused)
+        except BaseException:
+            for job in left:  # else they would be held for ever, and nobody would look at them
+                self._end(job)
+            raise
 
     def _made(
         self, asked: Iterable[tuple[HeldJob, Action | Exception]], changes: dict[Step, Change]

@@ -81,7 +81,7 @@ class Worker:
         """Announce the worker and start to claim jobs; raises Unreachable."""
         self._config.start()
         self._presence.start()
-        self._set.session.on_change(self._on_session_change)
+        self._set.claimer.sessions.on_change(self._on_session_change)  # of all that own locks
         self.crew.start()
         self._polling.start()
         self._consumer.start()

@@ -6,12 +6,13 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from orchestrator import crew as crew_module
 from orchestrator.crew import Crew
 from orchestrator.declined import Declined
 from orchestrator.hooks import Hook
@@ -23,16 +24,20 @@ from orchestrator.worker import Worker
 from queues.backlog import Backlog
 from queues.consumer import Consumer
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.errors import QueueError
 from queues.events import EventKind
 from queues.folder import Folder
+from queues.lock_sessions import LockSessions
 from queues.names import Token
 from queues.operations import Create
 from queues.pool_views import PoolViews
 from queues.session import Session
+from queues.step import Step
 from queues.transaction import commit
 from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import STAND_IN, Office
+from tests.queues_support import expire
 from tests.waiting import wait_until
 
 
@@ -366,3 +371,66 @@ def test_a_worker_drains_within_ten_seconds_though_zookeeper_has_stopped_to_answ
             os.kill(pid, signal.SIGCONT)
         frozen.close()
     assert took < 10
+
+
+def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = LockSessions.__init__
+
+    def tiny(self: LockSessions, session: Session) -> None:
+        init(self, session)
+        self._limit = 0  # each lock in a session of its own
+
+    monkeypatch.setattr(LockSessions, "__init__", tiny)
+    worker = office.worker()
+    job_id, go = alone(office, tmp_path, "go")
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    job = worker.crew.tally.get(job_id)
+    assert job is not None
+    wait_until(lambda: job.watch.polls > 1, 20, "what the backend says is known")
+    wait_until(worker.crew.room.parked, 20, "it waits")
+    assert job.claim.how.session is not worker._set.session  # noqa: SLF001 - what the test is about
+    expire(job.claim.how.session)
+    wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+    worker.drain()
+    worker._set.close()  # noqa: SLF001 - the sessions of the locks
+
+
+def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, broken = crew_module.run_steps, [True]
+
+    def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+        if broken:
+            list(steps)
+            broken.clear()
+            raise RuntimeError("a bug")
+        return run(steps)
+
+    monkeypatch.setattr(crew_module, "run_steps", bug)
+    office.worker()
+    assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
+
+
+def test_a_backend_that_says_much_is_a_warning_like_any_other(office: Office, tmp_path: Path) -> None:
+    class Talkative(LocalRunner):
+        talks = False
+
+        def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+            if self.talks:
+                raise ConnectionError("<html>" * 20_000)
+            return super().poll_many(runs)
+
+    runner = Talkative(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+    office.worker(runner=runner, warn_after=1)
+    job_id, go = alone(office, tmp_path, "go")
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    runner.talks = True
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
+    runner.talks = False
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
