@@ -12,7 +12,6 @@ from typing import cast
 
 import pytest
 
-from orchestrator import crew as crew_module
 from orchestrator.crew import Crew
 from orchestrator.declined import Declined
 from orchestrator.hooks import Hook
@@ -32,7 +31,7 @@ from queues.names import Token
 from queues.operations import Create
 from queues.pool_views import PoolViews
 from queues.session import Session
-from queues.step import Step
+from queues.step import Step, run_steps
 from queues.transaction import commit
 from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
@@ -292,7 +291,9 @@ def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
 def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(Crew.__init__.__kwdefaults__, "threads", 2)
+    defaults = Crew.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "threads", 2)
     at_it, go_on = threading.Semaphore(0), threading.Event()
 
     class Stubborn(LocalRunner):
@@ -402,7 +403,7 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
 def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, broken = crew_module.run_steps, [True]
+    run, broken = run_steps, [True]
 
     def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
         if broken:
@@ -411,7 +412,7 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
             raise RuntimeError("a bug")
         return run(steps)
 
-    monkeypatch.setattr(crew_module, "run_steps", bug)
+    monkeypatch.setattr("orchestrator.crew.run_steps", bug)
     office.worker()
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
 
