@@ -48,6 +48,8 @@ def main() -> None:
         EmbeddedZooKeeper(ServerConfig(Path(directory) / "zookeeper", long_run=True)) as server,
     ):
         environment = {**os.environ, "ZOOKEEPER_HOSTS": server.hosts, "ORCHESTRATOR_STATE_DIR": directory}
+        # What pip has installed is compiled already; a checkout is by its first command, unless forbidden.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for number in range(arguments.rounds + 1):
             for name, command in commands.items():
                 spent = seconds(command, environment)

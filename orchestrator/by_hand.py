@@ -7,10 +7,10 @@ from orchestrator.belongings import Belongings
 from orchestrator.errors import JobHeld, StateConflict
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
+from orchestrator.records import state_of
 from orchestrator.slots import Slots
 from orchestrator.states import Queue
 from orchestrator.stops import Stops
-from orchestrator.views import state_of
 from queues.claim import Claim
 from queues.errors import Conflict, CorruptRecord, ItemHeld, NotClaimed
 from queues.operations import Delete, Operation

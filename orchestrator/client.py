@@ -1,29 +1,23 @@
 """The library API: enqueue jobs, look at them, wait for them, stop them, and what operators do by hand."""
 
-import threading
-import time
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.by_hand import ByHand
 from orchestrator.cluster_config import ClusterConfig
-from orchestrator.errors import NoSuchPool, WaitTimeout
-from orchestrator.models.definition import Definition, build_definition
-from orchestrator.models.job import JobState, JobView
+from orchestrator.errors import NoSuchPool
+from orchestrator.jobs import Jobs
+from orchestrator.models.job import JobView
 from orchestrator.nodes import Nodes
 from orchestrator.operations import Operations
-from orchestrator.plan import compile_program
 from orchestrator.queue_views import QueueLoad, QueueViews
 from orchestrator.removal import Removal
 from orchestrator.replay import Replay, Replayed
 from orchestrator.schedules.book import Book
 from orchestrator.states import Queue, Status
-from orchestrator.views import JobDetail, Views, view_of
-from queues.documents import encode
-from queues.names import DEFAULT_POOL, check_id
-from queues.operations import Create, Operation
+from orchestrator.views import JobDetail, Views
+from queues.names import DEFAULT_POOL
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from spark_runner.attempt import Attempt
@@ -34,16 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "JobDetail", "QueueLoad", "Replayed"]
 
-_RESCAN_SECONDS = 5.0  # how long a lost watch can hide a change
 
-
-class Client:
+class Client(Jobs):
     """What people and programs do with jobs. Safe to use from several threads."""
 
     def __init__(self, queue_set: QueueSet) -> None:
+        super().__init__(queue_set)
         self._set = queue_set
-        self._session = queue_set.session
-        self._layout = queue_set.layout
         self._views = Views(queue_set)
         self._queue_views = QueueViews(queue_set)
         self._by_hand = ByHand(queue_set)
@@ -84,43 +75,7 @@ class Client:
 
         return read_status(self._set)
 
-    def submit(
-        self,
-        definition: Definition,
-        *,
-        job_id: str | None = None,
-        pool: str | None = None,
-        delay: float = 0.0,
-        riders: Sequence[Operation] = (),
-    ) -> JobView:
-        """Enqueue a job, due after `delay` seconds; exactly once by id. `pool`: not that of the definition.
-
-        `riders` are done in the same multi, or nothing is: Conflict. Raises SqlError for a script that cannot
-        be run, DefinitionError, InvalidName, IdTaken, QueueFull; nothing is enqueued then.
-        """
-        compile_program(definition)
-        if pool is not None:
-            definition = build_definition(
-                definition.model_dump(exclude_defaults=True) | {"pool": pool}, "pool"
-            )
-        job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
-        document = encode(definition.model_dump(mode="json", exclude_defaults=True))
-        state = JobState.enqueued(definition.name, queued_limit=definition.timeout.queued)
-        record = self._set.put(
-            Queue.ACCEPT,
-            job_id,
-            state.model_dump(mode="json", exclude_defaults=True),
-            pool=definition.pool,
-            delay_ms=round(delay * 1000),
-            extra=lambda path: [Create(f"{path}/definition", document), *riders],
-        )
-        return view_of(record)
-
     # ------------------------------------------------------------------ look
-    def get(self, job_id: str) -> JobView:
-        """One job; raises ItemNotFound, CorruptRecord."""
-        return view_of(self._set.get(job_id))
-
     def detail(self, job_id: str) -> JobDetail:
         """All that is known of one job; raises ItemNotFound, CorruptRecord."""
         return self._views.detail(job_id)
@@ -167,24 +122,6 @@ class Client:
     def count(self, queue: Queue, pool: str | None = None) -> int:
         """How many stand in a queue, of all pools unless one is named."""
         return self._queue_views.count(queue, pool)
-
-    # ------------------------------------------------------------------ wait
-    def watch(self, job_id: str, wake: threading.Event) -> JobView:
-        """One job; `wake` is set when its record changes next."""
-        self._session.get(self._layout.record(job_id), wake.set)
-        return self.get(job_id)
-
-    def wait(self, job_id: str, timeout: float | None = None) -> JobView:
-        """Wait until a job has ended; raises WaitTimeout, ItemNotFound."""
-        wake = threading.Event()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not (view := self.watch(job_id, wake)).is_final:
-            left = _RESCAN_SECONDS if deadline is None else min(_RESCAN_SECONDS, deadline - time.monotonic())
-            if left <= 0:
-                raise WaitTimeout(f"job {job_id!r} is still {view.status} after {timeout:g} s")
-            wake.wait(left)
-            wake.clear()
-        return view
 
     # ------------------------------------------------------------------ act
     def kill(self, job_id: str) -> JobView:

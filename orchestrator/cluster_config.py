@@ -21,6 +21,7 @@ from queues.session import Session, Stat
 from queues.transaction import commit
 
 _LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change
+_STOP_SECONDS = 0.5  # it waits for ZooKeeper then, and nobody for it
 _KEPT_CHANGES = 20  # some 300 bytes each: the node stays small enough to read with zkCli
 _SOURCE = "config"
 
@@ -75,7 +76,7 @@ class ClusterConfig:
 
     def stop(self) -> None:
         """Follow them no more."""
-        self._loop.stop()
+        self._loop.stop(_STOP_SECONDS)
 
     def on_change(self, wake: Callable[[], None]) -> None:
         """Call `wake` when other limits hold than before: it sets an event and does nothing more."""

@@ -34,7 +34,8 @@ HANDLERS: Mapping[Queue, Handler] = {
 MAX_CLAIMS = 10  # without a step between: such a job ends the worker that handles it, each time anew
 _WITHOUT_DRIVER = {Queue.ACCEPT, Queue.SUCCESS, Queue.FAIL}
 _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
-_THREADS = 32  # looks are short, but for kills, callbacks and the start of drivers
+_THREADS = 32  # looks are short, but for kills, callbacks, archives and the start of drivers
+_SLOW = {Queue.KILL, Queue.FINISH}  # half of the threads are for these: drivers that obey late, archives
 _MAX_LOGGED_CHARACTERS = 200
 _DRAIN_LOOK_SECONDS = 0.02
 _UNDER_WAY = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
@@ -58,10 +59,13 @@ class Crew:
         self._on_end = on_end
         self._handlers = handlers
         self._steps = Steps(context)
-        self._inbox: queue.SimpleQueue[HeldJob] = queue.SimpleQueue()
+        # Apart, so that a hundred kills, or an archive that is slow to answer, keep no other job waiting.
+        self._quick: queue.SimpleQueue[HeldJob] = queue.SimpleQueue()
+        self._slow: queue.SimpleQueue[HeldJob] = queue.SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._work, name=f"handler-{number}", daemon=True)
-            for number in range(threads)
+            threading.Thread(target=self._work, args=(inbox,), name=f"{name}-{number}", daemon=True)
+            for name, inbox in (("handler", self._quick), ("slow-handler", self._slow))
+            for number in range((threads + 1) // 2)
         ]
         self._settler: Settler[tuple[HeldJob, Action | Exception]] = Settler(self._commit)
 
@@ -99,11 +103,12 @@ class Crew:
         if self._context.draining.is_set():
             self._settler.put((job, Release()))
         else:
-            self._inbox.put(job)
+            inbox = self._slow if job.claim.queue in _SLOW else self._quick
+            inbox.put(job)
 
-    def _work(self) -> None:
+    def _work(self, inbox: queue.SimpleQueue[HeldJob]) -> None:
         while True:  # as long as the process: daemon threads, which no long kill keeps from its end
-            job = self._inbox.get()
+            job = inbox.get()
             try:
                 self._look(job)
             except BaseException as error:  # noqa: BLE001 - SystemExit too: a thread less for ever, and no word
@@ -133,6 +138,8 @@ class Crew:
             elif self._context.draining.is_set():
                 self._settler.put((job, Release()))
             else:
+                if self.tally.note(job):  # where its driver is was learnt by this look: it needs no slot here
+                    self._on_end()
                 self.room.park(job, action.seconds)
 
     def _handle(self, job: HeldJob) -> Action:
@@ -147,8 +154,15 @@ class Crew:
     def _commit(self, asked: Sequence[tuple[HeldJob, Action | Exception]]) -> None:
         by_session = sorted(asked, key=lambda item: id(item[0].claim.how.session))
         changes: dict[Step, Change] = {}
-        for step, refused in run_steps(self._made(by_session, changes)):
-            self._settle(changes[step], refused)
+        left = {job for job, _ in asked}
+        try:
+            for step, refused in run_steps(self._made(by_session, changes)):
+                left.discard(changes[step].job)
+                self._settle(changes[step], refused)
+        except BaseException:
+            for job in left:  # else they would be held for ever, and nobody would look at them
+                self._end(job)
+            raise
 
     def _made(
         self, asked: Iterable[tuple[HeldJob, Action | Exception]], changes: dict[Step, Change]

@@ -6,8 +6,8 @@ from orchestrator.by_hand import ByHand
 from orchestrator.errors import AlreadyEnded, MoveRefused, NotEnded
 from orchestrator.models.job import JobState, JobView
 from orchestrator.moves import moved, stands_in
+from orchestrator.records import state_of, view_of
 from orchestrator.states import Queue, Status
-from orchestrator.views import state_of, view_of
 from queues.claim import Claim
 from queues.documents import timestamp
 from queues.names import LOW

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pydantic import AliasChoices
-from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
-
 from orchestrator.settings import Settings, config_file
+from orchestrator.settings_sources import from_environment, from_file, names
 
 
 class Origin(StrEnum):
@@ -36,10 +34,10 @@ def local_settings(settings: Settings) -> list[Setting]:
 
     Flags are not known here: they belong to one command and win over all of this.
     """
-    # In the order of `Settings.settings_customise_sources`.
+    # In the order of `load_settings`.
     sources: list[tuple[Origin, Mapping[str, Any]]] = [
-        (Origin.ENVIRONMENT, EnvSettingsSource(Settings)()),
-        (Origin.FILE, TomlConfigSettingsSource(Settings, config_file())()),
+        (Origin.ENVIRONMENT, from_environment(Settings, os.environ)),
+        (Origin.FILE, from_file(Settings, config_file())),
     ]
     return [
         _setting(path, value, sources)
@@ -70,22 +68,16 @@ def _setting(
 
 def _has(document: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     found: Any = document
-    for names in ([path[0], *_aliases(path[0])], *([part] for part in path[1:])):
-        if not isinstance(found, Mapping) or (name := next((n for n in names if n in found), None)) is None:
+    for name in path:
+        if not isinstance(found, Mapping) or name not in found:
             return False
         found = found[name]
     return True
 
 
-def _aliases(field: str) -> list[str]:
-    alias = Settings.model_fields[field].validation_alias
-    return [str(choice) for choice in alias.choices] if isinstance(alias, AliasChoices) else []
-
-
 def variables(path: Sequence[str]) -> list[str]:
     """The environment variables that set a value, the one that wins first."""
-    prefix = str(Settings.model_config.get("env_prefix"))
-    tops = _aliases(path[0]) or [prefix + path[0].upper()]
+    tops = names(Settings, path[0])
     parts = [part.upper() for part in path[1:]]
     # A table can be set as a whole, as JSON, and its parts one by one.
     return ["__".join([top, *parts[:depth]]) for top in tops for depth in range(len(parts), -1, -1)]

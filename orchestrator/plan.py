@@ -1,4 +1,4 @@
-"""From a definition to what a runner submits and a driver executes."""
+"""From a definition to what a driver executes."""
 
 import ast
 from pathlib import Path
@@ -6,9 +6,6 @@ from typing import Any
 
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
-from queues.session import SessionSettings
-from spark_runner.attempt import Attempt
-from spark_runner.runners.base import SubmitRequest
 from spark_runner.sql.compile import compile_script
 
 
@@ -39,30 +36,3 @@ def compile_program(definition: Definition) -> dict[str, Any]:
             variables=definition.variables,
         )
     }
-
-
-def submit_request(
-    definition: Definition, attempt: Attempt, *, incarnation: str, stop_path: str, zookeeper: SessionSettings
-) -> SubmitRequest:
-    """The request for one submission of an attempt; raises SqlError.
-
-    `zookeeper` is how the driver reaches it.
-    """
-    plan = {
-        "run_key": attempt.run_key,
-        "attempt_path": attempt.path,
-        "stop_path": stop_path,
-        "incarnation": incarnation,
-        "lease_seconds": definition.timeout.lease,
-        "zookeeper": zookeeper.for_plan(),
-        **compile_program(definition),
-    }
-    return SubmitRequest(
-        run=attempt.run,
-        incarnation=incarnation,
-        name=definition.name,
-        plan=plan,
-        master=definition.spark.master,
-        conf=definition.spark.conf,
-        driver_memory=definition.spark.driver.memory,
-    )

@@ -18,6 +18,7 @@ from queues.transaction import commit
 from spark_runner.process import current_boot_id
 
 _REFRESH_SECONDS = 10.0  # for people to look at: more writes would be load without a reader
+_STOP_SECONDS = 0.5  # it waits for ZooKeeper then, and has nothing to say any more
 _MAX_NAMED = 100  # jobs; the others are counted
 
 
@@ -51,7 +52,7 @@ class Presence:
 
     def stop(self) -> None:
         """Write no more; the node goes with the session."""
-        self._loop.stop()
+        self._loop.stop(_STOP_SECONDS)
 
     def announce(self) -> None:
         """Make the node, or write it anew when something has changed."""

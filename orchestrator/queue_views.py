@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.records import view_of
 from orchestrator.states import Queue
-from orchestrator.views import READ_AT_ONCE, Place, decoded, view_of
+from orchestrator.views import READ_AT_ONCE, Place, decoded
 from queues.errors import CorruptRecord
 from queues.names import DEFAULT_POOL, LOW
 from queues.pools import PoolLimits

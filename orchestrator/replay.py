@@ -9,8 +9,8 @@ from orchestrator.by_hand import ByHand
 from orchestrator.errors import NotDead, OrchestratorError, StateConflict
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.models.job import JobError, JobState
+from orchestrator.records import state_of
 from orchestrator.states import FINAL, Queue, Status
-from orchestrator.views import state_of
 from queues.claim import Claim
 from queues.documents import decode, timestamp
 from queues.errors import NotClaimed, QueueError, Refusal

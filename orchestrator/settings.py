@@ -5,17 +5,20 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
 )
 
 from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.errors import SettingsError
 from orchestrator.models.fields import Seconds, explain
+from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
 from orchestrator.zookeeper_access import LoginFile, TlsFiles
 from queues.session.settings import Acl
 
@@ -38,23 +41,17 @@ def config_file() -> Path:
     return Path(base).expanduser() / _NAME / "config.toml"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Everything that can be set; each as `ORCHESTRATOR_<NAME>` or as `<name>` in the TOML file.
 
     A part of a table is `ORCHESTRATOR_<TABLE>__<NAME>`.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix="ORCHESTRATOR_",
-        env_nested_delimiter="__",
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, validate_default=True)
 
     zookeeper_hosts: str = Field(
         "",
-        validation_alias=AliasChoices("ORCHESTRATOR_ZOOKEEPER_HOSTS", "ZOOKEEPER_HOSTS"),
+        validation_alias=AliasChoices(f"{PREFIX}ZOOKEEPER_HOSTS", "ZOOKEEPER_HOSTS"),
         description="host:port,host:port or host:port,host:port/folder; empty = a server of our own",
     )
     zookeeper_tls: TlsFiles | None = Field(None, description="how the connection is encrypted")
@@ -73,7 +70,7 @@ class Settings(BaseSettings):
         7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
     )
     archive: ArchiveSettings = Field(
-        default_factory=ArchiveSettings, description="where jobs go at the end of `retention`"
+        default_factory=ArchiveSettings.model_construct, description="where jobs go at the end of `retention`"
     )
     load_limit: Annotated[float, Field(ge=0, le=1000)] = Field(
         1.5, description="load per processor above which no new job is taken; 0 = whatever the load"
@@ -126,18 +123,6 @@ class Settings(BaseSettings):
             raise ValueError(message)
         return self
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no .env files: one way to set a thing
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - likewise
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, then the environment, then the TOML file."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, config_file())
-
     @property
     def zookeeper_dir(self) -> Path:
         """The data of the embedded server."""
@@ -148,7 +133,8 @@ def load_settings(**flags: Any) -> Settings:
     """The settings in force; `flags` that are None were not given. Raises SettingsError."""
     given = {name: value for name, value in flags.items() if value is not None}
     try:
-        return Settings(**given)
+        below = merged(from_environment(Settings, os.environ), from_file(Settings, config_file()))
+        return Settings.model_validate(merged(given, below))
     except ValidationError as error:
         raise SettingsError(explain(error, Settings, "settings")) from error
     except ValueError as error:  # a TOML file that is none

@@ -4,18 +4,23 @@ A place is a persistent node that is made in the intent and goes with the verdic
 as the job runs, whoever holds it, and a cap is never overshot.
 """
 
+import math
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
+from orchestrator.states import Queue
 from queues.documents import encode
 from queues.folder import Folder
-from queues.names import LOW
+from queues.names import LOW, Layout
 from queues.operations import Create, Delete
 from queues.pools import Pools
 from queues.session import Session
+
+_UNPLACED_SECONDS = 1.0  # how old the number of those that run without a place may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Slots:
         self._session, self._nodes, self._pools = session, nodes, pools
         self._listeners: list[Callable[[], None]] = []
         self._folders: dict[str, Folder] = {}
+        self._layout = Layout(nodes.root)
+        self._unplaced: dict[str, tuple[int, float]] = {}  # pool -> how many run without a place, read when
         session.on_change(self._rearm)
 
     def on_change(self, listener: Callable[[], None]) -> None:
@@ -60,7 +67,19 @@ class Slots:
             self._session.ensure_path(path)
             folder = self._folders[main] = Folder(self._session, path, self._wake)
         folder.refresh(urgent=True)
-        return max(0, cap - len(folder.names))
+        return max(0, cap - len(folder.names) - self._without_place(main))
+
+    def _without_place(self, main: str) -> int:
+        """How many run in a pool since before it had a cap: they count, and new ones do not add to them."""
+        count, read_at = self._unplaced.get(main, (0, -math.inf))
+        if time.monotonic() - read_at >= _UNPLACED_SECONDS:
+            # Both in one request: one that starts in between would count twice.
+            lanes = [self._layout.queue(Queue.RUNNING, lane) for lane in (main, main + LOW)]
+            found = self._session.get_many([self._nodes.slots(main), *lanes])
+            placed, *running = [0 if node is None else node[1].children for node in found]
+            count = max(0, sum(running) - placed)
+            self._unplaced[main] = (count, time.monotonic())
+        return count
 
     def take(self, pool: str, name: str, concurrency: int, *, owner: dict[str, object]) -> Places | None:
         """Places for one job, None when there is none; `owner` is what their nodes say.
@@ -72,7 +91,7 @@ class Slots:
         slot = name_slot = None
         operations = []
         if cap:
-            slot = self._free(self._nodes.slots(main), cap)
+            slot = self._free(self._nodes.slots(main), cap, pool=main)
             if slot is None:
                 return None
             operations.append(Create(self._nodes.slot(main, slot), data))
@@ -101,12 +120,13 @@ class Slots:
             if node is not None and run_key.encode() in node[0]
         ]
 
-    def _free(self, folder: str, limit: int) -> int | None:
+    def _free(self, folder: str, limit: int, *, pool: str | None = None) -> int | None:
         names = self._session.children(folder)
         if names is None:
             self._session.ensure_path(folder)
             names = []
-        if len(names) >= limit:  # also those above a limit that was lowered
+        unplaced = 0 if pool is None else self._without_place(pool)
+        if len(names) + unplaced >= limit:  # also those above a limit that was lowered
             return None
         taken = {int(name) for name in names if name.isdecimal()}
         free: list[int] = [place for place in range(limit) if place not in taken]

@@ -2,8 +2,8 @@
 
 from orchestrator.errors import AlreadyEnded
 from orchestrator.models.job import JobView
+from orchestrator.records import view_of
 from orchestrator.states import Status
-from orchestrator.views import view_of
 from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, ItemNotFound, NotClaimed, Refusal
 from queues.names import Layout

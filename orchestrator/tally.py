@@ -16,16 +16,21 @@ class Tally:
         self._where: dict[HeldJob, tuple[Queue, str]] = {}
         self._counts: Counter[Queue] = Counter()
         self._by_pool: Counter[tuple[Queue, str]] = Counter()
+        self._out_of_reach: set[HeldJob] = set()  # of those in running: their drivers are on other hosts
 
-    def note(self, job: HeldJob) -> None:
-        """The job is in hand, and stands where its claim says."""
+    def note(self, job: HeldJob) -> bool:
+        """The job is in hand, and stands where its claim says; True when its driver is found out of reach."""
         with self._guard:
+            was_out_of_reach = job in self._out_of_reach
             self._take_out(job)
             where = (Queue(job.claim.queue), job.claim.record.pool)
             self._jobs[job.id] = job
             self._where[job] = where
             self._counts[where[0]] += 1
             self._by_pool[where] += 1
+            if where[0] is Queue.RUNNING and job.watch.is_out_of_reach:
+                self._out_of_reach.add(job)
+            return job in self._out_of_reach and not was_out_of_reach
 
     def drop(self, job: HeldJob) -> None:
         """The job is not in hand any more; it may be at hand again already, as another claim."""
@@ -39,11 +44,17 @@ class Tally:
         if where is not None:
             self._counts[where[0]] -= 1
             self._by_pool[where] -= 1
+            self._out_of_reach.discard(job)
 
     def count(self, *queues: Queue) -> int:
         """How many stand in these queues."""
         with self._guard:
             return sum(self._counts[queue] for queue in queues)
+
+    def count_out_of_reach(self) -> int:
+        """How many run where this worker can only watch them."""
+        with self._guard:
+            return len(self._out_of_reach)
 
     def count_in(self, queue: Queue, pool: str) -> int:
         """How many stand in one queue of one pool."""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from pydantic import ValidationError
-
-from orchestrator.models.job import JobState, JobView
+from orchestrator.models.job import JobView
+from orchestrator.records import view_of
 from orchestrator.states import Queue
 from queues.documents import decode
 from queues.errors import CorruptRecord
@@ -41,22 +40,6 @@ class Place:
     queue: Queue
     pool: str
     token: Token
-
-
-def state_of(record: Record) -> JobState:
-    """The state that a record carries; raises CorruptRecord."""
-    try:
-        return JobState.model_validate(record.payload)
-    except ValidationError as error:
-        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error
-
-
-def view_of(record: Record) -> JobView:
-    """The view of a record; raises CorruptRecord."""
-    try:
-        return JobView.of(record)
-    except ValueError as error:  # of the state, or a queue that is none of ours
-        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error
 
 
 class Views:

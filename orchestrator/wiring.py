@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from orchestrator.access import build_client, build_queue_set, find_hosts, open_session
+from orchestrator.access import build_client, build_queue_set
 from orchestrator.archive.kinds import open_archive
 from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
@@ -18,6 +18,7 @@ from orchestrator.duties.scrub import Scrub
 from orchestrator.duties.stale_slots import StaleSlots
 from orchestrator.duties.stale_stops import StaleStops
 from orchestrator.election import Election
+from orchestrator.entry import find_hosts, open_session
 from orchestrator.guard import Guard
 from orchestrator.handlers.job import Context
 from orchestrator.hooks import Hook, Hooks, installed_hooks

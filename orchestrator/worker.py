@@ -1,5 +1,6 @@
 """A worker: claims jobs, hands them to its crew, drains when told to stop."""
 
+import time
 from collections.abc import Callable, Mapping
 
 from loguru import logger
@@ -21,7 +22,9 @@ from queues.session import SessionState
 SERVED_QUEUES = (Queue.KILL, Queue.SUCCESS, Queue.FAIL, Queue.RUNNING, Queue.ACCEPT, Queue.FINISH)
 _MAX_RUNNING = 20_000  # drivers run whether watched or not: adopted ones are watched beyond the slots
 _MAX_PASSING = 200  # jobs in each of the short queues, at once
-_DRAIN_SECONDS = 8.0  # for looks that are under way; the process is to end within 10 s
+# For looks that are under way; the process is to end within 10 s, and the session's goodbye may take two.
+_DRAIN_SECONDS = 6.0
+_CONSUMER_SECONDS = 1.0  # what it claims after that is let go, or goes with the session
 
 
 class Worker:
@@ -78,7 +81,7 @@ class Worker:
         """Announce the worker and start to claim jobs; raises Unreachable."""
         self._config.start()
         self._presence.start()
-        self._set.session.on_change(self._on_session_change)
+        self._set.claimer.sessions.on_change(self._on_session_change)  # of all that own locks
         self.crew.start()
         self._polling.start()
         self._consumer.start()
@@ -102,12 +105,13 @@ class Worker:
 
         False when some jobs are still in hand after some seconds: they are let go with the session.
         """
+        deadline = time.monotonic() + _DRAIN_SECONDS
         self._taking = False
         self._context.draining.set()
         self._leadership.stop()
         self._polling.stop()
-        self._consumer.stop()
-        drained = self.crew.drain(_DRAIN_SECONDS)
+        self._consumer.stop(_CONSUMER_SECONDS)
+        drained = self.crew.drain(max(0.0, deadline - time.monotonic()))
         self._presence.stop()
         self._config.stop()
         left = len(self.crew.tally)
@@ -124,7 +128,9 @@ class Worker:
             case Queue.ACCEPT:
                 if not self._taking or self._refusal() is not None:
                     return 0
-                return self._slots - tally.count(Queue.ACCEPT, Queue.RUNNING)
+                # What runs on another host is only watched: it takes nothing of this one.
+                here = tally.count(Queue.ACCEPT, Queue.RUNNING) - tally.count_out_of_reach()
+                return self._slots - here
             case Queue.RUNNING:
                 return _MAX_RUNNING - tally.count(Queue.RUNNING)
             case other:

@@ -24,7 +24,7 @@ _File = Annotated[Path, AfterValidator(_readable)]
 class TlsFiles(BaseModel):
     """An encrypted connection; files are PEM, the key one without a password."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     ca_file: _File | None = Field(None, description="who signs the servers; absent = the system's list")
     certificate_file: _File | None = Field(None, description="of this client, where servers ask for one")
@@ -44,7 +44,7 @@ class TlsFiles(BaseModel):
 class LoginFile(BaseModel):
     """A user, and the file in which the password stands."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     scheme: Literal["sasl", "digest"] = Field("sasl", description="sasl = DIGEST-MD5")
     user: Annotated[str, Field(min_length=1)]

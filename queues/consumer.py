@@ -77,11 +77,15 @@ class Consumer:
         self._views.start()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Claim nothing more; returns when the loop has ended."""
+    def stop(self, timeout: float | None = None) -> bool:
+        """Claim nothing more; False when the loop has not ended after `timeout` seconds.
+
+        Then it waits for ZooKeeper, and may hand out once more what it is just claiming.
+        """
         self._stopping.set()
         self._wake.set()
-        self._thread.join()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def look_again(self) -> None:
         """Scan now: room has become free."""

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,23 +9,19 @@ from queues import dead as graves
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
-from queues.clock import EnsembleClock
 from queues.desk import Desk
+from queues.entrance import Entrance
 from queues.errors import ItemNotFound, NotClaimed, QueueError
 from queues.events import Listener
 from queues.inspection import Inspection
 from queues.names import DEFAULT_POOL, Layout, Token
-from queues.new_item import NewItem
 from queues.operations import Operation
-from queues.pools import Pools
-from queues.producer import Producer
 from queues.record import MAX_RECORD_BYTES, Record
-from queues.root import Root
 from queues.session import Session, SessionSettings
 from queues.strays import release_strays
 
 
-class QueueSet:
+class QueueSet(Entrance):
     """Several queues over one set of items: an id is in exactly one queue, always.
 
     Safe to use from several threads. Waits are in seconds, due times in epoch milliseconds of the ensemble.
@@ -46,21 +41,19 @@ class QueueSet:
         paused_queues: Collection[str] | None = None,
         caps: bool = True,
     ) -> None:
-        names = queues if dead in queues else (*queues, dead)
-        self._owns_session = False
-        self.root = Root(
+        super().__init__(
             session,
             layout,
-            names,
+            queues,
             dead=dead,
             owner=owner,
             max_record_bytes=max_record_bytes,
             paused_queues=paused_queues,
             caps=caps,
         )
+        self._owns_session = False
         self.claimer = Claimer(self.root)
         self.look = Inspection(self.root)
-        self._producer = Producer(self.root)
         self._desk = Desk(self.root, self.claimer)
 
     @classmethod
@@ -73,42 +66,13 @@ class QueueSet:
         made._owns_session = True
         return made
 
-    @property
-    def session(self) -> Session:
-        """The session of all reads and puts."""
-        return self.root.session
-
-    @property
-    def layout(self) -> Layout:
-        """Where everything stands."""
-        return self.root.layout
-
-    @property
-    def queues(self) -> tuple[str, ...]:
-        """The names of the queues."""
-        return self.root.queues
-
-    @property
-    def clock(self) -> EnsembleClock:
-        """The ensemble's time."""
-        return self.root.clock
-
-    @property
-    def pools(self) -> Pools:
-        """The limits of the pools."""
-        return self.root.pools
-
-    def ensure_pool(self, pool: str = DEFAULT_POOL) -> None:
-        """Make the folders of a pool in every queue."""
-        self.root.ensure_pool(pool)
-
     def listen(self, listener: Listener) -> None:
         """Call `listener` with each event from now on, on the thread that made the change: be quick."""
         self.root.listeners.add(listener)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Wait for background puts, False when some are not done in time; end the session of `connect`."""
-        done = self._producer.close(timeout)
+        done = super().close(timeout)
         self.claimer.sessions.close()
         if self._owns_session:
             self.session.close()
@@ -122,53 +86,7 @@ class QueueSet:
     ) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ put
-    def put(
-        self,
-        queue: str,
-        item_id: str | None,
-        payload: Mapping[str, Any],
-        *,
-        pool: str = DEFAULT_POOL,
-        delay_ms: int = 0,
-        due_ms: int | None = None,
-        max_wait: float = 0.0,
-        existing: bool = False,
-        run_key: str = "",
-        extra: Callable[[str], Iterable[Operation]] = lambda _record: (),
-    ) -> Record:
-        """Put a new item, exactly once; an id of None makes a UUID.
-
-        `extra` gets the path of the record and returns operations that ride in the same multi. `max_wait`:
-        seconds to wait for room in a full pool. `existing`: return the item that has the id instead of
-        raising. Raises IdTaken, QueueFull, TooLarge, InvalidName, InvalidPayload, OutcomeUnknown.
-        """
-        item = NewItem(payload, item_id, pool, delay_ms, due_ms, run_key, extra)
-        return self._producer.put(queue, item, max_wait=max_wait, existing=existing)
-
-    def put_many(
-        self, queue: str, items: Sequence[NewItem], *, max_wait: float = 0.0, existing: bool = False
-    ) -> list[Record]:
-        """Put many items in few requests, each exactly once; raises PutsFailed when some were not put."""
-        return self._producer.put_many(queue, items, max_wait=max_wait, existing=existing)
-
-    def put_background(self, queue: str, item: NewItem) -> "Future[Record]":
-        """Put soon, together with others; the future has the record, or raises what `put` would."""
-        return self._producer.put_background(queue, item)
-
-    def flush_puts(self, timeout: float) -> bool:
-        """Wait until every background put so far is done; False when some are not after `timeout` seconds."""
-        return self._producer.flush(timeout)
-
     # ------------------------------------------------------------------ look
-    def get(self, item_id: str) -> Record:
-        """One item; raises ItemNotFound, CorruptRecord."""
-        return self.root.read(item_id)[0]
-
-    def read(self, item_id: str) -> tuple[Record, int]:
-        """One item and the version of its record; raises ItemNotFound, CorruptRecord."""
-        return self.root.read(item_id)
-
     def contains(self, item_id: str) -> bool:
         """Whether an item has this id."""
         return self.look.contains(item_id)

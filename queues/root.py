@@ -86,10 +86,15 @@ class Root:
             return
         layout = self.layout
         check_pool(pool)
-        for queue in self.queues:
-            self.session.ensure_path(layout.queue(queue, pool))
-        for folder in (layout.locks, layout.stops, layout.holds, layout.consumers, layout.pool):
-            self.session.ensure_path(folder(pool))
+        folders = [layout.queue(queue, pool) for queue in self.queues]
+        folders += [
+            folder(pool)
+            for folder in (layout.locks, layout.stops, layout.holds, layout.consumers, layout.pool)
+        ]
+        # Mostly all are there: one look tells, where each by itself would take a round trip or more.
+        for folder, found in zip(folders, self.session.get_many(folders), strict=True):
+            if found is None:
+                self.session.ensure_path(folder)
         self._ensured.add(pool)
 
     def ensure_bucket(self, item_id: str) -> None:

@@ -1,6 +1,5 @@
 """Holding an attempt from inside the driver: take it once, show life, obey, record the end."""
 
-import contextlib
 import os
 import sys
 import threading
@@ -57,8 +56,13 @@ class AttemptHolder:
                 attempt.advance(AttemptState.STARTED, **facts),
                 Create(attempt.alive, ephemeral=True),
             ]
-            with contextlib.suppress(Conflict):  # perhaps our own lost reply: the node tells
+            try:
                 commit(self._session, take)
+            except Conflict:
+                pass  # perhaps our own lost reply: the node tells
+            except OutcomeUnknown:  # likewise, as soon as ZooKeeper is back
+                if not self._session.wait_connected(self._lease_seconds):
+                    raise
             attempt = self._read()
         if attempt.state is not AttemptState.STARTED or attempt.incarnation != self._incarnation:
             raise self._superseded(attempt)

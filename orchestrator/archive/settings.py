@@ -20,7 +20,7 @@ _Path = Annotated[Path, AfterValidator(_path)]
 class ArchiveSettings(BaseModel):
     """Jobs are archived in an Elasticsearch index where `url` is given, else in files."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str = Field("", description="of Elasticsearch; empty = JSONL files in `dir`")
     index: str = Field("orchestrator-jobs", description="one index, no alias that rolls over")

@@ -6,7 +6,8 @@ from typing import Any
 
 import typer
 
-from orchestrator.cli.exits import Exit, explain_error
+from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import explain_error
 from orchestrator.cli.options import OutputFormat, Verbosity
 from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.errors import NotConfirmed

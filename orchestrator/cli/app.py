@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.lazy import Command, lazy_app
+from orchestrator.cli.lazy import Command, lazy_app, leave_out_plugins
 
 _USAGE, _INTERRUPTED = 2, 130  # as in `exits`, which knows all errors and takes its time to load
 
@@ -61,6 +61,7 @@ def options(
 
 def run_app(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code. No error ends as a traceback unless -v asks for it."""
+    leave_out_plugins()
     try:
         code = app(args=arguments, standalone_mode=False)
     except BrokenPipeError:  # who read our output has seen enough

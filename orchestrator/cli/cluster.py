@@ -10,11 +10,11 @@ from rich.console import Console
 
 from orchestrator.cli.acting import confirm
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exits import Exit
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     local_time,
-    print_json,
     repeat,
     show_rows,
     stderr_console,

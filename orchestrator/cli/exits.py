@@ -1,10 +1,8 @@
-"""Exit codes, and which error ends with which."""
-
-from enum import IntEnum
+"""Which error ends with which exit code."""
 
 import typer
-from loguru import logger
 
+from orchestrator.cli.exit_codes import Exit
 from orchestrator.errors import (
     AlreadyEnded,
     DefinitionError,
@@ -18,6 +16,7 @@ from orchestrator.errors import (
     StateConflict,
     WaitTimeout,
 )
+from orchestrator.logs.console import settle
 from queues.embedded.errors import DataDirectoryInUse
 from queues.errors import (
     AccessDenied,
@@ -39,20 +38,6 @@ from queues.errors import (
 from spark_runner.errors import SparkRunnerError
 from spark_runner.sql.errors import SqlError
 
-
-class Exit(IntEnum):
-    """What scripts may rely on."""
-
-    OK = 0
-    FAILED = 1  # the job, or the operation
-    USAGE = 2  # the command line, a definition or a script was refused; nothing was enqueued
-    UNREACHABLE = 3  # ZooKeeper, or it does not let us in
-    NOT_FOUND = 4
-    CONFLICT = 5
-    TIMEOUT = 6
-    INTERRUPTED = 130
-
-
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
     ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound), Exit.NOT_FOUND),
@@ -72,6 +57,9 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
 def explain_error(error: Exception, *, verbose: bool) -> Exit:
     """Say on stderr what happened; the traceback only when asked for. Returns the exit code."""
     if verbose:
+        from loguru import logger  # noqa: PLC0415 - slow to load, and seldom asked for
+
+        settle()
         logger.opt(exception=error).error("{}", type(error).__name__)
     for types, code in _CODES:
         if isinstance(error, types):

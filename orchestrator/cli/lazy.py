@@ -1,12 +1,17 @@
 """A group of commands that loads each one when it is used: help and completion need their names alone."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+
+# To find plugins, pydantic reads the metadata of every package that is installed.
+_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_GROUP = "app"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,7 @@ class Command:
     name: str
     target: str
     help: str
+    is_quick: bool = False  # it starts no process, and does without the plugins of pydantic
     passes_on: bool = False  # arguments and options that it does not know are its own to read
 
 
@@ -38,19 +44,49 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - likewise
         """Write the table of commands without loading any."""
+        limit = formatter.width - 6 - max(len(command.name) for command in self.lazy)
+        rows = [
+            (command.name, TyperCommand(command.name, help=command.help).get_short_help_str(limit))
+            for command in self.lazy
+        ]
         with formatter.section("Commands"):
-            formatter.write_dl([(command.name, command.help) for command in self.lazy])
+            formatter.write_dl(rows)
 
 
 def lazy_app(commands: Sequence[Command], **options: Any) -> typer.Typer:
     """A Typer with these commands."""
     group = type("Group", (LazyGroup,), {"lazy": tuple(commands)})
-    return typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
+    app = typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
+    app.callback()(_no_options)  # typer asks for one where it knows of no command
+    return app
+
+
+def _no_options() -> None:
+    pass
+
+
+class _Plugins:
+    """Whether it is we who have left the plugins of pydantic out."""
+
+    left_out = False
+
+
+def leave_out_plugins() -> None:
+    """Let pydantic look for no plugins until a command is loaded that is not quick."""
+    if _PLUGINS not in os.environ:  # else the user has said which
+        os.environ[_PLUGINS] = "__all__"
+        _Plugins.left_out = True
 
 
 def _load(command: Command) -> Any:
     module, _, attribute = command.target.partition(":")
+    if not (command.is_quick or attribute == _GROUP) and _Plugins.left_out:
+        _Plugins.left_out = False
+        del os.environ[_PLUGINS]  # drivers, and all that is started from here, may have theirs
     target = getattr(import_module(module), attribute)
+    from orchestrator.logs.console import settle  # noqa: PLC0415 - not for help and completion
+
+    settle()  # what was loaded just now may log
     if isinstance(target, typer.Typer):
         target._add_completion = False  # noqa: SLF001 - the program's, not one of each group
         target.rich_markup_mode = None

@@ -7,6 +7,7 @@ import typer
 
 from orchestrator.errors import DefinitionError, SettingsError
 from orchestrator.logs.console import log_to_stderr
+from orchestrator.models.fields import parse_seconds
 from queues.names import check_pool
 
 _MAX_WEIGHT = 1000  # as of pools
@@ -84,3 +85,13 @@ def parse_pools(assignments: list[str] | None) -> dict[str, int] | None:
             )
         pools[check_pool(name)] = int(weight or "1")
     return pools
+
+
+def parse_seconds_of(option: str, text: str | None) -> float | None:
+    """The seconds that an option gives, None without it; raises DefinitionError."""
+    if text is None:
+        return None
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise DefinitionError(f"{option}: {error}") from error

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 
 _MAX_PLAIN_WIDTH = 400  # a pipe has no width of its own; wide enough that no cell is folded
@@ -57,12 +58,6 @@ def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: O
         case OutputFormat.TABLE:
             cells = [[row[key] for key in columns] for row in rows]
             stdout_console().print(table(list(columns.values()), cells))
-
-
-def print_json(document: object, output: OutputFormat = OutputFormat.JSON) -> None:
-    """One JSON document on stdout: indented, or on one line for jsonl."""
-    indent = 2 if output is OutputFormat.JSON else None
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=indent) + "\n")
 
 
 def repeat(show: Callable[[], None], seconds: float | None) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import (
     duration,
     elapsed,
-    print_json,
     short_path,
     stderr_console,
     stdout_console,

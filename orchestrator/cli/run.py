@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.exits import Exit
+from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.live import Display, display
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.connect import connected_hosts
+from orchestrator.cli.hosts import connected_hosts
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.options import Quiet, Verbose, Verbosity, parse_pools
 from orchestrator.cli.output import stderr_console

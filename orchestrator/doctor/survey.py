@@ -7,8 +7,9 @@ from typing import Any
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.queue_views import QueueViews
+from orchestrator.records import state_of
 from orchestrator.states import Queue
-from orchestrator.views import Place, decoded, state_of
+from orchestrator.views import Place, decoded
 from queues.errors import CorruptRecord
 from queues.names import Layout, Token
 from queues.pools import PoolLimits

@@ -100,7 +100,7 @@ class QueuedTimeout:
     def _after(self, before: JobState, claim: Claim, now: int) -> JobState | None:
         waited, limit = (now - claim.record.token.due) / 1000, before.queued_limit
         # The very comparison that made it late: else one of this millisecond would never be looked at again.
-        if before.status is not Status.ACCEPT or not 0 < limit or claim.record.token.due + limit * 1000 > now:
+        if before.status is not Status.ACCEPT or not limit > 0 or claim.record.token.due + limit * 1000 > now:
             return None  # of another status: for the handler of that
         check_transition(before.status, Status.ERROR_FAIL)
         at = timestamp()

@@ -27,6 +27,8 @@ from queues.session import Session
 from spark_runner.attempt import Attempt, AttemptState, attempt_path
 from spark_runner.runners.base import Place, Runner, RunState, Submission
 
+_MAX_REASON_CHARACTERS = 1_000
+
 TIME_LIMIT = "timeout.run"
 """Why a worker made a stop node: for a driver that is out of its reach and has run for too long."""
 
@@ -75,6 +77,11 @@ class Watch:
     progress: int = -1  # when `alive` was last written, by the ensemble's clock
     progress_since: float = field(default_factory=time.monotonic)
     settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether its driver was found to be on another host."""
+        return bool(self.run) and self.runner is None
 
 
 class HeldJob:
@@ -174,9 +181,11 @@ class HeldJob:
         watch.polls += 1
         if submissions is None or any(found.state is RunState.UNKNOWN for found in submissions):
             watch.unknown += 1
-            watch.unknown_reason = reason or next(
+            reason = reason or next(
                 (found.detail for found in submissions or () if found.state is RunState.UNKNOWN), ""
             )
+            # A whole page perhaps, or text that is no Unicode: it is for the record.
+            watch.unknown_reason = reason[:_MAX_REASON_CHARACTERS].encode("utf-8", "replace").decode()
             if watch.unknown == self.context.limits().warn_after:
                 self.wake()
             return

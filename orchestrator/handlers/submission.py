@@ -8,8 +8,8 @@ from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob, Watch
 from orchestrator.handlers.verdict import Verdict, move_by
 from orchestrator.models.job import JobError
-from orchestrator.plan import submit_request
 from orchestrator.states import Status
+from orchestrator.submit_request import submit_request
 from queues.documents import timestamp
 from queues.operations import Set
 from spark_runner import exit_codes

@@ -10,7 +10,7 @@ from orchestrator.handlers.verdict import Verdict, move_by, verdict_of_exit
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.documents import encode, timestamp
-from queues.operations import Create, Operation
+from queues.operations import Create, Operation, Set
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import Runner, RunState, Submission
 
@@ -72,9 +72,13 @@ def _over_limit(job: HeldJob, watch: Watch) -> Move:
     message = f"it ran for longer than timeout.run ({limit:g} s)"
     error = JobError(error_class="timeout", type="RunTimeout", message=message)
     extra: tuple[Operation, ...] = ()
-    if watch.runner is None and job.stop_request() is None:  # a driver out of reach obeys the stop node
-        request = {"run_key": job.run_key, "since": timestamp(), "reason": TIME_LIMIT}
-        extra = (Create(job.stop_path, encode(request)),)
+    if watch.runner is None:  # a driver out of reach obeys the stop node
+        request = encode({"run_key": job.run_key, "since": timestamp(), "reason": TIME_LIMIT})
+        found = job.context.session.get(job.stop_path)
+        if found is None:
+            extra = (Create(job.stop_path, request),)
+        elif job.run_key.encode() not in found[0]:  # left from an earlier job of this id: nobody obeys it
+            extra = (Set(job.stop_path, request, found[1].version),)
     return Move(Status.KILL, changes={"error": error, "warning": None}, extra=extra)
 
 

@@ -38,7 +38,9 @@ def _text(item: object) -> str:
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Parts are checked as parts of the whole, which takes no validator of their own: their defaults are made
+    # without one, too.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Driver(_Part):
@@ -60,7 +62,7 @@ class Spark(_Part):
 
     master: str = Field("local[*]", description="local, local[N] or local[*]")
     conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
-    driver: Driver = Driver()
+    driver: Driver = Driver.model_construct()
 
     @property
     def backend(self) -> str:
@@ -157,14 +159,14 @@ class Definition(_Part):
     directory: str = Field("", description="what relative paths in the script are relative to")
     arguments: tuple[str, ...] = ()
     pool: str = DEFAULT_POOL
-    spark: Spark = Spark()
-    retry: Retry = Retry()
-    timeout: Timeout = Timeout()
-    callback: Callback = Callback()
+    spark: Spark = Spark.model_construct()
+    retry: Retry = Retry.model_construct()
+    timeout: Timeout = Timeout.model_construct()
+    callback: Callback = Callback.model_construct()
     concurrency: Annotated[int, Field(ge=0, le=10_000)] = Field(
         0, description="running jobs of this name at most, in all pools; 0 = no limit"
     )
-    schedule: Schedule = Schedule()
+    schedule: Schedule = Schedule.model_construct()
     variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
     labels: dict[str, str] = Field(default_factory=dict)
 

@@ -16,7 +16,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 class JobError(BaseModel):
     """Why the last attempt did not succeed."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     error_class: str
     message: str
@@ -35,7 +35,7 @@ class JobError(BaseModel):
 class CallbackState(BaseModel):
     """How far the callback of the present outcome has come."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     attempts: int = 0
     done: bool = False  # told, or given up: what follows is not told again
@@ -68,7 +68,7 @@ class JobState(BaseModel):
     queued_limit: float = 0.0  # `timeout.queued` in seconds, so that nobody has to read the definition
     slot: int | None = None  # its place among the running jobs of a capped pool
     name_slot: int | None = None  # its place among the running jobs of its name
-    callback: CallbackState = CallbackState()
+    callback: CallbackState = CallbackState.model_construct()
     archive: str | None = None  # the host that writes it into its archive: nobody else does
     buried_from: dict[str, str] | None = None  # in dead: the queue and the status that it had
     times: dict[str, str] = {}  # queue -> when the job last came to it
@@ -110,7 +110,7 @@ class JobView(BaseModel):
     application_id: str | None = None
     error: JobError | None
     warning: str | None = None
-    callback: CallbackState = CallbackState()
+    callback: CallbackState = CallbackState.model_construct()
     times: dict[str, str]
 
     @property

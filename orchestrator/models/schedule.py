@@ -3,9 +3,7 @@
 import difflib
 from datetime import datetime
 from typing import Literal, Self
-from zoneinfo import ZoneInfo, available_timezones
 
-from cronsim import CronSim, CronSimError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from orchestrator.models.fields import Seconds
@@ -19,7 +17,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 class Schedule(BaseModel):
     """When a job is run again and again; without `cron` and `every` it is run once, when it is submitted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     cron: str = Field("", description="five fields, as in crontab; local time of `timezone`")
     every: Seconds = Field(0.0, description="whole seconds, 1s at least, counted from 1970 in UTC")
@@ -64,6 +62,8 @@ class Schedule(BaseModel):
         if value == "localtime":
             message = "'localtime' is another zone on each host; name one, for example Europe/Berlin"
             raise ValueError(message)
+        from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415 - few jobs are periodic
+
         try:
             ZoneInfo(value)
         except (KeyError, ValueError, OSError) as error:  # unknown, no name at all, a folder of names
@@ -83,6 +83,8 @@ class Schedule(BaseModel):
         if fields != _FIELDS:
             message = f"{value!r} is no cron expression: it has {fields} field{'s' * (fields != 1)}; {_HOW}"
             raise ValueError(message)
+        from cronsim import CronSim, CronSimError  # noqa: PLC0415 - few jobs are periodic
+
         try:
             never = next(CronSim(expression, datetime(2000, 1, 1)), None) is None  # noqa: DTZ001 - any start will do
         except (CronSimError, ValueError) as error:  # the second for numbers of thousands of digits

@@ -28,7 +28,8 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(_names)]
 class ConnectorOptions(BaseModel):
     """What all connectors share."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A script uses few connectors: the others are never built.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     readable: ClassVar[bool]
     writable: ClassVar[bool]
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.job_logs import LogStream, print_logs
+from orchestrator.cli.job.log_files import LogStream, print_logs
 from orchestrator.errors import NoSuchAttempt
 from tests.jobs_support import Office, python_job
 from tests.waiting import wait_until

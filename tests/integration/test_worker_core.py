@@ -1,30 +1,43 @@
 """What a review of the core found: each of these failed before its correction."""
 
 import asyncio
+import os
+import signal
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from orchestrator import crew as crew_module
 from orchestrator.crew import Crew
 from orchestrator.declined import Declined
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
+from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
+from orchestrator.worker import Worker
 from queues.backlog import Backlog
 from queues.consumer import Consumer
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues.errors import QueueError
 from queues.events import EventKind
 from queues.folder import Folder
+from queues.lock_sessions import LockSessions
 from queues.names import Token
+from queues.operations import Create
 from queues.pool_views import PoolViews
 from queues.session import Session
-from spark_runner.runners.base import Submission, SubmitRequest
+from queues.step import Step
+from queues.transaction import commit
+from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import STAND_IN, Office
+from tests.queues_support import expire
 from tests.waiting import wait_until
 
 
@@ -38,6 +51,20 @@ class Scripted(LocalRunner):
     def submit(self, request: SubmitRequest) -> Submission:
         self._before_submit()
         return super().submit(request)
+
+
+class OnHost(LocalRunner):
+    """A local runner of a host that the test names."""
+
+    def __init__(self, office: Office, host: str) -> None:
+        super().__init__(office.settings.state_dir / host, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        self._host = host
+
+    def place(self) -> Place:
+        return Place(self.backend, self._host, "boot")
+
+    def reaches(self, place: Place) -> bool:
+        return place.host == self._host
 
 
 def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
@@ -223,3 +250,187 @@ def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
     wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try to tell it has failed")
     assert office.client.get(job_id).status is Status.KILL
     assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+
+
+def test_drivers_on_another_host_take_no_slots_of_who_watches_them(office: Office, tmp_path: Path) -> None:
+    first = office.worker(slots=1, runner=OnHost(office, "one"))
+    go = tmp_path / "go"
+    program = f"""
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(go)!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+    there = office.submit(program)
+    wait_until(lambda: office.client.progress(office.client.get(there)), 30, "it runs")
+    first.drain()  # its driver goes on
+    office.worker(slots=1, runner=OnHost(office, "two"))
+    wait_until(lambda: office.client.detail(there).held_by, 20, "it is watched from another host")
+    assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+    go.touch()
+    assert office.wait(there).job.status is Status.SUCCESS
+
+
+def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
+    office: Office, tmp_path: Path
+) -> None:
+    first = office.worker(runner=OnHost(office, "one"))
+    started = tmp_path / "started"
+    program = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)"
+    job_id = office.submit(program, timeout={"run": "3s"})
+    wait_until(started.exists, 30, "it runs")
+    first.drain()
+    stop = f"{office.settings.root}/stops/default/{job_id}"
+    commit(office.session(), [Create(stop, b'{"run_key": "of an earlier job"}')])
+    office.worker(runner=OnHost(office, "two"))
+    detail = office.wait(job_id, timeout=30)
+    assert detail.job.error is not None
+    assert detail.job.error.type == "RunTimeout"
+
+
+def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Crew.__init__.__kwdefaults__, "threads", 2)
+    at_it, go_on = threading.Semaphore(0), threading.Event()
+
+    class Stubborn(LocalRunner):
+        def kill(self, run: str, *, grace_seconds: float) -> None:
+            at_it.release()
+            assert go_on.wait(60)
+            super().kill(run, grace_seconds=grace_seconds)
+
+    runner = Stubborn(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+    office.worker(slots=4, runner=runner)
+    killed = [office.submit("import time; time.sleep(60)") for _ in range(2)]
+    wait_until(lambda: all(office.client.progress(office.client.get(i)) for i in killed), 30, "both run")
+    for job_id in killed:
+        office.client.kill(job_id)
+    try:
+        assert at_it.acquire(timeout=20)
+        assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+    finally:
+        go_on.set()
+    assert [office.wait(job_id).job.status for job_id in killed] == [Status.KILL] * 2
+
+
+def test_a_cap_counts_what_ran_before_there_was_one(office: Office, tmp_path: Path) -> None:
+    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
+    worker = office.worker(slots=4)
+    go = tmp_path / "go"
+    program = f"""
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(go)!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+    running = [office.submit(program) for _ in range(2)]
+    wait_until(lambda: len(worker.crew.tally.running()) == 2, 30, "two run without a cap")
+    pools.change("default", cap=2)
+    rescans = scans_of(worker)
+    third = office.submit("pass")
+    wait_until(lambda: rescans() > 5, 60, "the queue was looked at again and again")
+    attempts = office.client.get(third).attempt
+    go.touch()
+    assert [office.wait(job_id).job.status for job_id in (*running, third)] == [Status.SUCCESS] * 3
+    assert attempts == 0
+
+
+def scans_of(worker: Worker) -> Callable[[], int]:
+    """Count the scans of this worker from now on."""
+    counted, consumer = [0], worker._consumer  # noqa: SLF001 - what the tests wait for
+    scan = consumer._scan  # noqa: SLF001 - likewise
+
+    def counting() -> float:
+        counted[0] += 1
+        return scan()
+
+    consumer._scan = counting  # type: ignore[method-assign] # noqa: SLF001 - likewise
+    return lambda: counted[0]
+
+
+def test_a_worker_drains_within_ten_seconds_though_zookeeper_has_stopped_to_answer(
+    tmp_path: Path, process_mark: str
+) -> None:
+    assert process_mark
+    with EmbeddedZooKeeper(ServerConfig(tmp_path / "zookeeper", tick_ms=2_000, owner="tests")) as server:
+        settings = Settings(zookeeper_hosts=server.hosts, state_dir=tmp_path / "state", session_timeout=20.0)
+        frozen = Office(settings)
+        worker = frozen.worker()
+        wait_until(lambda: frozen.client.count(Queue.ACCEPT) == 0, 10, "it serves")
+        pid = server.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            worker.drain()
+            took = time.monotonic() - began
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        frozen.close()
+    assert took < 10
+
+
+def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = LockSessions.__init__
+
+    def tiny(self: LockSessions, session: Session) -> None:
+        init(self, session)
+        self._limit = 0  # each lock in a session of its own
+
+    monkeypatch.setattr(LockSessions, "__init__", tiny)
+    worker = office.worker()
+    job_id, go = alone(office, tmp_path, "go")
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    job = worker.crew.tally.get(job_id)
+    assert job is not None
+    wait_until(lambda: job.watch.polls > 1, 20, "what the backend says is known")
+    wait_until(worker.crew.room.parked, 20, "it waits")
+    assert job.claim.how.session is not worker._set.session  # noqa: SLF001 - what the test is about
+    expire(job.claim.how.session)
+    wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+    worker.drain()
+    worker._set.close()  # noqa: SLF001 - the sessions of the locks
+
+
+def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, broken = crew_module.run_steps, [True]
+
+    def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+        if broken:
+            list(steps)
+            broken.clear()
+            raise RuntimeError("a bug")
+        return run(steps)
+
+    monkeypatch.setattr(crew_module, "run_steps", bug)
+    office.worker()
+    assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
+
+
+def test_a_backend_that_says_much_is_a_warning_like_any_other(office: Office, tmp_path: Path) -> None:
+    class Talkative(LocalRunner):
+        talks = False
+
+        def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+            if self.talks:
+                raise ConnectionError("<html>" * 20_000)
+            return super().poll_many(runs)
+
+    runner = Talkative(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+    office.worker(runner=runner, warn_after=1)
+    job_id, go = alone(office, tmp_path, "go")
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    runner.talks = True
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
+    runner.talks = False
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS

@@ -6,6 +6,7 @@
 <directory>/runs/<run>/<incarnation>/request.json  state.json  kill  stdout.log
 """
 
+import contextlib
 import json
 import os
 import re
@@ -51,7 +52,8 @@ class Kept:
         return _read(self.path / "request.json")
 
     def ask_to_end(self) -> None:
-        _write(self.path / "kill", {})
+        with contextlib.suppress(FileNotFoundError):  # it has ended, and was removed
+            _write(self.path / "kill", {})
 
     def tell(self, state: RunState, **facts: Any) -> None:
         """Say how it is now."""

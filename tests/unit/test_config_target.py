@@ -1,6 +1,6 @@
 import pytest
 
-from orchestrator.cli.config_target import Target
+from orchestrator.cli.config.target import Target
 from orchestrator.errors import OrchestratorError
 from queues.errors import QueueError
 

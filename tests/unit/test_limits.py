@@ -104,7 +104,7 @@ def test_each_setting_tells_whether_it_comes_from_the_environment_the_file_or_no
     config_toml: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config_toml.write_text("slots = 2\nretention = '3d'\n", "utf-8")
-    monkeypatch.setenv("orchestrator_slots", "5")  # as pydantic-settings: any case
+    monkeypatch.setenv("orchestrator_slots", "5")  # any case will do
     found = shown()
     assert found["slots"] == (5, Origin.ENVIRONMENT, "ORCHESTRATOR_SLOTS")
     assert found["retention"] == (3 * 86400.0, Origin.FILE, str(config_toml))
@@ -153,5 +153,7 @@ def test_a_secret_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(origins, "Settings", WithSecret)
     monkeypatch.setenv("ORCHESTRATOR_API_KEY", "the-secret")
-    (found,) = [item for item in local_settings(WithSecret()) if item.name == "api_key"]
+    (found,) = [
+        item for item in local_settings(WithSecret(api_key=SecretStr("the-secret"))) if item.name == "api_key"
+    ]
     assert (found.value, found.origin) == ("**********", Origin.ENVIRONMENT)

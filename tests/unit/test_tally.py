@@ -6,13 +6,13 @@ from orchestrator.tally import Tally
 
 
 def job(job_id: str, queue: Queue = Queue.RUNNING, pool: str = "default") -> Any:
-    made = SimpleNamespace(id=job_id, claim=SimpleNamespace(queue=queue, record=SimpleNamespace(pool=pool)))
-    return _Hashable(made)
+    claim = SimpleNamespace(queue=queue, record=SimpleNamespace(pool=pool))
+    return _Hashable(SimpleNamespace(id=job_id, claim=claim, watch=SimpleNamespace(is_out_of_reach=False)))
 
 
 class _Hashable:
     def __init__(self, facts: SimpleNamespace) -> None:
-        self.id, self.claim = facts.id, facts.claim
+        self.id, self.claim, self.watch = facts.id, facts.claim, facts.watch
 
 
 def test_a_job_that_is_in_hand_again_stays_counted_when_its_earlier_claim_ends_late() -> None:

@@ -1,4 +1,4 @@
-"""`orchestrator schedule`: list, show, pause, resume, remove; `job submit` registers."""
+"""The commands of this group."""
 
 import sys
 from typing import Annotated, Any
@@ -6,23 +6,18 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exits import Exit
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     local_time,
-    print_json,
     repeat,
     show_rows,
     stderr_console,
     stdout_console,
     table,
 )
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import Definition
 from orchestrator.schedules.entry import ScheduleView
-from orchestrator.schedules.runs import check_registration
-
-app = typer.Typer(no_args_is_help=True, help="Look at periodic jobs, pause and remove them.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in the definition.")]
 _COLUMNS = {
@@ -36,33 +31,6 @@ _COLUMNS = {
 }
 
 
-def register(
-    definition: Definition, output: OutputFormat, *, once_only: dict[str, object], quiet: bool
-) -> None:
-    """Register a definition with a schedule and tell when it runs first.
-
-    `once_only`: options of `job submit` for a single run; raises DefinitionError when one was given.
-    """
-    for option, value in once_only.items():
-        if value:
-            raise DefinitionError(
-                f"{option} is for a single run, and {definition.name!r} has a schedule: it is registered by "
-                "its name, and the ids of its runs are made of their fire times"
-            )
-    check_registration(definition)
-    with connected(start_own=False) as (client, _):
-        view = client.schedules.put(definition)
-    if output is OutputFormat.TABLE:
-        typer.echo(f"{view.name} {view.next or 'paused'}")
-    else:
-        print_json(view.model_dump(mode="json"), output)
-    if view.paused and not quiet:
-        stderr_console().print(
-            f"{view.name} is paused; `orchestrator schedule resume {view.name}` lets it run", markup=False
-        )
-
-
-@app.command(name="list")
 def list_(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
@@ -86,7 +54,6 @@ def _row(view: ScheduleView, output: OutputFormat) -> dict[str, Any]:
     return {**row, "paused": paused, "next_here": local_time(view.next), "last_here": local_time(view.last)}
 
 
-@app.command()
 def show(
     name: Name,
     output: Output = OutputFormat.TABLE,
@@ -128,7 +95,6 @@ def _show_view(view: ScheduleView) -> None:
         console.print(table(["no run at", "until", "because"], rows))
 
 
-@app.command()
 def pause(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     """Enqueue no further run of a schedule until it is resumed; runs that are enqueued go on."""
     with connected(start_own=False) as (client, _):
@@ -136,7 +102,6 @@ def pause(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     _say(f"{name} is paused", quiet=quiet)
 
 
-@app.command()
 def resume(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     """Enqueue runs again, from the next fire time on; what was due while it was paused is not made up for."""
     with connected(start_own=False) as (client, _):
@@ -144,7 +109,6 @@ def resume(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     _say(f"{name} runs next at {local_time(view.next)}", quiet=quiet)
 
 
-@app.command()
 def remove(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

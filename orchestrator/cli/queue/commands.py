@@ -1,4 +1,4 @@
-"""`orchestrator queue`: the seven queues, what stands in them, and what operators do with it."""
+"""The commands of this group."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,16 +8,16 @@ import typer
 
 from orchestrator.cli.acting import end_as, outcome
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exits import Exit, explain_error
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import explain_error
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
-from orchestrator.cli.output import local_time, print_json, repeat, show_rows, stderr_console
+from orchestrator.cli.output import local_time, repeat, show_rows, stderr_console
 from orchestrator.client import QueueLoad
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import parse_seconds
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue
-
-app = typer.Typer(no_args_is_help=True, help="Look at the queues, pause pools, move jobs by hand.")
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 PoolName = Annotated[str, typer.Argument(metavar="POOL", help="The pool.")]
@@ -31,7 +31,6 @@ _COLUMNS = {
 }
 
 
-@app.command(name="list")
 def list_(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
@@ -67,7 +66,6 @@ def _pools(loads: Sequence[QueueLoad]) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-@app.command()
 def show(
     queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="Which queue.")],
     pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
@@ -91,7 +89,6 @@ def show(
         repeat(show_once, watch)
 
 
-@app.command()
 def pause(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     """Start no job of a pool, nor of its low lane, until it is resumed; those that run go on to their end.
 
@@ -102,7 +99,6 @@ def pause(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     _say(f"{pool} is paused", quiet=quiet)
 
 
-@app.command()
 def resume(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     """Start jobs of a pool again.
 
@@ -113,7 +109,6 @@ def resume(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     _say(f"{pool} goes on", quiet=quiet)
 
 
-@app.command()
 def requeue(
     job_id: JobId,
     delay: Annotated[str, typer.Option(help="From now: 0s, 30s, 10m.")],
@@ -137,7 +132,6 @@ def requeue(
     _say(f"{job_id} is due in {job.queue} after {delay}", quiet=quiet)
 
 
-@app.command()
 def move(
     job_id: JobId,
     queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="To which queue.")],
@@ -159,7 +153,6 @@ def move(
     _say(f"{job_id} is {job.status} in {job.queue}", quiet=quiet)
 
 
-@app.command()
 def replay(
     job_ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID...]", help="Which jobs; default: all in dead.")

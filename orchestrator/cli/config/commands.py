@@ -1,4 +1,4 @@
-"""`orchestrator config`: what is set and where, and the limits that can change while everything runs."""
+"""The commands of this group."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestrator.cli.config_target import POOL_LIMITS, Target
+from orchestrator.cli.config.target import POOL_LIMITS, Target
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import local_time, show_rows, stderr_console
@@ -20,8 +20,6 @@ from orchestrator.settings import Settings, load_settings
 from queues.errors import QueueError
 from queues.names import Layout
 from queues.pools import PoolLimits
-
-app = typer.Typer(no_args_is_help=True, help="Look at settings; change limits while workers run.")
 
 Name = Annotated[
     str,
@@ -41,7 +39,6 @@ _CHANGES = {
 }
 
 
-@app.command()
 def show(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Only what holds for all workers; exit 3 without ZooKeeper.")
@@ -90,7 +87,6 @@ def _cluster_settings(client: Client, settings: Settings, local: Mapping[str, Se
     return {setting.name: setting for setting in found}
 
 
-@app.command(name="set")
 def set_(
     name: Name,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="For example 30d, 20 or true.")],
@@ -109,7 +105,6 @@ def set_(
         stderr_console().print(f"{name} is {_shown(name, now)} for all workers", markup=False)
 
 
-@app.command()
 def unset(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     """Take a limit back to its default, or to what each worker has in its own settings."""
     target = Target.parse(name)
@@ -120,7 +115,6 @@ def unset(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
         stderr_console().print(f"{name} {words}", markup=False)
 
 
-@app.command()
 def history(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False) -> None:
     """Show the last changes of what holds for all workers, oldest first; those of pools are not kept."""
     with connected(start_own=False) as (client, _):

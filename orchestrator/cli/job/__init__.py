@@ -1,0 +1,47 @@
+"""`orchestrator job`: submit, list, show, wait, kill, retry, remove, logs."""
+
+from orchestrator.cli.lazy import Command, lazy_app
+
+app = lazy_app(
+    [
+        Command(
+            "submit",
+            "orchestrator.cli.job.submit:submit",
+            "Enqueue a job and print its id; a definition with a schedule is registered instead: "
+            "name and next time.",
+            is_quick=True,
+        ),
+        Command("list", "orchestrator.cli.job.listing:list_", "List jobs of all pools, the newest first."),
+        Command(
+            "show",
+            "orchestrator.cli.job.show:show",
+            "Show all that is known of one job: states, attempts, what it wrote, why it failed, its node.",
+        ),
+        Command(
+            "wait",
+            "orchestrator.cli.job.wait:wait",
+            "Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long.",
+        ),
+        Command(
+            "kill",
+            "orchestrator.cli.job.acts:kill",
+            "Ask to stop jobs, wherever they stand; `job wait` tells when one has stopped.",
+        ),
+        Command(
+            "retry",
+            "orchestrator.cli.job.acts:retry",
+            "Run jobs again that have ended or are dead, with all their tries, in a new attempt.",
+        ),
+        Command(
+            "remove",
+            "orchestrator.cli.job.acts:remove",
+            "Remove jobs with all that ZooKeeper has of them: definition, attempts, result.",
+        ),
+        Command(
+            "logs",
+            "orchestrator.cli.job.logs:logs",
+            "Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt.",
+        ),
+    ],
+    help="Enqueue jobs, look at them, stop them, run them again.",
+)

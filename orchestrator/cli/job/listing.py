@@ -1,0 +1,67 @@
+"""`orchestrator job list`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.cli.connect import connected
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
+from orchestrator.cli.output import elapsed, local_time, repeat, show_rows
+from orchestrator.models.job import JobView
+from orchestrator.states import Queue, Status
+
+_COLUMNS = {
+    "id": "id",
+    "name": "name",
+    "pool": "pool",
+    "queue": "queue",
+    "status": "status",
+    "attempt": "attempt",
+    "created_here": "created",
+    "took": "took",
+    "error": "error",
+}
+_MAX_ERROR_CHARACTERS = 60
+
+
+def list_(
+    pool: Annotated[list[str] | None, typer.Option(help="Only these pools.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Only jobs of these names.")] = None,
+    status: Annotated[list[Status] | None, typer.Option(help="Only these statuses.")] = None,
+    queue: Annotated[list[Queue] | None, typer.Option(help="Only these queues.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
+    output: Output = OutputFormat.TABLE,
+    watch: Watch = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """List jobs of all pools, the newest first.
+
+    Each option may be given several times. What cannot be read is left out: `queue show dead` names it.
+
+    Example: orchestrator job list --status ERROR_FAIL --status KILL --limit 20 -o json
+    """
+    with connected() as (client, _):
+
+        def show() -> None:
+            jobs = client.list(
+                pools=pool or (), names=name or (), statuses=status or (), queues=queue or (), limit=limit
+            )
+            show_rows([_row(job, output) for job in jobs], _COLUMNS, output)
+
+        repeat(show, watch)
+
+
+def _row(job: JobView, output: OutputFormat) -> dict[str, Any]:
+    if output is not OutputFormat.TABLE:
+        return job.model_dump(mode="json")
+    lines = [] if job.error is None else [*job.error.message.splitlines(), job.error.type]
+    message = next((line.strip() for line in lines if line.strip()), "")
+    shown = message if len(message) <= _MAX_ERROR_CHARACTERS else message[: _MAX_ERROR_CHARACTERS - 1] + "…"
+    return {
+        **job.model_dump(mode="json"),
+        "attempt": job.attempt,
+        "created_here": local_time(job.created),
+        "took": elapsed(job.started, job.ended),
+        "error": shown,
+    }

@@ -1,0 +1,66 @@
+"""`orchestrator job submit`: it loads only what it needs, as scripts call it again and again."""
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.hosts import connected_jobs
+from orchestrator.cli.options import (
+    Output,
+    OutputFormat,
+    Quiet,
+    Variables,
+    Verbose,
+    parse_seconds_of,
+    parse_variables,
+)
+from orchestrator.cli.submission import load_definition
+from orchestrator.plan import compile_program
+from queues.names import check_id
+
+
+def submit(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A .sql script, a .py file, a definition (.yaml, .json), or -."),
+    ],
+    job_id: Annotated[str | None, typer.Option("--id", help="The job's id; default: a new UUID.")] = None,
+    pool: Annotated[str | None, typer.Option(help="The pool; default: that of the definition.")] = None,
+    delay: Annotated[str | None, typer.Option(help="Start no sooner than after this long: 30s, 10m.")] = None,
+    variables: Variables = None,
+    wait_: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit 1 unless SUCCESS.")] = False,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Enqueue a job and print its id; a definition with a schedule is registered instead: name and next time.
+
+    Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
+    """
+    definition = load_definition(file, parse_variables(variables), pool=pool)
+    if definition.schedule.is_set:
+        from orchestrator.cli.schedule.register import register  # noqa: PLC0415 - few jobs are periodic
+        from orchestrator.logs.console import settle  # noqa: PLC0415 - what was loaded just now may log
+
+        settle()
+        once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
+        register(definition, output, once_only=once_only, quiet=quiet)
+        return
+    # What cannot be run is refused before anybody is asked to take it.
+    compile_program(definition)
+    if job_id is not None:
+        check_id(job_id)
+    seconds = parse_seconds_of("--delay", delay) or 0.0
+    with connected_jobs() as jobs:
+        job = jobs.enqueue(definition, job_id=job_id, delay=seconds)
+        if wait_:
+            job = jobs.wait(job.id)
+    if output is OutputFormat.TABLE:
+        typer.echo(job.id)
+    else:
+        print_json(job.model_dump(mode="json"), output)
+    if wait_:
+        from orchestrator.cli.job.verdict import exit_as  # noqa: PLC0415 - its words are written by rich
+
+        exit_as(job, quiet=quiet)

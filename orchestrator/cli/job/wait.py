@@ -1,0 +1,30 @@
+"""`orchestrator job wait`."""
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.hosts import connected_jobs
+from orchestrator.cli.job.arguments import JobId
+from orchestrator.cli.job.verdict import exit_as
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, parse_seconds_of
+
+
+def wait(
+    job_id: JobId,
+    timeout: Annotated[str | None, typer.Option(help="Give up (exit 6) after this long: 30s, 10m.")] = None,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long.
+
+    Example: orchestrator job wait flights-1 --timeout 10m
+    """
+    seconds = parse_seconds_of("--timeout", timeout)
+    with connected_jobs() as jobs:
+        job = jobs.wait(job_id, timeout=seconds)
+    if output is not OutputFormat.TABLE:
+        print_json(job.model_dump(mode="json"), output)
+    exit_as(job, quiet=quiet)

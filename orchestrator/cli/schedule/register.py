@@ -1,0 +1,37 @@
+"""What `job submit` does with a definition that has a schedule."""
+
+import typer
+
+from orchestrator.cli.connect import connected
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.options import OutputFormat
+from orchestrator.cli.output import stderr_console
+from orchestrator.errors import DefinitionError
+from orchestrator.models.definition import Definition
+from orchestrator.schedules.runs import check_registration
+
+
+def register(
+    definition: Definition, output: OutputFormat, *, once_only: dict[str, object], quiet: bool
+) -> None:
+    """Register a definition with a schedule and tell when it runs first.
+
+    `once_only`: options of `job submit` for a single run; raises DefinitionError when one was given.
+    """
+    for option, value in once_only.items():
+        if value:
+            raise DefinitionError(
+                f"{option} is for a single run, and {definition.name!r} has a schedule: it is registered by "
+                "its name, and the ids of its runs are made of their fire times"
+            )
+    check_registration(definition)
+    with connected(start_own=False) as (client, _):
+        view = client.schedules.put(definition)
+    if output is OutputFormat.TABLE:
+        typer.echo(f"{view.name} {view.next or 'paused'}")
+    else:
+        print_json(view.model_dump(mode="json"), output)
+    if view.paused and not quiet:
+        stderr_console().print(
+            f"{view.name} is paused; `orchestrator schedule resume {view.name}` lets it run", markup=False
+        )

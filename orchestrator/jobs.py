@@ -1,0 +1,93 @@
+"""Enqueue jobs and wait for them: what programs do most, and all that `job submit` has to load."""
+
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+
+from orchestrator.errors import WaitTimeout
+from orchestrator.models.definition import Definition, build_definition
+from orchestrator.models.job import JobState, JobView
+from orchestrator.plan import compile_program
+from orchestrator.records import view_of
+from orchestrator.states import Queue
+from queues.documents import encode
+from queues.entrance import Entrance
+from queues.names import check_id
+from queues.operations import Create, Operation
+
+_RESCAN_SECONDS = 5.0  # how long a lost watch can hide a change
+
+
+class Jobs:
+    """Jobs from their submission to their end. Safe to use from several threads."""
+
+    def __init__(self, entrance: Entrance) -> None:
+        self._entrance = entrance
+        self._session = entrance.session
+        self._layout = entrance.layout
+
+    def submit(
+        self,
+        definition: Definition,
+        *,
+        job_id: str | None = None,
+        pool: str | None = None,
+        delay: float = 0.0,
+        riders: Sequence[Operation] = (),
+    ) -> JobView:
+        """Enqueue a job, due after `delay` seconds; exactly once by id. `pool`: not that of the definition.
+
+        `riders` are done in the same multi, or nothing is: Conflict. Raises SqlError for a script that cannot
+        be run, DefinitionError, InvalidName, IdTaken, QueueFull; nothing is enqueued then.
+        """
+        compile_program(definition)
+        if pool is not None:
+            definition = build_definition(
+                definition.model_dump(exclude_defaults=True) | {"pool": pool}, "pool"
+            )
+        return self.enqueue(definition, job_id=job_id, delay=delay, riders=riders)
+
+    def enqueue(
+        self,
+        definition: Definition,
+        *,
+        job_id: str | None = None,
+        delay: float = 0.0,
+        riders: Sequence[Operation] = (),
+    ) -> JobView:
+        """Enqueue a job whose program the caller has compiled, to see that it can be run; see `submit`."""
+        job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
+        document = encode(definition.model_dump(mode="json", exclude_defaults=True))
+        state = JobState.enqueued(definition.name, queued_limit=definition.timeout.queued)
+        record = self._entrance.put(
+            Queue.ACCEPT,
+            job_id,
+            state.model_dump(mode="json", exclude_defaults=True),
+            pool=definition.pool,
+            delay_ms=round(delay * 1000),
+            extra=lambda path: [Create(f"{path}/definition", document), *riders],
+        )
+        return view_of(record)
+
+    def get(self, job_id: str) -> JobView:
+        """One job; raises ItemNotFound, CorruptRecord."""
+        return view_of(self._entrance.get(job_id))
+
+    # ------------------------------------------------------------------ wait
+    def watch(self, job_id: str, wake: threading.Event) -> JobView:
+        """One job; `wake` is set when its record changes next."""
+        self._session.get(self._layout.record(job_id), wake.set)
+        return self.get(job_id)
+
+    def wait(self, job_id: str, timeout: float | None = None) -> JobView:
+        """Wait until a job has ended; raises WaitTimeout, ItemNotFound."""
+        wake = threading.Event()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not (view := self.watch(job_id, wake)).is_final:
+            left = _RESCAN_SECONDS if deadline is None else min(_RESCAN_SECONDS, deadline - time.monotonic())
+            if left <= 0:
+                raise WaitTimeout(f"job {job_id!r} is still {view.status} after {timeout:g} s")
+            wake.wait(left)
+            wake.clear()
+        return view

@@ -1,0 +1,23 @@
+"""What the records of jobs say."""
+
+from pydantic import ValidationError
+
+from orchestrator.models.job import JobState, JobView
+from queues.errors import CorruptRecord
+from queues.record import Record
+
+
+def state_of(record: Record) -> JobState:
+    """The state that a record carries; raises CorruptRecord."""
+    try:
+        return JobState.model_validate(record.payload)
+    except ValidationError as error:
+        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error
+
+
+def view_of(record: Record) -> JobView:
+    """The view of a record; raises CorruptRecord."""
+    try:
+        return JobView.of(record)
+    except ValueError as error:  # of the state, or a queue that is none of ours
+        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error

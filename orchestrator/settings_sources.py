@@ -1,0 +1,89 @@
+"""What environment and TOML file say of a model's fields."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import AliasChoices, BaseModel
+
+PREFIX = "ORCHESTRATOR_"
+_DELIMITER = "__"
+
+
+def from_environment(model: type[BaseModel], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that variables set, in whatever case: a table as JSON, or its parts one by one, which win.
+
+    A table that is no JSON stays the text that it is, which no table accepts.
+    """
+    given = {name.upper(): value for name, value in environment.items()}
+    found: dict[str, Any] = {}
+    for field, info in model.model_fields.items():
+        is_table = any(
+            isinstance(part, type) and issubclass(part, BaseModel)
+            for part in (info.annotation, *get_args(info.annotation))
+        )
+        for variable in reversed([name.upper() for name in names(model, field)]):  # the first one wins
+            if variable in given:
+                found[field] = _table(given[variable]) if is_table else given[variable]
+            parts = _parts(f"{variable}{_DELIMITER}", given) if is_table else {}
+            if parts and isinstance(found.setdefault(field, {}), Mapping):
+                found[field] = merged(parts, found[field])
+    return found
+
+
+def from_file(model: type[BaseModel], path: Path) -> dict[str, Any]:
+    """The fields that a TOML file sets, and what else it has; nothing when there is no file.
+
+    Raises ValueError for a file that is no TOML, OSError for one that cannot be read.
+    """
+    if not path.is_file():
+        return {}
+    import tomllib  # noqa: PLC0415 - most have no such file, and each command reads settings
+
+    with path.open("rb") as file:
+        document = tomllib.load(file)
+    for field in model.model_fields:
+        for name in names(model, field):
+            if name in document:
+                document.setdefault(field, document.pop(name))
+    return document
+
+
+def names(model: type[BaseModel], field: str) -> list[str]:
+    """The variables that set a field, the one that wins first."""
+    alias = model.model_fields[field].validation_alias
+    if isinstance(alias, AliasChoices):
+        return [str(choice) for choice in alias.choices]
+    return [PREFIX + field.upper()]
+
+
+def merged(above: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
+    """Both documents, table by table; `above` wins."""
+    result = dict(below)
+    for name, value in above.items():
+        under = result.get(name)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            result[name] = merged(value, under)
+        else:
+            result[name] = value
+    return result
+
+
+def _table(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _parts(prefix: str, given: Mapping[str, str]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for variable, value in given.items():
+        if variable.startswith(prefix):
+            *above, last = variable.removeprefix(prefix).lower().split(_DELIMITER)
+            place = result
+            for name in above:
+                place = place.setdefault(name, {})
+            place[last] = value
+    return result
