@@ -42,7 +42,8 @@ def look_at_locks(survey: Survey) -> Iterator[Finding]:
     again = survey.session.get_many([lock.path for lock, *_ in doubtful])
     for (lock, reason, fixable), node in zip(doubtful, again, strict=True):
         if node is not None and (node[1].owner, node[1].created) == (lock.owner, lock.created):
-            what = f"{lock.worker or 'somebody'} holds {lock.job_id} since {lock.since}, and {reason}"
+            since = f" since {lock.since}" if lock.since else ""
+            what = f"{lock.worker or 'somebody'} holds {lock.job_id}{since}, and {reason}"
             yield Finding.of(Kind.ORPHAN_LOCK, lock.path, what, _LOCK_REMEDIES[fixable], fixable=fixable)
 
 
