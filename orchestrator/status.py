@@ -2,11 +2,15 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from orchestrator.cluster_config import ClusterConfig
 from orchestrator.doctor.ensemble import latencies
+from orchestrator.doctor.servers import ServerStatus, servers
 from orchestrator.doctor.survey import Announced, leader_of, workers_of
+from orchestrator.errors import ConfigUnreadable
 from orchestrator.nodes import Nodes
 from orchestrator.queue_views import QueueViews
 from orchestrator.states import Queue
@@ -27,6 +31,7 @@ class WorkerStatus(_Part):
     running: int
     since: str
     version: str
+    session: str  # the one that owns its node
     leads: bool
 
 
@@ -45,11 +50,15 @@ class ClusterStatus(_Part):
     """Everything that `cluster status` shows; latency in milliseconds, the median of some reads."""
 
     zookeeper: str
+    servers: Sequence[ServerStatus]
+    session: str  # of this look
     root: str
     latency_ms: float
     leader: str | None
     workers: Sequence[WorkerStatus]
     pools: Sequence[PoolStatus]
+    config: Mapping[str, Any]  # the limits that are set for all workers
+    config_error: str = ""  # why they cannot be read
 
 
 def read_status(queue_set: QueueSet) -> ClusterStatus:
@@ -57,13 +66,22 @@ def read_status(queue_set: QueueSet) -> ClusterStatus:
     session, root = queue_set.session, queue_set.layout.root
     nodes = Nodes(root)
     leader = leader_of(session, nodes)
+    config, config_error = dict[str, Any](), ""
+    try:
+        config = dict(ClusterConfig(session, nodes).read().values)
+    except ConfigUnreadable as error:
+        config_error = str(error)
     return ClusterStatus(
         zookeeper=session.settings.hosts,
+        servers=list(servers(session.settings.hosts)),
+        session=f"{session.id:#x}",
         root=root,
         latency_ms=round(statistics.median(latencies(session, root)), 2),
         leader=None if leader is None else leader.name,
         workers=[_worker(worker, leader) for worker in workers_of(session, nodes)],
         pools=_pools(queue_set),
+        config=config,
+        config_error=config_error,
     )
 
 
@@ -76,6 +94,7 @@ def _worker(worker: Announced, leader: Announced | None) -> WorkerStatus:
         running=worker.number("running"),
         since=worker.text("since"),
         version=worker.text("version"),
+        session=f"{worker.owner:#x}",
         leads=leader is not None and leader.name == worker.name,
     )
 

@@ -22,6 +22,7 @@ from orchestrator.cli.output import (
     table,
 )
 from orchestrator.doctor.findings import Finding
+from orchestrator.doctor.servers import ServerStatus
 from orchestrator.errors import NotConfirmed
 from orchestrator.states import Queue
 from orchestrator.status import ClusterStatus
@@ -54,20 +55,34 @@ def status(
 def _show_status(now: ClusterStatus) -> None:
     console = stdout_console()
     facts = [
-        ("zookeeper", now.zookeeper),
+        ("zookeeper", ", ".join(map(_server, now.servers))),
+        ("session", now.session),
         ("latency", f"{now.latency_ms:.1f} ms"),
         ("root", now.root),
         ("leader", now.leader or "none"),
+        ("config", now.config_error or ", ".join(f"{name} = {value}" for name, value in now.config.items())),
     ]
     for name, value in facts:
-        console.print(f"{name:<10} {value}", markup=False)
+        if value:
+            console.print(f"{name:<10} {value}", markup=False, soft_wrap=True)
     console.print()
     if now.workers:
         rows = [
-            [w.name, w.host, str(w.pid), w.slots, w.running, local_time(w.since or None), w.version]
+            [
+                w.name,
+                w.host,
+                str(w.pid),
+                w.slots,
+                w.running,
+                local_time(w.since or None),
+                w.version,
+                w.session,
+            ]
             for w in now.workers
         ]
-        console.print(table(["worker", "host", "pid", "slots", "running", "since", "version"], rows))
+        console.print(
+            table(["worker", "host", "pid", "slots", "running", "since", "version", "session"], rows)
+        )
     else:
         console.print("no workers")
     console.print()
@@ -76,6 +91,10 @@ def _show_status(now: ClusterStatus) -> None:
         for p in now.pools
     ]
     console.print(table(["pool", "weight", "cap", "paused", *Queue], pools))
+
+
+def _server(server: ServerStatus) -> str:
+    return server.address if server.reached else f"{server.address} (not reached: {server.error})"
 
 
 def _binding(weight: int | None, cap: int | None) -> tuple[object, object]:

@@ -21,6 +21,10 @@ def look_at_workers(survey: Survey) -> Iterator[Finding]:
             what = f"there is no worker; jobs that are due: {due:,}"
             yield Finding.of(Kind.NO_WORKER, folder, what, "start one: `orchestrator worker`")
         return
+    if survey.leader is not None and not survey.leader.owner:
+        what = "no session owns the node of the leader: it stays, and nobody can be elected"
+        remedy = f"`orchestrator zkcli delete {survey.nodes.leader}`"
+        yield Finding.of(Kind.NO_LEADER, survey.nodes.leader, what, remedy)
     if survey.leader is None:
         what = (
             f"{len(survey.workers)} workers, and none of them leads: no schedule fires, nothing is tidied up"

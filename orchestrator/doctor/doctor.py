@@ -2,7 +2,19 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from orchestrator.doctor import crew, damage, drivers, ensemble, jobs, left_overs, pools
+from orchestrator.doctor import (
+    crew,
+    damage,
+    drivers,
+    ensemble,
+    jobs,
+    left_overs,
+    limits,
+    pools,
+    schedules,
+    servers,
+    sessions,
+)
 from orchestrator.doctor.findings import Finding, Severity
 from orchestrator.doctor.survey import Survey
 from queues.queue import QueueSet
@@ -16,8 +28,15 @@ _EXAMINATIONS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (
     jobs.look_at_warnings,
     jobs.look_at_overdue,
     drivers.look_at_drivers,
+    drivers.look_at_attempts,
     crew.look_at_workers,
+    sessions.look_at_twins,
+    sessions.look_at_sizes,
     pools.look_at_pools,
+    pools.look_at_service,
+    schedules.look_at_schedules,
+    limits.look_at_limits,
+    servers.look_at_servers,
     ensemble.look_at_clocks,
     ensemble.look_at_latency,
 )

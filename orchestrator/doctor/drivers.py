@@ -16,6 +16,7 @@ from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, attempt_path
 
 _GRACE_SECONDS = 60.0  # a worker that watches has acted by then
+_DEFINITIONS_AT_ONCE = 16  # each may have 384 KiB
 _WITH_DRIVERS = {Queue.RUNNING, Queue.KILL}
 
 
@@ -43,7 +44,7 @@ def look_at_drivers(survey: Survey) -> Iterator[Finding]:
 
 
 def _runs(survey: Survey) -> Iterator[_Run]:
-    jobs = [job for job in survey.jobs if job.place.queue in _WITH_DRIVERS and job.state.attempt]
+    jobs = _with_attempts(survey)
     paths = [attempt_path(job.path, job.state.attempt) for job in jobs]
     found = zip(jobs, paths, survey.session.get_many(paths), strict=True)
     started = [
@@ -52,15 +53,37 @@ def _runs(survey: Survey) -> Iterator[_Run]:
         if (attempt := _attempt(path, node)) is not None and attempt.state.is_open
     ]
     alive = survey.session.get_many([attempt.alive for _, attempt in started])
-    definitions = survey.session.get_many([f"{job.path}/definition" for job, _ in started])
+    definitions = list[Found]()
+    for at in range(0, len(started), _DEFINITIONS_AT_ONCE):
+        part = started[at : at + _DEFINITIONS_AT_ONCE]
+        definitions += survey.session.get_many([f"{job.path}/definition" for job, _ in part])
     for (job, attempt), node, definition in zip(started, alive, definitions, strict=True):
         yield _Run(job, attempt, None if node is None else node[1], _timeout(definition))
+
+
+def look_at_attempts(survey: Survey) -> Iterator[Finding]:
+    """Attempts without which nobody can tell what became of a driver."""
+    jobs = _with_attempts(survey)
+    paths = [attempt_path(job.path, job.state.attempt) for job in jobs]
+    for job, path, node in zip(jobs, paths, survey.session.get_many(paths), strict=True):
+        if _attempt(path, node) is None and survey.session.exists(job.path) is not None:
+            job_id, how = job.record.id, "is missing" if node is None else "cannot be read"
+            what = f"attempt {job.state.attempt} of {job_id} {how}: nobody can say what became of its driver"
+            remedy = (
+                f"see that no driver of it runs, then `orchestrator queue move {job_id} dead --force`, "
+                f"`job remove {job_id}`, and enqueue it anew"
+            )
+            yield Finding.of(Kind.UNREADABLE_RECORD, path, what, remedy)
+
+
+def _with_attempts(survey: Survey) -> list[Job]:
+    return [job for job in survey.jobs if job.place.queue in _WITH_DRIVERS and job.state.attempt]
 
 
 def _attempt(path: str, node: Found) -> Attempt | None:
     try:
         return None if node is None else Attempt.of(path, *node)
-    except ValueError:  # its handler tells
+    except ValueError:  # told as such
         return None
 
 

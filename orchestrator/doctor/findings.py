@@ -25,6 +25,7 @@ class Kind(StrEnum):
     UNKNOWN_PLACE = "unknown-place"
     FOREIGN_NODE = "foreign-node"
     STALE_RECEIPT = "stale-receipt"
+    LARGE_RECORD = "large-record"
     ORPHAN_LOCK = "orphan-lock"
     STALE_STOP = "stale-stop"
     STALE_SLOT = "stale-slot"
@@ -34,14 +35,21 @@ class Kind(StrEnum):
     WARNED_JOB = "warned-job"
     CLAIMED_AGAIN_AND_AGAIN = "claimed-again-and-again"
     OVERDUE = "overdue"
+    UNSERVED_POOL = "unserved-pool"
+    OVERDUE_SCHEDULE = "overdue-schedule"
+    UNREADABLE_SCHEDULE = "unreadable-schedule"
+    UNREADABLE_LIMITS = "unreadable-limits"
     PAUSED_POOL = "paused-pool"
     FULL_POOL = "full-pool"
     LARGE_FOLDER = "large-folder"
     NO_WORKER = "no-worker"
     NO_LEADER = "no-leader"
     VERSIONS_DIFFER = "versions-differ"
+    TWIN_WORKERS = "twin-workers"
+    MANY_EPHEMERALS = "many-ephemerals"
     CLOCK_SKEW = "clock-skew"
     SLOW_ZOOKEEPER = "slow-zookeeper"
+    UNREACHABLE_SERVER = "unreachable-server"
 
     @property
     def severity(self) -> Severity:
@@ -58,6 +66,9 @@ _ERRORS = {
     Kind.UNREADABLE_RECORD,
     Kind.UNKNOWN_PLACE,
     Kind.UNWATCHED_DRIVER,
+    Kind.UNSERVED_POOL,
+    Kind.UNREADABLE_SCHEDULE,
+    Kind.UNREADABLE_LIMITS,
     Kind.NO_WORKER,
 }
 

@@ -7,9 +7,12 @@ from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Survey
 from orchestrator.queue_views import QueueViews
 from orchestrator.states import Queue, Status
+from orchestrator.views import decoded
 from queues.names import LOW, Token
+from queues.record import MAX_RECORD_BYTES
 
 _LATE_MS = 300_000
+_LARGE_BYTES = MAX_RECORD_BYTES * 3 // 4
 _MANY_CLAIMS = 5  # a worker that dies leaves one; a job that ends its workers leaves one for each
 
 
@@ -43,7 +46,7 @@ def look_at_dead(survey: Survey) -> Iterator[Finding]:
 
 
 def look_at_warnings(survey: Survey) -> Iterator[Finding]:
-    """Jobs that warn, and jobs that are claimed and never brought on."""
+    """Jobs that warn, jobs that are claimed and never brought on, jobs whose records are nearly too large."""
     for job in survey.jobs:
         job_id = job.record.id
         if job.state.status is Status.RUNNING_WARN:
@@ -54,18 +57,23 @@ def look_at_warnings(survey: Survey) -> Iterator[Finding]:
             what = f"{job_id} was claimed {job.record.claims} times since its last step: do its holders die?"
             remedy = "look at the logs of the workers; `orchestrator queue move` takes the job out of the way"
             yield Finding.of(Kind.CLAIMED_AGAIN_AND_AGAIN, job.path, what, remedy)
+        if job.size > _LARGE_BYTES:
+            what = f"the record of {job_id} has {job.size:,} bytes, and {MAX_RECORD_BYTES:,} are the most"
+            remedy = f"see with `orchestrator job show {job_id}` what fills it: beyond that it goes to dead"
+            yield Finding.of(Kind.LARGE_RECORD, job.path, what, remedy)
 
 
 def look_at_overdue(survey: Survey) -> Iterator[Finding]:
     """The oldest of those that are due in a queue of a pool for minutes while workers have free slots."""
-    free = sum(max(0, worker.number("slots") - worker.number("running")) for worker in survey.workers)
-    if not free:
-        return  # all are busy, or there is none: that is another finding
     for (queue, pool), tokens in survey.tokens.items():
         if queue is Queue.DEAD or (queue is Queue.ACCEPT and _is_bound(survey, pool)):
             continue
+        if not _free_slots(survey, pool):
+            continue  # all are busy, or there is none: that is another finding
         late = [token for token in tokens if survey.now - token.due > _LATE_MS]
         late = [token for token in late if survey.layout.lock(pool, token.id) not in survey.locks]
+        if queue is Queue.ACCEPT:
+            late = _without_limited(survey, late)
         if late:
             yield _overdue(survey, queue, pool, late)
 
@@ -78,10 +86,33 @@ def _overdue(survey: Survey, queue: Queue, pool: str, late: list[Token]) -> Find
         f"have free slots; the oldest, {first.id}, since {since}"
     )
     remedy = (
-        "see whether a worker serves this pool (`worker --pool`), what its guard of load and memory says in "
-        "its log, and `concurrency` in the definition"
+        "see what the guard of load and memory of its workers says in their logs, and whether they can reach "
+        "what they need: the archive, the callback"
     )
     return Finding.of(Kind.OVERDUE, survey.layout.token(queue, pool, first), what, remedy)
+
+
+def _free_slots(survey: Survey, pool: str) -> int:
+    """How many jobs the workers that serve a pool could start now."""
+    serving = {consumer.name for consumer in survey.consumers.get(pool, ())}
+    workers = [worker for worker in survey.workers if worker.name in serving]
+    return sum(max(0, worker.number("slots") - worker.number("running")) for worker in workers)
+
+
+def _without_limited(survey: Survey, tokens: list[Token]) -> list[Token]:
+    """Those that do not wait until another job of their name has ended."""
+    session, names = survey.session, {job.record.id: job.state.name for job in survey.jobs}
+    known = sorted({names[token.id] for token in tokens if token.id in names})
+    folders = session.get_many([survey.nodes.name_slots(name) for name in known])
+    running = {name: node[1].children for name, node in zip(known, folders, strict=True) if node is not None}
+    left = list[Token]()
+    for token in tokens:
+        taken = running.get(names.get(token.id, ""), 0)
+        path = f"{survey.layout.record(token.id)}/definition"
+        limit = (decoded(session.get(path)) or {}).get("concurrency", 0) if taken else 0
+        if not (isinstance(limit, int) and 0 < limit <= taken):
+            left.append(token)
+    return left
 
 
 def _is_bound(survey: Survey, pool: str) -> bool:

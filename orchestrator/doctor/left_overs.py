@@ -33,7 +33,7 @@ def look_at_locks(survey: Survey) -> Iterator[Finding]:
     doubtful = list[tuple[Lock, str, bool]]()
     known = JobProofs(survey.queue_set).read((lock.job_id for lock in survey.locks.values()), prepare=False)
     for lock in survey.locks.values():
-        reason = _misplaced(lock.pool, lock.job_id, known)
+        reason = _misplaced(lock, known)
         if reason:
             doubtful.append((lock, reason, True))
         elif lock.worker not in announced and survey.now - lock.created > PATIENCE_MS:
@@ -42,7 +42,8 @@ def look_at_locks(survey: Survey) -> Iterator[Finding]:
     again = survey.session.get_many([lock.path for lock, *_ in doubtful])
     for (lock, reason, fixable), node in zip(doubtful, again, strict=True):
         if node is not None and (node[1].owner, node[1].created) == (lock.owner, lock.created):
-            what = f"{lock.worker or 'somebody'} holds {lock.job_id} since {lock.since}, and {reason}"
+            since = f" since {lock.since}" if lock.since else ""
+            what = f"{lock.worker or 'somebody'} holds {lock.job_id}{since}, and {reason}"
             yield Finding.of(Kind.ORPHAN_LOCK, lock.path, what, _LOCK_REMEDIES[fixable], fixable=fixable)
 
 
@@ -55,13 +56,15 @@ _LOCK_REMEDIES = {
 }
 
 
-def _misplaced(pool: str, job_id: str, known: dict[str, _Known]) -> str:
-    if job_id not in known:  # its record cannot be read: that is another finding
+def _misplaced(lock: Lock, known: dict[str, _Known]) -> str:
+    if lock.job_id not in known:  # its record cannot be read: that is another finding
         return ""
-    record, _ = known[job_id]
+    record, _ = known[lock.job_id]
     if record is None:
         return "the job is gone"
-    return "" if record.pool == pool else f"the job stands in pool {record.pool}"
+    if not lock.owner:
+        return "no session owns the lock: it would keep the job for ever"
+    return "" if record.pool == lock.pool else f"the job stands in pool {record.pool}"
 
 
 def _mend_locks(survey: Survey, wanted: Collection[str]) -> None:
@@ -71,11 +74,7 @@ def _mend_locks(survey: Survey, wanted: Collection[str]) -> None:
     known = JobProofs(survey.queue_set).read(lock.job_id for lock in locks)
     _commit(
         survey.queue_set,
-        [
-            (*known[lock.job_id][1], Delete(lock.path))
-            for lock in locks
-            if _misplaced(lock.pool, lock.job_id, known)
-        ],
+        [(*known[lock.job_id][1], Delete(lock.path)) for lock in locks if _misplaced(lock, known)],
     )
 
 

@@ -8,7 +8,30 @@ from orchestrator.states import Queue
 from queues.names import LOW
 
 _NEARLY_FULL = 0.9
+_UNSERVED_MS = 60_000  # workers see a new pool within seconds
 _LARGE = 10_000  # names; beyond some 1 MB the tools of ZooKeeper cannot list them
+
+
+def look_at_service(survey: Survey) -> Iterator[Finding]:
+    """Pools whose jobs are due for a while, and that none of the workers takes jobs of."""
+    for pool in survey.limits:
+        if not survey.workers or survey.consumers.get(pool):
+            continue  # where there is no worker at all, that is told
+        late = dict[Queue, int]()
+        for queue in Queue:
+            tokens = () if queue is Queue.DEAD else survey.tokens.get((queue, pool), ())
+            late[queue] = sum(
+                survey.now - token.due > _UNSERVED_MS
+                for token in tokens
+                if survey.layout.lock(pool, token.id) not in survey.locks
+            )
+        if any(late.values()):
+            told = ", ".join(f"{number:,} in {queue}" for queue, number in late.items() if number)
+            what = f"no worker takes jobs of pool {pool}, and some are due for more than a minute: {told}"
+            remedy = (
+                f"start one for it: `orchestrator worker --pool {pool.removesuffix(LOW)}`, or one for all"
+            )
+            yield Finding.of(Kind.UNSERVED_POOL, survey.layout.consumers(pool), what, remedy)
 
 
 def look_at_pools(survey: Survey) -> Iterator[Finding]:

@@ -16,16 +16,18 @@ from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.session import Session
+from queues.session.multi_read import Found
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A worker, or the leader, as its ephemeral says; `created`: epoch milliseconds of the ensemble."""
+    """A worker, the leader, or who takes jobs of a pool, by its ephemeral; `created`: as of the ensemble."""
 
     name: str
     path: str
     document: Mapping[str, Any]
-    created: int
+    created: int  # epoch milliseconds
+    owner: int  # the session, 0 where none owns the node
 
     def number(self, key: str) -> int:
         """A number in the document, 0 where there is none."""
@@ -60,6 +62,7 @@ class Job:
     modified: int
     record: Record
     state: JobState
+    size: int  # of the record, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Survey:
     tokens: Mapping[tuple[Queue, str], Sequence[Token]]
     jobs: Sequence[Job]
     unreadable: Mapping[str, str]  # path of a record whose payload is no job's -> why
+    consumers: Mapping[str, Sequence[Announced]]  # pool -> who takes its jobs, by the names of workers
     locks: Mapping[str, Lock]  # by path
 
     @property
@@ -116,6 +120,7 @@ class Survey:
             tokens=tokens,
             jobs=jobs,
             unreadable=unreadable,
+            consumers={pool: _consumers(queue_set, pool) for pool in limits},
             # Last, so that a job that was claimed meanwhile counts as held.
             locks=_locks(queue_set, [pool for pool in limits if sizes.get(layout.locks(pool))]),
         )
@@ -123,11 +128,9 @@ class Survey:
 
 def workers_of(session: Session, nodes: Nodes) -> list[Announced]:
     """The workers that are there, by name."""
-    names = sorted(session.children(nodes.workers) or ())
-    found = session.get_many([nodes.worker(name) for name in names])
     return [
-        Announced(name, nodes.worker(name), decoded(node) or {}, node[1].created)
-        for name, node in zip(names, found, strict=True)
+        Announced(name, nodes.worker(name), decoded(node) or {}, node[1].created, node[1].owner)
+        for name, node in _inside(session, nodes.workers)
         if node is not None
     ]
 
@@ -138,15 +141,32 @@ def leader_of(session: Session, nodes: Nodes) -> Announced | None:
     if node is None:
         return None
     document = decoded(node) or {}
-    return Announced(str(document.get("worker", "")), nodes.leader, document, node[1].created)
+    name = str(document.get("worker", ""))
+    return Announced(name, nodes.leader, document, node[1].created, node[1].owner)
+
+
+def _consumers(queue_set: QueueSet, pool: str) -> list[Announced]:
+    folder, consumers = queue_set.layout.consumers(pool), list[Announced]()
+    for name, node in _inside(queue_set.session, folder):
+        if node is not None:
+            document, stat = decoded(node) or {}, node[1]
+            worker = str(document.get("worker", ""))
+            consumers.append(Announced(worker, f"{folder}/{name}", document, stat.created, stat.owner))
+    return consumers
+
+
+def _inside(session: Session, folder: str) -> list[tuple[str, Found]]:
+    names = sorted(session.children(folder) or ())
+    return list(zip(names, session.get_many([f"{folder}/{name}" for name in names]), strict=True))
 
 
 def _sizes(queue_set: QueueSet, pools: Iterable[str]) -> dict[str, int]:
-    layout, session = queue_set.layout, queue_set.session
+    layout, session, nodes = queue_set.layout, queue_set.session, Nodes(queue_set.layout.root)
     folders = [layout.queue(queue, pool) for queue in Queue for pool in pools]
-    folders += [folder(pool) for pool in pools for folder in (layout.locks, layout.stops)]
+    by_pool = (layout.locks, layout.stops, layout.consumers, nodes.slots)
+    folders += [folder(pool) for pool in pools for folder in by_pool]
     folders += [f"{layout.buckets}/{name}" for name in session.children(layout.buckets) or ()]
-    folders.append(layout.receipts)
+    folders += [layout.receipts, layout.pools, nodes.workers, nodes.named, nodes.schedules]
     found = session.get_many(folders)
     return {path: node[1].children for path, node in zip(folders, found, strict=True) if node is not None}
 
@@ -172,7 +192,8 @@ def _jobs(
         if (record.queue, record.pool, record.token) != (place.queue, place.pool, place.token):
             continue  # it has moved on meanwhile, or the scrubber tells
         try:
-            job = Job(place, path, node[1].version, node[1].modified, record, state_of(record))
+            state, stat = state_of(record), node[1]
+            job = Job(place, path, stat.version, stat.modified, record, state, len(node[0]))
         except CorruptRecord as error:
             if place.queue is not Queue.DEAD:
                 unreadable[path] = str(error)

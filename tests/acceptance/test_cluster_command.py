@@ -49,11 +49,17 @@ def test_the_status_of_a_cluster(operator: Desk, stage: Stage) -> None:
     stage.queues.pools.change("team", weight=3, cap=2, paused=True)
     stage.make(stage.nodes.worker("worker-7"), {"host": "here", "pid": 7, "slots": 4, "running": 1})
     stage.commit(Create(stage.nodes.leader, b'{"worker": "worker-7"}', ephemeral=True))
+    stage.client.config.change(retention_count=5)
     shown = operator.type("cluster", "status", "-o", "json").json()
     assert shown["root"] == stage.queues.layout.root
     assert shown["zookeeper"] == operator.environment["ZOOKEEPER_HOSTS"]
+    assert [(server["address"], server["reached"]) for server in shown["servers"]] == [
+        (address, True) for address in operator.environment["ZOOKEEPER_HOSTS"].split(",")
+    ]
+    assert shown["config"] == {"retention_count": 5}
     assert shown["leader"] == "worker-7"
     (worker,) = shown["workers"]
+    assert (int(shown["session"], 16) > 0, int(worker["session"], 16)) == (True, 0), "made by hand"
     assert (worker["name"], worker["pid"], worker["slots"], worker["running"]) == ("worker-7", 7, 4, 1)
     assert worker["leads"]
     pools = {pool["pool"]: pool for pool in shown["pools"]}
@@ -62,6 +68,7 @@ def test_the_status_of_a_cluster(operator: Desk, stage: Stage) -> None:
     table = operator.type("cluster", "status").stdout
     assert "worker-7" in table
     assert "paused" in table
+    assert "retention_count = 5" in table
 
 
 @pytest.mark.parametrize("command", ["status", "doctor"])

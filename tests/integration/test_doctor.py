@@ -100,9 +100,17 @@ class Practice(Stage):
         self.session.ensure_path(self.nodes.config)
         self.commit(Create(self.nodes.leader, encode({"worker": "worker-7", **more}), ephemeral=True))
 
+    def serve(self, pool: str = "default", name: str = "worker-7", **more: object) -> str:
+        """A worker takes jobs of a pool."""
+        path = f"{self.layout.consumers(pool)}/{name}-1"
+        self.session.ensure_path(self.layout.consumers(pool))
+        self.commit(Create(path, encode({"worker": name, **more}), ephemeral=True))
+        return path
+
     def staff(self) -> None:
         """A worker that leads, so that jobs that are due are no finding."""
         self.announce()
+        self.serve()
         self.lead()
 
     def nodes_below(self) -> dict[str, tuple[object, ...]]:
@@ -314,6 +322,7 @@ def test_jobs_that_wait_while_slots_are_free(practice: Practice, monkeypatch: py
 def test_jobs_that_wait_while_no_slot_is_free(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     practice.put()
     practice.announce(slots=2, running=2)
+    practice.serve()
     practice.lead()
     practice.later(monkeypatch, 301)
     assert set(practice.kinds()) == OWN_CLOCK
@@ -358,6 +367,7 @@ def test_a_driver_beyond_its_time_limit(practice: Practice, monkeypatch: pytest.
 def test_a_driver_that_nobody_watches(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     attempt, _ = run(practice, {"stall": 0, "run": 0})
     practice.announce(host="another")
+    practice.serve()
     practice.lead()
     assert practice.kinds() == {}
     practice.later(monkeypatch, MINUTE_S + 1)
