@@ -48,7 +48,7 @@ class Declined:
             return len(self._left) + len(self._rooms)
 
     def add(self, item_id: str, need: str, fits: Callable[[], bool]) -> None:
-        """Leave an item until `fits` says that there is room for what it needs, asked once a second for all."""
+        """Leave an item until `fits` says that there is room for its need; asked once a second for all."""
         self._add(item_id, f"need {need}", lambda: _MANY if fits() else 0)
 
     def add_named(self, item_id: str, name: str, limit: int) -> None:
