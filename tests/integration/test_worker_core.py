@@ -39,6 +39,21 @@ from tests.jobs_support import STAND_IN, Office
 from tests.queues_support import expire
 from tests.waiting import wait_until
 
+WAITS = """
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({go!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+
+
+def set_default(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, value: float) -> None:
+    """Change what a keyword of the constructor is when nobody gives it."""
+    defaults = kind.__init__.__kwdefaults__  # type: ignore[misc] # of that very class
+    assert defaults is not None
+    monkeypatch.setitem(defaults, name, value)
+
 
 class Scripted(LocalRunner):
     """A local runner that calls what the test says before it submits."""
@@ -93,9 +108,7 @@ def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(office: O
 def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = Crew.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "threads", 1)
+    set_default(monkeypatch, Crew, "threads", 1)
     submitted: list[str] = []
     at_it, go_on = threading.Event(), threading.Event()
 
@@ -138,14 +151,7 @@ def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
 def alone(office: Office, tmp_path: Path, name: str) -> tuple[str, Path]:
     """A job of which one runs at a time, and the file that ends it."""
     go = tmp_path / name
-    program = f"""
-import pathlib, time
-for _ in range(600):
-    if pathlib.Path({str(go)!r}).exists():
-        break
-    time.sleep(0.1)
-"""
-    return office.submit(program, name="alone", concurrency=1), go
+    return office.submit(WAITS.format(go=str(go)), name="alone", concurrency=1), go
 
 
 def test_a_stop_reaches_a_job_that_waits_for_others_of_its_name(office: Office, tmp_path: Path) -> None:
@@ -177,9 +183,7 @@ def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
 def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = Consumer.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "rescan_seconds", 0.3)
+    set_default(monkeypatch, Consumer, "rescan_seconds", 0.3)
     monkeypatch.setattr("orchestrator.handlers.accept._NO_ROOM_SECONDS", 0.1, raising=False)
     rescans, rescan = [0], PoolViews.rescan
 
@@ -254,13 +258,7 @@ def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
 def test_drivers_on_another_host_take_no_slots_of_who_watches_them(office: Office, tmp_path: Path) -> None:
     first = office.worker(slots=1, runner=OnHost(office, "one"))
     go = tmp_path / "go"
-    program = f"""
-import pathlib, time
-for _ in range(600):
-    if pathlib.Path({str(go)!r}).exists():
-        break
-    time.sleep(0.1)
-"""
+    program = WAITS.format(go=str(go))
     there = office.submit(program)
     wait_until(lambda: office.client.progress(office.client.get(there)), 30, "it runs")
     first.drain()  # its driver goes on
@@ -291,9 +289,7 @@ def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
 def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = Crew.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "threads", 2)
+    set_default(monkeypatch, Crew, "threads", 2)
     at_it, go_on = threading.Semaphore(0), threading.Event()
 
     class Stubborn(LocalRunner):
@@ -320,13 +316,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(office: Office, tmp_path: Pa
     pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
     worker = office.worker(slots=4)
     go = tmp_path / "go"
-    program = f"""
-import pathlib, time
-for _ in range(600):
-    if pathlib.Path({str(go)!r}).exists():
-        break
-    time.sleep(0.1)
-"""
+    program = WAITS.format(go=str(go))
     running = [office.submit(program) for _ in range(2)]
     wait_until(lambda: len(worker.crew.tally.running()) == 2, 30, "two run without a cap")
     pools.change("default", cap=2)
@@ -403,14 +393,14 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
 def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, broken = run_steps, [True]
+    broken = [True]
 
     def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
         if broken:
             list(steps)
             broken.clear()
             raise RuntimeError("a bug")
-        return run(steps)
+        return run_steps(steps)
 
     monkeypatch.setattr("orchestrator.crew.run_steps", bug)
     office.worker()
