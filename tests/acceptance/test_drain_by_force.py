@@ -1,0 +1,42 @@
+"""A worker that is asked twice to end does not wait for what it has in hand."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, assert_nothing_is_left, has_started
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it_had_in_hand(
+    shared_desk: Desk, process_mark: str, tmp_path: Path
+) -> None:
+    desk, started = shared_desk, tmp_path / "starts"
+    stubborn = (
+        "import signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"with open({str(started)!r}, 'a') as file:\n"
+        "    file.write('started\\n')\n"
+        "time.sleep(600)\n"
+    )
+    worker = desk.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="120s")
+    desk.python_job("stubborn", stubborn)
+    assert desk.type("job", "submit", "stubborn.yaml", "--id", "stubborn").code == 0
+    wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
+    assert desk.type("job", "kill", "stubborn").code == 0
+    worker.wait_for_words("stubborn running -> kill")
+    worker.terminate()
+    worker.wait_for_words("does not lead any more")  # it drains, and the kill goes on
+    worker.terminate()
+    ended = worker.wait(5)
+    assert ended.code == 143
+    assert "has let go of its jobs" not in ended.stderr
+    assert "with 1 jobs in hand" not in ended.stderr
+    second = desk.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="1s")
+    done = desk.type("job", "wait", "stubborn", "--timeout", "60s", "-o", "json", timeout=90)
+    assert '"status": "KILL"' in done.stdout, done
+    second.terminate()
+    assert second.wait().code == 0
+    assert_nothing_is_left(process_mark)
