@@ -60,8 +60,9 @@ class AttemptHolder:
                 commit(self._session, take)
             except Conflict:
                 pass  # perhaps our own lost reply: the node tells
-            except OutcomeUnknown:  # likewise, as soon as ZooKeeper is back
-                if not self._session.wait_connected(self._lease_seconds):
+            except OutcomeUnknown:  # likewise, as soon as ZooKeeper is back; if nothing was done, nobody ran
+                back = self._session.wait_connected(self._lease_seconds)
+                if not back or self._read().state is AttemptState.INTENT:
                     raise
             attempt = self._read()
         if attempt.state is not AttemptState.STARTED or attempt.incarnation != self._incarnation:

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from queues.errors import OutcomeUnknown
 from queues.operations import Operation
 from queues.session import ReplyLost, Session
 from queues.transaction import commit
@@ -50,6 +51,29 @@ def test_one_driver_takes_the_attempt_and_the_second_is_superseded(open_queues: 
     assert session.exists(f"{path}/alive") is None
     with pytest.raises(Superseded, match="succeeded"):
         second.take()
+
+
+@pytest.mark.parametrize("was_done", [True, False])
+def test_a_start_of_which_nothing_was_heard_is_looked_up_when_zookeeper_is_back(
+    open_queues: Open, path: str, monkeypatch: pytest.MonkeyPatch, was_done: bool
+) -> None:
+    session = open_queues().session
+
+    def unheard(session: Session, operations: Sequence[Operation]) -> None:
+        if was_done:
+            commit(session, operations)
+        raise OutcomeUnknown("it stayed away")
+
+    monkeypatch.setattr("spark_runner.holder.commit", unheard)
+    driver = holder(session, path, "driver")
+    if was_done:
+        driver.take()
+        assert state_of(session, path) == (AttemptState.STARTED, "driver")
+        monkeypatch.undo()
+        driver.end({"state": "succeeded"})
+    else:
+        with pytest.raises(OutcomeUnknown):  # an accident before the start: the worker submits it anew
+            driver.take()
 
 
 def test_an_attempt_that_is_closed_between_look_and_take_is_not_taken(
