@@ -4,19 +4,19 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.by_hand import ByHand
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.errors import NoSuchPool
 from orchestrator.jobs import Jobs
 from orchestrator.models.job import JobView
 from orchestrator.nodes import Nodes
-from orchestrator.operations import Operations
-from orchestrator.queue_views import QueueLoad, QueueViews
-from orchestrator.removal import Removal
-from orchestrator.replay import Replay, Replayed
+from orchestrator.operating.by_hand import ByHand
+from orchestrator.operating.operations import Operations
+from orchestrator.operating.queue_views import QueueLoad, QueueViews
+from orchestrator.operating.removal import Removal
+from orchestrator.operating.replay import Replay, Replayed
+from orchestrator.operating.views import JobDetail, Views
 from orchestrator.schedules.book import Book
 from orchestrator.states import Queue, Status
-from orchestrator.views import JobDetail, Views
 from queues.names import DEFAULT_POOL
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -150,7 +150,7 @@ class Client(Jobs):
         return self._operations.requeue(job_id, delay=delay)
 
     def move(self, job_id: str, queue: Queue, *, force: bool = False) -> JobView:
-        """Bring a job to another queue, by force from whoever holds it; see `orchestrator.moves`.
+        """Bring a job to another queue, by force from whoever holds it; see `orchestrator.operating.moves`.
 
         Raises MoveRefused, AttemptOpen, JobHeld, ItemNotFound, CorruptRecord.
         """

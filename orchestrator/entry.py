@@ -13,7 +13,7 @@ from queues.names import Layout
 from queues.session import Session, SessionSettings
 
 # A pause keeps new jobs back and lets running ones end. A cap is of running jobs, whoever holds them: see
-# `orchestrator.slots`.
+# `orchestrator.admission.slots`.
 KIND: dict[str, Any] = {"dead": Queue.DEAD, "paused_queues": (Queue.ACCEPT,), "caps": False}
 
 

@@ -12,7 +12,7 @@ from orchestrator.doctor.servers import ServerStatus, servers
 from orchestrator.doctor.survey import Announced, leader_of, workers_of
 from orchestrator.errors import ConfigUnreadable
 from orchestrator.nodes import Nodes
-from orchestrator.queue_views import QueueViews
+from orchestrator.operating.queue_views import QueueViews
 from orchestrator.states import Queue
 from queues.queue import QueueSet
 

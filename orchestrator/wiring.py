@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from orchestrator.access import build_client, build_queue_set
+from orchestrator.admission.declined import Declined
+from orchestrator.admission.guard import Guard
+from orchestrator.admission.slots import Slots
 from orchestrator.archive.kinds import open_archive
 from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
-from orchestrator.declined import Declined
-from orchestrator.duties.depth import Depth
-from orchestrator.duties.duty import Duty
-from orchestrator.duties.queued_timeout import QueuedTimeout
-from orchestrator.duties.retention_count import RetentionCount
-from orchestrator.duties.scrub import Scrub
-from orchestrator.duties.stale_slots import StaleSlots
-from orchestrator.duties.stale_stops import StaleStops
-from orchestrator.election import Election
 from orchestrator.entry import find_hosts, open_session
-from orchestrator.guard import Guard
 from orchestrator.handlers.job import Context
 from orchestrator.hooks import Hook, Hooks, installed_hooks
-from orchestrator.leadership import Leadership
+from orchestrator.leader.depth import Depth
+from orchestrator.leader.duty import Duty
+from orchestrator.leader.election import Election
+from orchestrator.leader.leadership import Leadership
+from orchestrator.leader.queued_timeout import QueuedTimeout
+from orchestrator.leader.retention_count import RetentionCount
+from orchestrator.leader.scrub import Scrub
+from orchestrator.leader.stale_slots import StaleSlots
+from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
-from orchestrator.slots import Slots
-from orchestrator.worker import Worker
+from orchestrator.worker.worker import Worker
 from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session

@@ -9,19 +9,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from orchestrator.admission.declined import Declined
+from orchestrator.admission.slots import Slots
 from orchestrator.archive import lines
 from orchestrator.archive.base import Archive
 from orchestrator.archive.elasticsearch import ElasticsearchArchive
 from orchestrator.archive.jsonl import JsonlArchive
-from orchestrator.declined import Declined
 from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Action, Keep
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
-from orchestrator.slots import Slots
 from orchestrator.states import Queue, Status
-from orchestrator.steps import Steps
+from orchestrator.worker.steps import Steps
 from queues.documents import encode
 from queues.names import Layout
 from queues.operations import Create

@@ -5,12 +5,12 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, assert_never, cast
 
-from orchestrator import crew
+from orchestrator.admission.slots import Places, Slots
 from orchestrator.handlers import accept, submission
 from orchestrator.handlers.actions import Action, Move
 from orchestrator.handlers.job import HeldJob
-from orchestrator.slots import Places, Slots
 from orchestrator.states import Queue, Status
+from orchestrator.worker import crew
 from queues.errors import Conflict, QueueError
 from queues.operations import Create, Set
 from queues.step import Step

@@ -15,7 +15,7 @@ from orchestrator.models.definition import Definition, build_definition
 from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
 from orchestrator.wiring import DRIVER_MAIN, build_client, build_worker, open_session
-from orchestrator.worker import Worker
+from orchestrator.worker.worker import Worker
 from queues.session import Session
 from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner

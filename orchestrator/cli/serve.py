@@ -24,7 +24,7 @@ from orchestrator.logs.console import log_to_stderr
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_client, build_worker, find_hosts, open_session
-from orchestrator.worker import Worker
+from orchestrator.worker.worker import Worker
 from queues.embedded.java import find_java
 from queues.embedded.zkcli import zkcli_command
 from queues.errors import ItemNotFound

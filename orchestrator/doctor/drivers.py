@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Job, Survey
 from orchestrator.models.definition import Timeout
+from orchestrator.operating.views import decoded
 from orchestrator.states import Queue
-from orchestrator.views import decoded
 from queues.session import Stat
 from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, attempt_path

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Survey
-from orchestrator.queue_views import QueueViews
+from orchestrator.operating.queue_views import QueueViews
+from orchestrator.operating.views import decoded
 from orchestrator.states import Queue, Status
-from orchestrator.views import decoded
 from queues.names import LOW, Token
 from queues.record import MAX_RECORD_BYTES
 

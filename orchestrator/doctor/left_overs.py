@@ -8,12 +8,12 @@ from loguru import logger
 
 from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Lock, Survey
-from orchestrator.duties.duty import Fence
-from orchestrator.duties.proofs import JobProofs, Proof
-from orchestrator.duties.stale_slots import StaleSlots
-from orchestrator.duties.stale_stops import StaleStops
-from orchestrator.duties.suspects import Suspect
-from orchestrator.election import Election
+from orchestrator.leader.duty import Fence
+from orchestrator.leader.election import Election
+from orchestrator.leader.proofs import JobProofs, Proof
+from orchestrator.leader.stale_slots import StaleSlots
+from orchestrator.leader.stale_stops import StaleStops
+from orchestrator.leader.suspects import Suspect
 from orchestrator.nodes import Nodes
 from queues.bundle import commit_many
 from queues.operations import Delete

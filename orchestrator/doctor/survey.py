@@ -6,10 +6,10 @@ from typing import Any
 
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
-from orchestrator.queue_views import QueueViews
+from orchestrator.operating.queue_views import QueueViews
+from orchestrator.operating.views import Place, decoded
 from orchestrator.records import state_of
 from orchestrator.states import Queue
-from orchestrator.views import Place, decoded
 from queues.errors import CorruptRecord
 from queues.names import Layout, Token
 from queues.pools import PoolLimits

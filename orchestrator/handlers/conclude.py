@@ -6,7 +6,7 @@ from typing import Any
 
 from loguru import logger
 
-from orchestrator.callback import CallbackError, NoPlace, Reply, callback_body, shown
+from orchestrator.callbacks.callback import CallbackError, NoPlace, Reply, callback_body, shown
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import CallbackState, JobError

@@ -9,14 +9,14 @@ from functools import cached_property
 
 from loguru import logger
 
+from orchestrator.admission.declined import Declined
+from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
-from orchestrator.callback import Callbacks
-from orchestrator.declined import Declined
+from orchestrator.callbacks.callback import Callbacks
 from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.limits import Limits
-from orchestrator.slots import Slots
 from queues.claim import Claim
 from queues.clock import EnsembleClock
 from queues.documents import decode, timestamp

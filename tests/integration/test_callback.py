@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.callback import CallbackError, Callbacks, NoPlace, Reply, address
-from orchestrator.http_post import MAX_ANSWER_BYTES
+from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply, address
+from orchestrator.callbacks.http_post import MAX_ANSWER_BYTES
 from orchestrator.models.definition import Callback
 from tests.receiver import TOLD, Answerer, Receiver, answer, override, receiver
 from tests.servers.secured import Certificates

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.duties import suspects
-from orchestrator.duties.depth import Depth
-from orchestrator.duties.duty import Duty
-from orchestrator.duties.queued_timeout import QueuedTimeout
-from orchestrator.duties.retention_count import RetentionCount
-from orchestrator.duties.scrub import Scrub
-from orchestrator.duties.stale_slots import StaleSlots
-from orchestrator.duties.stale_stops import StaleStops
-from orchestrator.election import Election
 from orchestrator.hooks import Hook, Hooks
+from orchestrator.leader import suspects
+from orchestrator.leader.depth import Depth
+from orchestrator.leader.duty import Duty
+from orchestrator.leader.election import Election
+from orchestrator.leader.queued_timeout import QueuedTimeout
+from orchestrator.leader.retention_count import RetentionCount
+from orchestrator.leader.scrub import Scrub
+from orchestrator.leader.stale_slots import StaleSlots
+from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics import Depths, Metrics
 from orchestrator.models.job import JobState, JobView
 from orchestrator.nodes import Nodes

@@ -119,7 +119,7 @@ def test_an_error_full_of_control_characters_is_a_failure_like_any_other(office:
 def test_a_record_with_a_foreign_child_is_tried_ever_more_slowly_and_ends_in_dead(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
     first = office.worker(retention=2)
     job_id = office.submit("pass")
     office.wait(job_id)
@@ -187,7 +187,7 @@ def test_a_driver_that_could_not_reach_zookeeper_costs_no_attempt(office: Office
 def test_a_handler_error_that_cannot_be_encoded_does_not_keep_the_job_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
 
     class Broken(LocalRunner):
         def place(self) -> Any:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.crew import MAX_CLAIMS
 from orchestrator.errors import AlreadyEnded
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.worker.crew import MAX_CLAIMS
 from queues.errors import IdTaken, ItemNotFound
 from queues.operations import Create, Set
 from queues.transaction import commit
@@ -243,7 +243,7 @@ def test_a_driver_killed_with_its_shim_is_lost_not_guessed(office: Office, tmp_p
 def test_a_handler_that_fails_again_and_again_brings_the_job_to_dead_with_the_reason(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
 
     class Broken(type(office.runner())):  # type: ignore[misc] # its class, whatever it is
         def place(self) -> None:

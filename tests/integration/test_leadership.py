@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from orchestrator.duties.duty import Duty
-from orchestrator.election import Election
 from orchestrator.errors import NotLeading
-from orchestrator.leadership import Leadership
+from orchestrator.leader.duty import Duty
+from orchestrator.leader.election import Election
+from orchestrator.leader.leadership import Leadership
 from orchestrator.nodes import Nodes
 from queues.documents import decode
 from queues.errors import Conflict, ItemNotFound

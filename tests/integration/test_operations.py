@@ -8,8 +8,8 @@ import pytest
 from orchestrator.client import Client
 from orchestrator.errors import AlreadyEnded, AttemptOpen, JobHeld, MoveRefused, NotEnded
 from orchestrator.models.job import CallbackState, JobError, JobState
-from orchestrator.moves import MOVES
-from orchestrator.operations import reopened
+from orchestrator.operating.moves import MOVES
+from orchestrator.operating.operations import reopened
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
 from queues.errors import ClaimLost, CorruptRecord, ItemNotFound

@@ -11,8 +11,8 @@ from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import TRANSITIONS, IllegalTransition, Queue, Status
-from orchestrator.steps import Steps
 from orchestrator.wiring import build_worker
+from orchestrator.worker.steps import Steps
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.queue import QueueSet

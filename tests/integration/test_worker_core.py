@@ -12,14 +12,14 @@ from typing import cast
 
 import pytest
 
-from orchestrator.crew import Crew
-from orchestrator.declined import Declined
+from orchestrator.admission.declined import Declined
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
-from orchestrator.worker import Worker
+from orchestrator.worker.crew import Crew
+from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
 from queues.consumer import Consumer
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
@@ -402,7 +402,7 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
             raise RuntimeError("a bug")
         return run_steps(steps)
 
-    monkeypatch.setattr("orchestrator.crew.run_steps", bug)
+    monkeypatch.setattr("orchestrator.worker.crew.run_steps", bug)
     office.worker()
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from orchestrator.callback import CallbackError, Callbacks, NoPlace, Reply
+from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply
 from orchestrator.handlers import fail, success
 from orchestrator.handlers.actions import Action, Bury, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude

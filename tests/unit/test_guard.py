@@ -8,8 +8,8 @@ import psutil
 import pytest
 from loguru import logger
 
-from orchestrator.guard import Guard, driver_bytes
-from orchestrator.host_memory import available_memory, group_memory
+from orchestrator.admission.guard import Guard, driver_bytes
+from orchestrator.admission.host_memory import available_memory, group_memory
 from orchestrator.models.definition import Definition
 from orchestrator.models.limits import Limits
 

@@ -6,9 +6,9 @@ is never abandoned: its driver is looked after in `running` and `kill` alone.
 
 from collections.abc import Mapping
 
-from orchestrator.belongings import Belongings
 from orchestrator.errors import MoveRefused
 from orchestrator.models.job import JobError, JobState
+from orchestrator.operating.belongings import Belongings
 from orchestrator.states import FINAL, Queue, Status
 from queues.documents import timestamp
 from spark_runner.attempt import AttemptState

@@ -13,9 +13,9 @@ from orchestrator.handlers.actions import Action, Bury, Release, Wait
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status
-from orchestrator.steps import Change, Steps
-from orchestrator.tally import Tally
-from orchestrator.waiting_room import WaitingRoom
+from orchestrator.worker.steps import Change, Steps
+from orchestrator.worker.tally import Tally
+from orchestrator.worker.waiting_room import WaitingRoom
 from queues.claim import Claim
 from queues.errors import ClaimLost, Conflict, OutcomeUnknown, QueueError, SessionLost, Unreachable
 from queues.settler import Settler

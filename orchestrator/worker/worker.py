@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from loguru import logger
 
 from orchestrator.cluster_config import ClusterConfig
-from orchestrator.crew import Crew
 from orchestrator.handlers.job import Context
-from orchestrator.leadership import Leadership
+from orchestrator.leader.leadership import Leadership
 from orchestrator.nodes import Nodes
-from orchestrator.polling import Polling
-from orchestrator.presence import Presence
 from orchestrator.states import Queue
+from orchestrator.worker.crew import Crew
+from orchestrator.worker.polling import Polling
+from orchestrator.worker.presence import Presence
 from queues.consumer import Consumer
 from queues.names import check_pool
 from queues.queue import QueueSet

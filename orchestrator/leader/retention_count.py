@@ -7,8 +7,8 @@ from itertools import islice
 
 from loguru import logger
 
-from orchestrator.duties.taking import settle, take
-from orchestrator.duties.token_folders import TokenFolders
+from orchestrator.leader.taking import settle, take
+from orchestrator.leader.token_folders import TokenFolders
 from orchestrator.states import Queue
 from queues.claim_attempt import Candidate
 from queues.names import LOW, Token, due_of, order_of

@@ -1,8 +1,8 @@
 """Removing a job by hand, with all that ZooKeeper has of it."""
 
-from orchestrator.belongings import Belongings
-from orchestrator.by_hand import ByHand, insist
 from orchestrator.errors import JobHeld
+from orchestrator.operating.belongings import Belongings
+from orchestrator.operating.by_hand import ByHand, insist
 from orchestrator.states import Queue
 from queues.claim import Claim
 from queues.errors import Conflict, CorruptRecord, ItemNotFound, QueueError

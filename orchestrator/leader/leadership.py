@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from loguru import logger
 
-from orchestrator.duties.duty import Duty
-from orchestrator.election import Election
 from orchestrator.errors import NotLeading
+from orchestrator.leader.duty import Duty
+from orchestrator.leader.election import Election
 from orchestrator.loop import Loop
 from queues.errors import QueueError
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from orchestrator.duties.duty import Fence
-from orchestrator.duties.proofs import JobProofs
-from orchestrator.duties.suspects import Suspect, Suspects
+from orchestrator.leader.duty import Fence
+from orchestrator.leader.proofs import JobProofs
+from orchestrator.leader.suspects import Suspect, Suspects
 from orchestrator.models.job import JobView
 from queues.errors import InvalidName
 from queues.names import check_id

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from orchestrator.duties.duty import Fence
-from orchestrator.duties.proofs import JobProofs
-from orchestrator.duties.suspects import Suspect, Suspects
+from orchestrator.leader.duty import Fence
+from orchestrator.leader.proofs import JobProofs
+from orchestrator.leader.suspects import Suspect, Suspects
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue, Status

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from orchestrator.duties.token_folders import TokenFolders
+from orchestrator.leader.token_folders import TokenFolders
 from orchestrator.metrics import Depths, Metrics
 from orchestrator.states import Queue
 from queues.names import Token

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.belongings import Belongings
-from orchestrator.by_hand import ByHand
 from orchestrator.errors import NotDead, OrchestratorError, StateConflict
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.models.job import JobError, JobState
+from orchestrator.operating.belongings import Belongings
+from orchestrator.operating.by_hand import ByHand
 from orchestrator.records import state_of
 from orchestrator.states import FINAL, Queue, Status
 from queues.claim import Claim

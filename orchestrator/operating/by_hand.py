@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from orchestrator.belongings import Belongings
+from orchestrator.admission.slots import Slots
 from orchestrator.errors import JobHeld, StateConflict
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
+from orchestrator.operating.belongings import Belongings
+from orchestrator.operating.stops import Stops
 from orchestrator.records import state_of
-from orchestrator.slots import Slots
 from orchestrator.states import Queue
-from orchestrator.stops import Stops
 from queues.claim import Claim
 from queues.errors import Conflict, CorruptRecord, ItemHeld, NotClaimed
 from queues.operations import Delete, Operation

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from loguru import logger
 
-from orchestrator.host_memory import available_memory
+from orchestrator.admission.host_memory import available_memory
 from orchestrator.models.definition import Definition
 from orchestrator.models.limits import Limits
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from orchestrator.callbacks.http_post import Answer, Poster, PostError
 from orchestrator.errors import OrchestratorError
-from orchestrator.http_post import Answer, Poster, PostError
 from orchestrator.models.definition import Callback
 from orchestrator.models.job import JobState
 from orchestrator.states import Status

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.operating.views import READ_AT_ONCE, Place, decoded
 from orchestrator.records import view_of
 from orchestrator.states import Queue
-from orchestrator.views import READ_AT_ONCE, Place, decoded
 from queues.errors import CorruptRecord
 from queues.names import DEFAULT_POOL, LOW
 from queues.pools import PoolLimits

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from orchestrator.by_hand import ByHand
 from orchestrator.errors import AlreadyEnded, MoveRefused, NotEnded
 from orchestrator.models.job import JobState, JobView
-from orchestrator.moves import moved, stands_in
+from orchestrator.operating.by_hand import ByHand
+from orchestrator.operating.moves import moved, stands_in
 from orchestrator.records import state_of, view_of
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
@@ -91,7 +91,7 @@ class Operations:
     def move(
         self, job_id: str, queue: Queue, *, force: bool = False, retention: Callable[[], float]
     ) -> JobView:
-        """Bring a job to another queue, by force from whoever holds it; see `orchestrator.moves`.
+        """Bring a job to another queue, by force from whoever holds it; see `orchestrator.operating.moves`.
 
         It is due at once; in finish after as many seconds as `retention` says. Raises MoveRefused,
         AttemptOpen.

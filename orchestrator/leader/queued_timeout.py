@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from loguru import logger
 
-from orchestrator.duties.taking import settle, take
-from orchestrator.duties.token_folders import TokenFolders
 from orchestrator.handlers.accept import queued_too_long
 from orchestrator.hooks import Hooks
+from orchestrator.leader.taking import settle, take
+from orchestrator.leader.token_folders import TokenFolders
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status, check_transition
 from queues.claim import Claim

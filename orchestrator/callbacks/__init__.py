@@ -1,0 +1,1 @@
+"""Telling others how a job has ended."""

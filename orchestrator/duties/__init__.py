@@ -1,1 +1,0 @@
-"""What the leader does for all workers, one duty per file."""

@@ -1,0 +1,1 @@
+"""What one worker does for all: the election, and one duty per file."""
