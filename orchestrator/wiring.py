@@ -8,6 +8,7 @@ from pathlib import Path
 from orchestrator.access import build_client, build_queue_set
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.guard import Guard
+from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.kinds import open_archive
 from orchestrator.client import Client
@@ -85,7 +86,7 @@ def build_worker(
     pools: Mapping[str, int] | None = None,
     limits: Callable[[], Limits] | None = None,
     guarded: bool = True,
-    accepts: Callable[[str], bool] = lambda _id: True,
+    accepts: Callable[[str], bool] | None = None,
 ) -> Worker:
     """A worker on a session of its own; without a guard it takes jobs however busy its host is."""
     # Unique, so that the entry of a worker that was killed is never mistaken for the new one's.
@@ -112,6 +113,8 @@ def build_worker(
         kill_grace=settings.kill_grace,
         slots=slots,
         declined=Declined(slots.name_room),
+        elsewhere=Declined(slots.name_room),
+        hosts=Hosts(session, nodes),
         limits=in_force,
         fits=(lambda _job: None) if guard is None else guard.fits,
         hooks=Hooks([*hooks, *installed_hooks()]),

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from orchestrator.admission.declined import Declined
+from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive import lines
 from orchestrator.archive.base import Archive
@@ -74,6 +75,8 @@ def held(
         kill_grace=1.0,
         slots=slots,
         declined=Declined(slots.name_room),
+        elsewhere=Declined(slots.name_room),
+        hosts=Hosts(queues.session, Nodes(queues.layout.root)),
         archive=archive,
     )
     return HeldJob(claim_of(queues, job_id, Queue.FINISH), context)

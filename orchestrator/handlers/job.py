@@ -10,6 +10,7 @@ from functools import cached_property
 from loguru import logger
 
 from orchestrator.admission.declined import Declined
+from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.callbacks.callback import Callbacks
@@ -43,7 +44,9 @@ class Context:
     runners: Mapping[str, Runner]  # by backend
     kill_grace: float  # seconds between TERM and KILL
     slots: Slots
-    declined: Declined
+    declined: Declined  # jobs in accept that cannot be begun now
+    elsewhere: Declined  # jobs in running that are for the workers of another host
+    hosts: Hosts
     limits: Callable[[], Limits] = Limits
     fits: Callable[[Definition], str | None] = lambda _job: None  # why it has no room here
     hooks: Hooks = field(default_factory=Hooks)

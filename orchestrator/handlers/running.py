@@ -7,7 +7,7 @@ backend say decides what is done next, never what this worker remembers. Each ca
 import time
 
 from orchestrator.handlers import submission, supervision
-from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.actions import Action, Move, Release, Wait
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.states import Status
@@ -34,9 +34,23 @@ def handle(job: HeldJob) -> Action:
         )
     watch = job.watching()
     watch.runner, watch.run = job.context.runner_at(job.place(attempt)), attempt.run
+    if watch.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
+        return left
     if attempt.state is AttemptState.INTENT:
         return submission.look(job, attempt, watch)
     return supervision.look(job, attempt, watch)
+
+
+def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
+    """Let go of a job whose driver only the workers of its host can see and stop, as long as there are some.
+
+    They count its driver among their own, too: who watched it from here would have them start too much.
+    """
+    hosts, host, pool = job.context.hosts, job.place(attempt).host, job.claim.record.pool
+    if not hosts.has_worker(host, pool):
+        return None
+    job.context.elsewhere.add(job.id, f"{pool} on {host}", lambda: not hosts.has_worker(host, pool))
+    return Release()
 
 
 def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:

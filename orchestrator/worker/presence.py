@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -32,11 +32,13 @@ class Presence:
         name: str,
         *,
         slots: int,
+        pools: Sequence[str] | None,
         running: Callable[[], list[str]],
         refresh_seconds: float = _REFRESH_SECONDS,
     ) -> None:
         self._session, self._path, self._folder = session, nodes.worker(name), nodes.workers
         self._name, self._slots, self._running = name, slots, running
+        self._pools = pools  # None = all
         self._refresh_seconds = refresh_seconds
         self._since = timestamp()
         self._generation = -1
@@ -90,6 +92,7 @@ class Presence:
             "version": _version(),
             "since": self._since,
             "slots": self._slots,
+            "pools": self._pools,
             "running": len(running),
             "jobs": running[:_MAX_NAMED],
         }

@@ -31,7 +31,7 @@ class Worker:
     """Serves the queues with `slots` jobs running at once.
 
     `pools`: those it serves, with weights that go before those of the pools themselves; None = all. `refusal`
-    says why no new job may be taken now, None when it may.
+    says why no new job may be taken now, None when it may. `accepts`: the jobs that it takes; None = all.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Worker:
         leadership: Leadership,
         config: ClusterConfig,
         pools: Mapping[str, int] | None = None,
-        accepts: Callable[[str], bool] = lambda _id: True,
+        accepts: Callable[[str], bool] | None = None,
         refusal: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.name = check_pool(name)
@@ -52,7 +52,6 @@ class Worker:
         self._context = context
         self._slots = slots
         self._config = config
-        self._accepts = accepts
         self._refusal = refusal
         self._taking = True
         self.crew = Crew(context, on_end=self.look_again)
@@ -62,18 +61,23 @@ class Worker:
             hand_out=self.crew.take,
             room=self._room,
             pools=pools,
-            accepts=self._accepts,
-            # What runs is never left: it may have been started elsewhere after it was declined here.
-            declines=lambda queue, job_id: (
-                queue == Queue.ACCEPT and not self._context.declined.accepts(job_id)
-            ),
+            accepts=(lambda _id: True) if accepts is None else accepts,
+            declines=self._declines,
             pool_room=self._pool_room,
             on_stop=self._on_stop,
         )
         self._polling = Polling(self.crew.room.parked)
         nodes = Nodes(queue_set.layout.root)
+        served = None if pools is None else sorted(pools)
+        if accepts is not None:  # whoever waits for a worker of this host waits in vain for this one
+            served = []
         self._presence = Presence(
-            queue_set.session, nodes, name, slots=slots, running=self.crew.tally.running
+            queue_set.session,
+            nodes,
+            name,
+            slots=slots,
+            pools=served,
+            running=self.crew.tally.running,
         )
         self._leadership = leadership
 
@@ -135,6 +139,16 @@ class Worker:
                 return _MAX_RUNNING - tally.count(Queue.RUNNING)
             case other:
                 return _MAX_PASSING - tally.count(other)
+
+    def _declines(self, queue: str, job_id: str) -> bool:
+        # Each queue has its own: what was declined before it ran may have been started by another worker.
+        match Queue(queue):
+            case Queue.ACCEPT:
+                return not self._context.declined.accepts(job_id)
+            case Queue.RUNNING:
+                return not self._context.elsewhere.accepts(job_id)
+            case _:
+                return False
 
     def _pool_room(self, queue: str, pool: str) -> int | None:
         if Queue(queue) is not Queue.ACCEPT:
