@@ -53,7 +53,7 @@ class ElasticsearchArchive:
     def write(self, document: Document, *, since: str = "") -> None:  # noqa: ARG002 - see `position`
         """Create the document, or find that it is there."""
         # A job that is retried by hand comes to finish once more, and is archived once more.
-        each = f"{document['run_key']}-{document['times'].get('finish', '')}"
+        each = f"{document['run_key']}-{document.get('times', {}).get('finish', '')}"
         try:
             self._connected().create(index=self._index, id=each, document=document)
         except ConflictError:
