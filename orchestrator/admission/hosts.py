@@ -1,4 +1,4 @@
-"""Which hosts have a worker: what runs on a host is best followed there."""
+"""Which places have a worker: what runs on a host is best followed there."""
 
 import threading
 import time
@@ -9,12 +9,22 @@ from orchestrator.nodes import Nodes
 from queues.documents import decode
 from queues.names import LOW
 from queues.session import Session
+from spark_runner.runners.base import Place
 
 _LOOK_SECONDS = 2.0  # workers come and go seldom, and many jobs may ask
 
 
+def reaches(worker: Mapping[str, Any], place: Place) -> bool:
+    """Whether a worker says of itself that it can see and stop what runs at `place`."""
+    wanted, told = place.to_json(), worker.get("places")
+    del wanted["boot"]  # of an earlier one it knows that nothing runs any more
+    return isinstance(told, list) and any(
+        isinstance(each, dict) and wanted.items() <= each.items() for each in told
+    )
+
+
 class Hosts:
-    """The announced workers by host, some seconds old at most. Thread-safe."""
+    """The announced workers by place, some seconds old at most. Thread-safe."""
 
     def __init__(self, session: Session, nodes: Nodes) -> None:
         self._session, self._nodes = session, nodes
@@ -22,11 +32,11 @@ class Hosts:
         self._workers: list[Mapping[str, Any]] = []
         self._looked_at = float("-inf")
 
-    def has_worker(self, host: str, pool: str) -> bool:
-        """Whether a worker that serves this pool is announced on this host."""
+    def has_worker(self, place: Place, pool: str) -> bool:
+        """Whether a worker that serves this pool and reaches this place is announced."""
         main = pool.removesuffix(LOW)
         return any(
-            worker.get("host") == host and (worker.get("pools") is None or main in worker["pools"])
+            reaches(worker, place) and (worker.get("pools") is None or main in worker["pools"])
             for worker in self._known()
         )
 

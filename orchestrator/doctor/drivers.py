@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from orchestrator.admission.hosts import reaches
 from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Job, Survey
 from orchestrator.models.definition import Timeout
@@ -14,6 +15,7 @@ from orchestrator.states import Queue
 from queues.session import Stat
 from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, attempt_path
+from spark_runner.runners.base import Place
 
 _GRACE_SECONDS = 60.0  # a worker that watches has acted by then
 _DEFINITIONS_AT_ONCE = 16  # each may have 384 KiB
@@ -122,10 +124,17 @@ def _is_alone(survey: Survey, run: _Run) -> bool:
 
 
 def _unwatched(survey: Survey, run: _Run) -> Finding:
-    job_id, host = run.job.record.id, str((run.attempt.document.get("place") or {}).get("host") or "")
-    here = {worker.text("host") for worker in survey.workers}
+    job_id, place = run.job.record.id, _place(run.attempt)
     remedy = "see in the logs of the workers why none takes it"
-    if host and host not in here:
-        remedy = f"start a worker on {host}: nobody else can see whether this driver is alive"
+    if place is not None and not any(reaches(worker.document, place) for worker in survey.workers):
+        where = f"on {place.host}, with the state directory of the one that submitted it"
+        remedy = f"start a worker {where}: nobody else can see whether this driver is alive"
     what = f"attempt {run.job.state.attempt} of {job_id} is {run.attempt.state}, and no worker holds the job"
     return Finding.of(Kind.UNWATCHED_DRIVER, run.attempt.path, what, remedy)
+
+
+def _place(attempt: Attempt) -> Place | None:
+    try:
+        return Place(**attempt.document.get("place") or {})
+    except TypeError:  # written by somebody else
+        return None

@@ -46,10 +46,11 @@ def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
 
     They count its driver among their own, too: who watched it from here would have them start too much.
     """
-    hosts, host, pool = job.context.hosts, job.place(attempt).host, job.claim.record.pool
-    if not hosts.has_worker(host, pool):
+    hosts, place, pool = job.context.hosts, job.place(attempt), job.claim.record.pool
+    if not hosts.has_worker(place, pool):
         return None
-    job.context.elsewhere.add(job.id, f"{pool} on {host}", lambda: not hosts.has_worker(host, pool))
+    need = f"{pool} on {place.host} {place.store}"
+    job.context.elsewhere.add(job.id, need, lambda: not hosts.has_worker(place, pool))
     return Release()
 
 

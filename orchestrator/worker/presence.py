@@ -16,6 +16,7 @@ from queues.operations import Create, Set
 from queues.session import Session, SessionState
 from queues.transaction import commit
 from spark_runner.process import current_boot_id
+from spark_runner.runners.base import Place
 
 _REFRESH_SECONDS = 10.0  # for people to look at: more writes would be load without a reader
 _STOP_SECONDS = 0.5  # it waits for ZooKeeper then, and has nothing to say any more
@@ -33,12 +34,14 @@ class Presence:
         *,
         slots: int,
         pools: Sequence[str] | None,
+        places: Sequence[Place],
         running: Callable[[], list[str]],
         refresh_seconds: float = _REFRESH_SECONDS,
     ) -> None:
         self._session, self._path, self._folder = session, nodes.worker(name), nodes.workers
         self._name, self._slots, self._running = name, slots, running
         self._pools = pools  # None = all
+        self._places = [place.to_json() for place in places]
         self._refresh_seconds = refresh_seconds
         self._since = timestamp()
         self._generation = -1
@@ -65,9 +68,15 @@ class Presence:
             generation, data = session.generation, encode(self._document())
             if generation != self._generation:
                 self._create(data)
-            elif data != self._written:
-                commit(session, [Set(self._path, data, -1)])
+            elif data != self._written or session.exists(self._path) is None:
+                self._write(data)
             self._generation, self._written = generation, data
+
+    def _write(self, data: bytes) -> None:
+        try:
+            commit(self._session, [Set(self._path, data, -1)])
+        except Conflict:  # somebody removed it
+            self._create(data)
 
     def _create(self, data: bytes) -> None:
         self._session.ensure_path(self._folder)
@@ -93,6 +102,7 @@ class Presence:
             "since": self._since,
             "slots": self._slots,
             "pools": self._pools,
+            "places": self._places,  # what runs there it can see and stop
             "running": len(running),
             "jobs": running[:_MAX_NAMED],
         }

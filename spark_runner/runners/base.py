@@ -1,7 +1,7 @@
 """What every place that can run a driver offers: the Runner protocol and its values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -23,10 +23,15 @@ class Place:
     backend: str
     host: str
     boot: str  # boot id of the host: a process id means nothing after a reboot
+    store: str = ""  # id of the state directory: workers of one host may have several
 
     def to_json(self) -> dict[str, str]:
         """The form kept in the attempt node."""
-        return {"backend": self.backend, "host": self.host, "boot": self.boot}
+        return asdict(self)
+
+    def is_at(self, other: "Place") -> bool:
+        """Whether both are the same place, in whatever boot of the host."""
+        return (self.backend, self.host, self.store) == (other.backend, other.host, other.store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import socket
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -32,6 +32,7 @@ from spark_runner.runners.local_launch import (
     spark_submit_command,
 )
 from spark_runner.runners.properties import render_properties
+from spark_runner.state_id import state_id
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
 
@@ -70,13 +71,17 @@ class LocalRunner:
                 os.close(end)
             self._owner_pipe = None
 
+    @cached_property
+    def _store(self) -> str:
+        return state_id(self._state_dir)
+
     def place(self) -> Place:
-        """This host, in its present boot."""
-        return Place(self.backend, socket.gethostname(), current_boot_id())
+        """This host, in its present boot; raises SubmissionError without a usable state directory."""
+        return Place(self.backend, socket.gethostname(), current_boot_id(), self._store)
 
     def reaches(self, place: Place) -> bool:
-        """Whether that is this host; of another boot of it we know that nothing runs any more."""
-        return (place.backend, place.host) == (self.backend, socket.gethostname())
+        """Whether that is our directory on this host; of another boot we know that nothing runs any more."""
+        return self.place().is_at(place)
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under a shim of its own; raises SubmissionError."""

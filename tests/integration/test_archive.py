@@ -22,8 +22,7 @@ from queues.operations import Create, Set
 from queues.queue import QueueSet
 from queues.transaction import commit
 from spark_runner.attempt import attempt_path, run_name
-from spark_runner.process import current_boot_id
-from spark_runner.runners.base import Place, RunState
+from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.local_files import run_path
 from tests.archive_support import CRASHES, apply, follow, held, put_finished, queue_set
@@ -242,31 +241,26 @@ def follow_to_mark(queues: QueueSet, job_id: str, archive: PausingArchive) -> No
 
 
 # ---------------------------------------------------------------------- what runs have left
-@pytest.fixture
-def here() -> Place:
-    return Place("local", socket.gethostname(), current_boot_id())
-
-
 def test_what_runs_of_this_host_have_left_is_removed_with_the_job(
-    queues: QueueSet, folder: Path, runner: LocalRunner, here: Place, tmp_path: Path
+    queues: QueueSet, folder: Path, runner: LocalRunner, tmp_path: Path
 ) -> None:
     key = str(uuid.uuid4())
     runs = [run_name(key, number) for number in (1, 2)]
     for run in runs:
         runner.submit(request(run))
         wait_for(runner, run, RunState.EXITED)
-    job_id = put_finished(queues, place=here, run_key=key)
+    job_id = put_finished(queues, place=runner.place(), run_key=key)
     follow(held(queues, job_id, JsonlArchive(folder), {"local": runner}))
     assert not any(run_path(tmp_path / "state", run).exists() for run in runs)
 
 
 def test_a_job_is_not_removed_while_a_driver_of_it_runs(
-    queues: QueueSet, folder: Path, runner: LocalRunner, here: Place, run: str
+    queues: QueueSet, folder: Path, runner: LocalRunner, run: str
 ) -> None:
     submitted = request(run, SLEEPS)
     runner.submit(submitted)
     wait_until_up(runner, submitted)
-    job_id = put_finished(queues, attempts=1, place=here, run_key=run.removesuffix("-1"))
+    job_id = put_finished(queues, attempts=1, place=runner.place(), run_key=run.removesuffix("-1"))
     runners = {"local": runner}
     assert follow(held(queues, job_id, JsonlArchive(folder), runners))[-1] == Keep(delay=60.0)
     assert archived(folder) == []
@@ -285,14 +279,14 @@ def test_a_job_is_not_removed_while_the_session_of_a_driver_lives(queues: QueueS
 
 
 def test_what_cannot_be_cleaned_up_does_not_keep_the_job_for_ever(
-    queues: QueueSet, runner: LocalRunner, here: Place, run: str, tmp_path: Path
+    queues: QueueSet, runner: LocalRunner, run: str, tmp_path: Path
 ) -> None:
     submitted = request(run)
     runner.submit(submitted)
     wait_for(runner, run, RunState.EXITED)
     damaged = run_path(tmp_path / "state", run) / submitted.incarnation / "exit.json"
     damaged.write_text("damaged", "utf-8")
-    job_id = put_finished(queues, attempts=1, place=here, run_key=run.removesuffix("-1"))
+    job_id = put_finished(queues, attempts=1, place=runner.place(), run_key=run.removesuffix("-1"))
     follow(held(queues, job_id, JsonlArchive(tmp_path / "archive"), {"local": runner}))
     assert not queues.contains(job_id)
     assert damaged.exists()

@@ -1,14 +1,19 @@
 """Jobs whose drivers are on another host: left to its workers, followed from here when it has none."""
 
 import json
+import os
+import signal
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.admission.hosts import Hosts
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.worker.worker import Worker
 from queues.operations import Create, Delete
 from queues.transaction import commit
 from spark_runner.runners.base import Place
@@ -16,26 +21,32 @@ from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import STAND_IN, Office
 from tests.waiting import wait_until
 
-ELSEWHERE = "elsewhere"
+THERE = Place("local", "elsewhere", "boot", "store")
 
 
 class Far(LocalRunner):
     """A runner of another host, as far as anybody can tell."""
 
     def place(self) -> Place:
-        return Place("local", ELSEWHERE, "boot")
+        return THERE
 
     def reaches(self, place: Place) -> bool:
-        return place.host == ELSEWHERE
+        return place == THERE
 
 
 def announce(office: Office, pools: list[str] | None) -> str:
     """A worker of the other host, as its node says; returns the node."""
     session, nodes = office.session(), Nodes(office.settings.root)
     session.ensure_path(nodes.workers)
-    path = nodes.worker("theirs")
-    commit(session, [Create(path, json.dumps({"host": ELSEWHERE, "pools": pools}).encode(), ephemeral=True)])
+    path, told = nodes.worker("theirs"), {"places": [THERE.to_json()], "pools": pools}
+    commit(session, [Create(path, json.dumps(told).encode(), ephemeral=True)])
     return path
+
+
+def leave(office: Office, worker: Worker) -> None:
+    """What the end of the worker's process does."""
+    worker.drain()
+    commit(office.session(), [Delete(Nodes(office.settings.root).worker(worker.name))])
 
 
 def running_elsewhere(office: Office, go: Path) -> str:
@@ -46,7 +57,7 @@ def running_elsewhere(office: Office, go: Path) -> str:
     program = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)"
     job_id = office.submit(program)
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
-    theirs.drain()
+    leave(office, theirs)
     return job_id
 
 
@@ -77,6 +88,26 @@ def test_workers_of_other_pools_count_for_nothing(office: Office, tmp_path: Path
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
+def test_a_worker_with_another_state_directory_does_not_take_a_driver_that_it_cannot_see_for_gone(
+    office: Office, tmp_path: Path
+) -> None:
+    theirs = office.worker()
+    pid = tmp_path / "pid"
+    program = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    job_id = office.submit(program)
+    wait_until(lambda: pid.exists() and pid.read_text(), 30, "it runs")
+    leave(office, theirs)
+    driver = int(pid.read_text())
+    os.kill(driver, signal.SIGSTOP)  # else it would obey the stop node by itself
+    worker = office.worker(runner=office.runner(tmp_path / "another"))
+    office.client.kill(job_id)
+    in_kill = lambda: [job for job in worker.crew.room.parked() if job.claim.queue == Queue.KILL]  # noqa: E731
+    wait_until(in_kill, 30, "the kill waits for the driver's own end")
+    os.kill(driver, signal.SIGCONT)
+    assert office.wait(job_id).job.status is Status.KILL
+    wait_until(lambda: not psutil.pid_exists(driver), 10, "it has ended")
+
+
 @pytest.mark.parametrize(
     ("pools", "asked", "expected"),
     [
@@ -92,5 +123,6 @@ def test_a_worker_serves_its_pools_and_their_low_lanes(
 ) -> None:
     announce(office, pools)
     hosts = Hosts(office.session(), Nodes(office.settings.root))
-    assert hosts.has_worker(ELSEWHERE, asked) is expected
-    assert not hosts.has_worker("a third one", asked)
+    assert hosts.has_worker(replace(THERE, boot="the next"), asked) is expected
+    assert not hosts.has_worker(replace(THERE, host="a third one"), asked)
+    assert not hosts.has_worker(replace(THERE, store="another directory"), asked)

@@ -25,8 +25,9 @@ from tests.runner_support import (
 def test_a_runner_is_what_the_protocol_asks_for(runner: LocalRunner) -> None:
     protocol: Runner = runner
     place = protocol.place()
-    assert place == Place("local", socket.gethostname(), current_boot_id())
+    assert place == Place("local", socket.gethostname(), current_boot_id(), place.store)
     assert protocol.reaches(replace(place, boot="an older one"))
+    assert not protocol.reaches(replace(place, store="another directory"))
     assert not protocol.reaches(replace(place, host="elsewhere"))
     assert not protocol.reaches(replace(place, backend="yarn"))
 

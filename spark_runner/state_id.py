@@ -1,0 +1,28 @@
+"""The identity of a state directory: workers of one host reach the same drivers only when they share it."""
+
+import os
+import uuid
+from pathlib import Path
+
+from spark_runner.errors import SubmissionError
+
+_NAME = "id"
+
+
+def state_id(state_dir: Path) -> str:
+    """The id in the directory, made when there is none yet; raises SubmissionError when that cannot be."""
+    path = state_dir / _NAME
+    try:
+        if not path.exists():
+            state_dir.mkdir(parents=True, exist_ok=True)
+            draft = state_dir / f".{_NAME}-{uuid.uuid4().hex}"
+            draft.write_text(uuid.uuid4().hex, encoding="utf-8")
+            try:
+                os.link(draft, path)  # whole or not at all; of several that begin at once one wins
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SubmissionError(f"the state directory {state_dir} cannot be used: {error}") from error
