@@ -1,7 +1,9 @@
 """The node in which a worker says who and where it is, and what it runs."""
 
+import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -11,10 +13,10 @@ from loguru import logger
 from orchestrator.loop import Loop
 from orchestrator.nodes import Nodes
 from queues.documents import encode, timestamp
-from queues.errors import Conflict
-from queues.operations import Create, Set
+from queues.errors import Conflict, QueueError
+from queues.operations import Create, Delete, Set
 from queues.session import Session, SessionState
-from queues.transaction import commit
+from queues.transaction import commit, insist
 from spark_runner.process import current_boot_id
 from spark_runner.runners.base import Place
 
@@ -56,8 +58,16 @@ class Presence:
         self._loop.start()
 
     def stop(self) -> None:
-        """Write no more; the node goes with the session."""
-        self._loop.stop(_STOP_SECONDS)
+        """Remove the node, so that nobody leaves jobs to a worker that drains; never raises.
+
+        Without an answer it goes with the session.
+        """
+        session = self._session
+        if not self._loop.stop(_STOP_SECONDS) or session.state is not SessionState.CONNECTED:
+            return
+        if self._generation == session.generation:
+            with contextlib.suppress(QueueError):
+                insist(session, [Delete(self._path)], time.monotonic() + _STOP_SECONDS, sent=False)
 
     def announce(self) -> None:
         """Make the node, or write it anew when something has changed."""

@@ -116,8 +116,8 @@ class Worker:
         self._leadership.stop()
         self._polling.stop()
         self._consumer.stop(_CONSUMER_SECONDS)
-        drained = self.crew.drain(max(0.0, deadline - time.monotonic()))
         self._presence.stop()
+        drained = self.crew.drain(max(0.0, deadline - time.monotonic()))
         self._config.stop()
         left = len(self.crew.tally)
         if drained:

@@ -13,7 +13,6 @@ from orchestrator.admission.hosts import Hosts
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN
-from orchestrator.worker.worker import Worker
 from queues.operations import Create, Delete
 from queues.transaction import commit
 from spark_runner.runners.base import Place
@@ -43,12 +42,6 @@ def announce(office: Office, pools: list[str] | None) -> str:
     return path
 
 
-def leave(office: Office, worker: Worker) -> None:
-    """What the end of the worker's process does."""
-    worker.drain()
-    commit(office.session(), [Delete(Nodes(office.settings.root).worker(worker.name))])
-
-
 def running_elsewhere(office: Office, go: Path) -> str:
     """A job whose driver runs on the other host, and that nobody holds."""
     theirs = office.worker(
@@ -57,7 +50,7 @@ def running_elsewhere(office: Office, go: Path) -> str:
     program = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)"
     job_id = office.submit(program)
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
-    leave(office, theirs)
+    theirs.drain()
     return job_id
 
 
@@ -96,7 +89,7 @@ def test_a_worker_with_another_state_directory_does_not_take_a_driver_that_it_ca
     program = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     job_id = office.submit(program)
     wait_until(lambda: pid.exists() and pid.read_text(), 30, "it runs")
-    leave(office, theirs)
+    theirs.drain()
     driver = int(pid.read_text())
     os.kill(driver, signal.SIGSTOP)  # else it would obey the stop node by itself
     worker = office.worker(runner=office.runner(tmp_path / "another"))
