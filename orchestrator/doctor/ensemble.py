@@ -51,7 +51,7 @@ def look_at_latency(survey: Survey) -> Iterator[Finding]:
     slow = any(median > _SLOW_MS for median in medians.values())
     remedy = "look at disk and garbage collection of the servers, and at the network" if slow else ""
     severity = Severity.WARNING if slow else Severity.NOTE
-    yield Finding(kind=Kind.SLOW_ZOOKEEPER, severity=severity, path=path, what=what, remedy=remedy)
+    yield Finding(kind=Kind.ZOOKEEPER_LATENCY, severity=severity, path=path, what=what, remedy=remedy)
 
 
 def look_at_clocks(survey: Survey) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ class Kind(StrEnum):
     TWIN_WORKERS = "twin-workers"
     MANY_EPHEMERALS = "many-ephemerals"
     CLOCK_SKEW = "clock-skew"
-    SLOW_ZOOKEEPER = "slow-zookeeper"
+    ZOOKEEPER_LATENCY = "zookeeper-latency"
     UNREACHABLE_SERVER = "unreachable-server"
 
     @property

@@ -44,7 +44,7 @@ class Practice(Stage):
     def look(self) -> list[Finding]:
         """What is wrong; the note with the figures of ZooKeeper is always there."""
         found = list(self.doctor.look())
-        (figures,) = [finding for finding in found if finding.kind is Kind.SLOW_ZOOKEEPER]
+        (figures,) = [finding for finding in found if finding.kind is Kind.ZOOKEEPER_LATENCY]
         assert figures.path == self.layout.root
         assert "median" in figures.what
         found.remove(figures)
@@ -132,7 +132,7 @@ def test_a_cluster_with_a_worker_and_jobs_has_nothing_but_notes(office: Office) 
     wait_until(lambda: office.client.status().leader, 20, "the worker leads")
     found = office.client.doctor.look()
     assert [finding for finding in found if finding.severity is not Severity.NOTE] == []
-    assert [finding.kind for finding in found] == [Kind.SLOW_ZOOKEEPER]
+    assert [finding.kind for finding in found] == [Kind.ZOOKEEPER_LATENCY]
 
 
 def test_a_root_that_nobody_has_used_has_nothing_but_notes(practice: Practice) -> None:
@@ -146,7 +146,7 @@ def test_a_busy_cluster_has_nothing_but_notes(office: Office) -> None:
     ids = [office.submit("print('well')") for _ in range(12)]
     found, looks = list[Finding](), 0
     while not all(office.client.get(job_id).is_final for job_id in ids):
-        found += [finding for finding in doctor.look() if finding.kind is not Kind.SLOW_ZOOKEEPER]
+        found += [finding for finding in doctor.look() if finding.kind is not Kind.ZOOKEEPER_LATENCY]
         looks += 1
     assert looks > 1
     assert found == []

@@ -236,4 +236,4 @@ def test_reads_and_writes_are_timed_and_slow_ones_are_told(
 
 
 def found_with_figures(practice: Practice) -> list[Finding]:
-    return [finding for finding in practice.doctor.look() if finding.kind is Kind.SLOW_ZOOKEEPER]
+    return [finding for finding in practice.doctor.look() if finding.kind is Kind.ZOOKEEPER_LATENCY]
