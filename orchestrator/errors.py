@@ -76,10 +76,6 @@ class LogsElsewhere(OrchestratorError):
     """The logs of the job are on another host."""
 
 
-class TooManyClaims(OrchestratorError):
-    """A job was claimed again and again and nothing came of it: it may end the workers that handle it."""
-
-
 class NotLeading(OrchestratorError):
     """This worker does not lead, or another one may do so by now."""
 

@@ -9,6 +9,7 @@ from loguru import logger
 
 from orchestrator.archive.base import Archive, Document
 from orchestrator.archive.errors import ArchiveError, DocumentRefused
+from orchestrator.backoff import growing
 
 _FIRST_PAUSE_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 600.0  # a day without Elasticsearch costs each due job a write in ten minutes
@@ -62,8 +63,8 @@ class PausingArchive:
             left = self._until - self._clock()
             if left > 0:  # another thread was told the same
                 return left
-            pause: float = min(_FIRST_PAUSE_SECONDS * 2.0**self._failures, _LONGEST_PAUSE_SECONDS)
             self._failures += 1
+            pause = growing(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, self._failures)
             self._until = self._clock() + pause
             self._reason = reason
             first = self._failures == 1

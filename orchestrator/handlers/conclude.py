@@ -1,11 +1,11 @@
 """The end of a job: who wants to know is told, and what he answers may change it."""
 
-import random
 from collections.abc import Mapping
 from typing import Any
 
 from loguru import logger
 
+from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.callback import CallbackError, NoPlace, Reply, callback_body, shown
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job import HeldJob
@@ -16,12 +16,6 @@ from queues.operations import Operation
 _NO_PLACE_SECONDS = 0.5
 _FIRST_DELAY_SECONDS = 5.0  # after a try that failed, doubled with each further one
 _MAX_DELAY_SECONDS = 300.0
-_JITTER = 0.2  # jobs that ended together do not come back together
-
-
-def jittered(seconds: float) -> float:
-    """A delay up to 20 % shorter or longer."""
-    return seconds * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - not for security
 
 
 def conclude(
@@ -62,7 +56,7 @@ def _not_told(
     if callback.ignore_errors or tries >= callback.attempts or (is_asked and told.attempts):
         logger.warning("{} finishes as {} and nobody is told: {}", job.id, status, reason)
         return Finish(status, {**changes, "callback": _ended(told, reason)}, extra)
-    delay = jittered(min(_FIRST_DELAY_SECONDS * 2**told.attempts, _MAX_DELAY_SECONDS))
+    delay = jittered(growing(_FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS, tries))
     words = "try {} of {} to tell of the end of {} has failed, again in {:.1f} s: {}"
     logger.warning(words, tries, callback.attempts, job.id, delay, reason)
     state = CallbackState(attempts=tries, error=reason, stopped=told.stopped or is_asked)

@@ -1,7 +1,8 @@
 """fail: once more after a delay, in the low lane if it takes too long, or the end as ERROR_FAIL."""
 
+from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Action, Bury, Move
-from orchestrator.handlers.conclude import conclude, jittered
+from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status

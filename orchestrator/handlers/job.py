@@ -25,7 +25,7 @@ from queues.errors import CorruptRecord
 from queues.names import Layout
 from queues.operations import Delete
 from queues.session import Session
-from spark_runner.attempt import Attempt, AttemptState, attempt_path
+from spark_runner.attempt import Attempt, attempt_path
 from spark_runner.runners.base import Place, Runner, RunState, Submission
 
 _MAX_REASON_CHARACTERS = 1_000
@@ -220,8 +220,3 @@ def _is_time_limit(data: bytes) -> bool:
         return decode(data).get("reason") == TIME_LIMIT
     except ValueError:
         return False
-
-
-def is_started(attempt: Attempt) -> bool:
-    """Whether one driver has taken the attempt and may be running."""
-    return attempt.state is AttemptState.STARTED

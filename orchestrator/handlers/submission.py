@@ -1,8 +1,8 @@
 """An attempt that no driver has taken yet: it is submitted, and submitted again after accidents."""
 
-import random
 import uuid
 
+from orchestrator.backoff import jittered
 from orchestrator.errors import DefinitionError
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob, Watch
@@ -96,7 +96,7 @@ def again(job: HeldJob, attempt: Attempt) -> Move | None:
     retry, failed = job.definition.retry, job.state.submissions + 1
     if not attempt.document.get("passing") or failed >= retry.submissions:
         return None
-    delay = retry.delay_after(failed) * random.uniform(0.8, 1.2)  # noqa: S311 - not for security
+    delay = jittered(retry.delay_after(failed))
     error = JobError.model_validate(attempt.document["error"])
     return Move(Status.ACCEPT, changes={"submissions": failed, "error": error}, delay=delay)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loguru import logger
 
+from orchestrator.backoff import growing
 from orchestrator.errors import NotLeading
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
@@ -100,7 +101,7 @@ class _Task:
 
     def _after(self, error: Exception) -> float:
         self._errors += 1
-        pause = float(min(_RETRY_SECONDS * 2 ** (self._errors - 1), _MAX_RETRY_SECONDS))
+        pause = growing(_RETRY_SECONDS, _MAX_RETRY_SECONDS, self._errors)
         if not self._loop.is_stopping:  # the session may be gone then, and nobody asked for more
             trace = None if isinstance(error, QueueError) else error
             words = "the leader's duty {}: {}; again in {:g} s"

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from orchestrator.backoff import growing
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import Seconds, explain
 from orchestrator.models.reading import read_document
@@ -106,7 +107,7 @@ class Retry(_Part):
 
     def delay_after(self, failures: int) -> float:
         """Seconds to wait after this many failures in a row (1 = the first), before jitter."""
-        return float(min(self.delay * self.factor ** (failures - 1), self.max_delay))
+        return growing(self.delay, self.max_delay, failures, factor=self.factor)
 
 
 class Timeout(_Part):

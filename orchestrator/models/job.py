@@ -71,6 +71,7 @@ class JobState(BaseModel):
     callback: CallbackState = CallbackState.model_construct()
     archive: str | None = None  # the host that writes it into its archive: nobody else does
     buried_from: dict[str, str] | None = None  # in dead: the queue and the status that it had
+    buried_error: JobError | None = None  # in dead: the error that it had before the one that buried it
     times: dict[str, str] = {}  # queue -> when the job last came to it
 
     @classmethod
@@ -109,6 +110,7 @@ class JobView(BaseModel):
     ended: str | None
     application_id: str | None = None
     error: JobError | None
+    buried_error: JobError | None = None  # in dead: the error before the one that buried it
     warning: str | None = None
     callback: CallbackState = CallbackState.model_construct()
     times: dict[str, str]

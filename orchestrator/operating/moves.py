@@ -84,6 +84,7 @@ def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings:
         changes["error"] = error
     if target is Queue.DEAD:
         changes["buried_from"] = {"queue": queue.value, "status": state.status.value}
+        changes["buried_error"] = state.error
     return state.evolve(**changes)
 
 

@@ -35,6 +35,7 @@ _COUNTED_ANEW = (
     "name_slot",
     "archive",
     "buried_from",
+    "buried_error",
 )
 
 

@@ -145,15 +145,16 @@ def _raised(before: JobState, queue: Queue, status: Status, belongings: Belongin
         slot=None,
         name_slot=None,
         buried_from=None,
+        buried_error=None,
         updated=now,
         times={**before.times, queue.value: now},
     )
 
 
 def _error(before: JobState, status: Status, belongings: Belongings) -> JobError | None:
-    # The reason of the burial stands where the reason of the failure stood, by which `retry.on` decides.
-    if status is not Status.ERROR_FAIL:
-        return None
+    if before.buried_error is not None or status is not Status.ERROR_FAIL:
+        return before.buried_error
+    # Buried with nothing on record: `retry.on` decides by what its attempt says.
     last = belongings.last
     verdict = None if last is None or last.state.is_open else verdict_of_attempt(last)
     return before.error if verdict is None or verdict.error is None else verdict.error

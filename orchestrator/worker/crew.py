@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from loguru import logger
 
-from orchestrator.errors import TooManyClaims
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Bury, Release, Wait
 from orchestrator.handlers.job import Context, HeldJob
@@ -146,7 +145,7 @@ class Crew:
         claims, stands_in = job.claim.record.claims, Queue(job.claim.queue)
         if claims > MAX_CLAIMS and stands_in in _WITHOUT_DRIVER:
             words = f"it was claimed {claims} times in {stands_in} and nothing came of it"
-            return Bury(JobError(error_class="handler", type=TooManyClaims.__name__, message=words))
+            return Bury(JobError(error_class="handler", type="TooManyClaims", message=words))
         # In finish any status is at home; elsewhere the status decides, whatever queue the token stands in.
         return self._handlers[Queue.FINISH if stands_in is Queue.FINISH else job.state.status.queue](job)
 

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from loguru import logger
 
+from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError, JobState
@@ -18,7 +19,6 @@ from queues.step import Step
 
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
-_MAX_DOUBLINGS = 30  # a job in running is tried for ever: 2 to the power of its errors is no float some day
 _WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
 _HOLDS_PLACES = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
 _MAX_TRACEBACK_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 8_000, 4_000
@@ -71,9 +71,8 @@ class Steps:
                 return self._bury(job, reason)
             case Remove(extra):
                 return Change(job, job.claim.removal(extra), before=job.state, removes=True)
-            case Release(
-                extra
-            ):  # a step: who is let go of in order does not count as one that ends its workers
+            case Release(extra):
+                # A step: who is let go of in order does not count as one that ends its workers.
                 return Change(job, job.claim.step(extra=extra, release=True))
             case Wait():
                 raise TypeError("who waits takes no step")
@@ -131,10 +130,9 @@ class Steps:
         errors = state.handler_errors + 1
         # A driver may run under an open attempt, and nobody looks after it in dead: there, only slower.
         is_last = errors >= self._context.limits().handler_errors
-        if is_last and Queue(job.claim.queue) not in _WITH_DRIVER:
+        if is_last and not _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
             return self._bury(job, _reason(error))
-        doublings = min(errors - 1, _MAX_DOUBLINGS)
-        delay = min(_HANDLER_ERROR_DELAY_SECONDS * 2**doublings, _MAX_HANDLER_ERROR_DELAY_SECONDS)
+        delay = growing(_HANDLER_ERROR_DELAY_SECONDS, _MAX_HANDLER_ERROR_DELAY_SECONDS, errors)
         after = state.evolve(handler_errors=errors, updated=timestamp())
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)
@@ -154,6 +152,8 @@ class Steps:
             before: JobState | None = job.state
             assert before is not None  # noqa: S101 - for the type checker
             check_transition(before.status, Status.DEAD)
+            if before.error is not None:
+                news["buried_error"] = before.error.model_dump(exclude_defaults=True)
             extra = self._places(job, before, news)
         except ValueError:
             before = None  # its payload is no job's

@@ -70,6 +70,15 @@ def test_a_failure_that_was_covered_by_the_reason_of_the_burial_is_found_in_the_
     assert (error.error_class, error.message) == ("user", "attempt 1 failed"), "`retry.on` decides by it"
 
 
+def test_the_error_that_a_job_had_before_it_was_buried_is_shown_and_comes_back(stage: Stage) -> None:
+    before = JobError(error_class="lost", message="no life")
+    stage.put(Queue.DEAD, **buried(Queue.ACCEPT, Status.ACCEPT), buried_error=before)
+    view = stage.client.get(JOB)
+    assert (view.error, view.buried_error) == (REASON, before)
+    stage.client.replay()
+    assert (stage.state().error, stage.state().buried_error) == (before, None)
+
+
 @pytest.mark.parametrize("noted", [Queue.ACCEPT, Queue.FAIL, Queue.SUCCESS])
 def test_where_no_status_was_kept_the_queue_that_was_noted_decides(stage: Stage, noted: Queue) -> None:
     stage.put(Queue.DEAD)

@@ -14,11 +14,13 @@ import pytest
 
 from orchestrator.admission.declined import Declined
 from orchestrator.hooks import Hook
-from orchestrator.models.job import JobState
+from orchestrator.models.job import JobError, JobState
+from orchestrator.nodes import Nodes
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
 from orchestrator.worker.crew import Crew
+from orchestrator.worker.presence import Presence
 from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
 from queues.consumer import Consumer
@@ -28,7 +30,7 @@ from queues.events import EventKind
 from queues.folder import Folder
 from queues.lock_sessions import LockSessions
 from queues.names import Token
-from queues.operations import Create
+from queues.operations import Create, Delete
 from queues.pool_views import PoolViews
 from queues.session import Session
 from queues.step import Step, run_steps
@@ -137,6 +139,41 @@ def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office)
     queue_set.put(Queue.RUNNING, "broken", state.model_dump(mode="json"))
     office.worker()
     wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
+
+
+def test_a_job_that_runs_is_not_buried_though_it_stands_in_another_queue(office: Office) -> None:
+    queue_set = office.client._set  # noqa: SLF001 - a driver may run, and nobody looks after it in dead
+    state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=99)
+    queue_set.put(Queue.FAIL, "astray", state.model_dump(mode="json"))
+    office.worker(handler_errors=2)
+    wait_until(lambda: queue_set.get("astray").payload["handler_errors"] > 99, 20, "it is counted")
+    assert queue_set.get("astray").queue == Queue.FAIL
+
+
+def test_what_a_job_had_failed_of_stays_on_record_when_it_is_buried(office: Office) -> None:
+    queue_set = office.client._set  # noqa: SLF001 - a job whose definition is missing
+    error = JobError(error_class="lost", message="no life")
+    state = JobState.enqueued("x").evolve(error=error)
+    queue_set.put(Queue.ACCEPT, "unlucky", state.model_dump(mode="json"))
+    office.worker(handler_errors=1)
+    wait_until(lambda: office.client.get("unlucky").queue is Queue.DEAD, 20, "it is buried")
+    view = office.client.get("unlucky")
+    assert view.error is not None
+    assert "definition" in view.error.message
+    assert view.buried_error == error
+
+
+def test_the_node_of_a_worker_that_somebody_removed_is_made_again(office: Office) -> None:
+    session, nodes = office.session(), Nodes(office.settings.root)
+    presence = Presence(
+        session, nodes, "w", slots=1, pools=None, places=[], running=list, refresh_seconds=0.1
+    )
+    presence.start()
+    try:
+        commit(session, [Delete(nodes.worker("w"))])
+        wait_until(lambda: session.exists(nodes.worker("w")), 20, "it is there again")
+    finally:
+        presence.stop()
 
 
 def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:

@@ -12,7 +12,7 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text("utf-8")
 
 def test_each_finding_is_explained() -> None:
     explained = dict(re.findall(r"^\| `([a-z-]+)` \((error|warning|note)", DOCUMENT, re.MULTILINE))
-    expected = {kind.value: kind.severity.value for kind in Kind} | {Kind.SLOW_ZOOKEEPER.value: "note"}
+    expected = {kind.value: kind.severity.value for kind in Kind} | {Kind.ZOOKEEPER_LATENCY.value: "note"}
     assert explained == expected
 
 

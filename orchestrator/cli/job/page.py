@@ -3,6 +3,7 @@
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.output import duration, elapsed, local_time, short_path, stdout_console, table
 from orchestrator.client import JobDetail
+from orchestrator.models.job import JobError
 
 
 def show_detail(detail: JobDetail) -> None:
@@ -21,12 +22,8 @@ def show_detail(detail: JobDetail) -> None:
     for name, value in facts.items():
         if value:
             console.print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
-    if job.error is not None:
-        console.print(
-            f"\nerror ({job.error.error_class}):\n{job.error.message}", markup=False, soft_wrap=True
-        )
-        if job.error.traceback:
-            console.print(f"\n{job.error.traceback.rstrip()}", markup=False, soft_wrap=True)
+    _show_error("error", job.error)
+    _show_error("before that", job.buried_error)
     console.print()
     rows = [
         [str(queue), local_time(job.times[queue.value]), "" if left is None else duration(left - came)]
@@ -60,3 +57,11 @@ def show_detail(detail: JobDetail) -> None:
     if wrote:
         console.print()
         console.print(table(["wrote", "as", "rows", "took", "to"], wrote))
+
+
+def _show_error(heading: str, error: JobError | None) -> None:
+    if error is None:
+        return
+    traceback = f"\n\n{error.traceback.rstrip()}" if error.traceback else ""
+    words = f"\n{heading} ({error.error_class}):\n{error.message}{traceback}"
+    stdout_console().print(words, markup=False, soft_wrap=True)
