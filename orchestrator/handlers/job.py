@@ -80,6 +80,8 @@ class Watch:
     progress: int = -1  # when `alive` was last written, by the ensemble's clock
     progress_since: float = field(default_factory=time.monotonic)
     settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
+    calm_until: float = 0.0  # monotonic; a silent backend is no new warning before
+    ends_driver: bool = False  # its next look ends the driver, which may take long
 
     @property
     def is_out_of_reach(self) -> bool:

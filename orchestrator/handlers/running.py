@@ -68,5 +68,8 @@ def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
     ended_by_itself = attempt.state in {AttemptState.SUCCEEDED, AttemptState.FAILED}
     if now - watch.settling_since < (_SETTLE_SECONDS if ended_by_itself else _OBEY_SECONDS):
         return Wait(_SETTLE_LOOK_SECONDS)
+    if not watch.ends_driver:
+        watch.ends_driver = True
+        return Wait(0)
     runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
     return None

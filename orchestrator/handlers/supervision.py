@@ -16,6 +16,7 @@ from spark_runner.runners.base import Runner, RunState, Submission
 
 _LOOK_SECONDS = 60.0  # if nothing wakes the job before: a lost watch hides a change for so long at most
 _LOOKS_PER_LEASE = 4  # so that the absence of a driver is seen soon after it begins
+_CALM_SECONDS = 60.0  # after a warning: a backend that answers now and then would cost two writes each time
 _STALLED_LOOK_SECONDS = 5.0  # how soon new progress ends a warning
 
 
@@ -31,6 +32,7 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
         return _over_limit(job, watch)
     warning, stall_left = _warning(job, watch)
     if warning is None and job.state.status is Status.RUNNING_WARN:
+        watch.calm_until = time.monotonic() + _CALM_SECONDS
         return Move(Status.RUNNING, changes={"warning": None, **_seen(watch)})
     if warning is not None and warning != job.state.warning:
         return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
@@ -57,6 +59,9 @@ def _started_submission(job: HeldJob, attempt: Attempt, runner: Runner) -> Submi
 
 def _lost(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     if watch.runner is not None:  # stopped or hung, and within reach: it must not wake up beside the next one
+        if not watch.ends_driver:
+            watch.ends_driver = True
+            return Wait(0)
         watch.runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
     error, closed = lost(job, attempt)
     return move_by(attempt, Verdict(Status.ERROR_FAIL, error), closed)
@@ -87,7 +92,7 @@ def _warning(job: HeldJob, watch: Watch) -> tuple[str | None, float]:
     stall_left, limit = math.inf, job.definition.timeout.stall
     if limit:
         stall_left = limit - (time.monotonic() - watch.progress_since)
-    if watch.unknown >= job.context.limits().warn_after:
+    if watch.unknown >= job.context.limits().warn_after and time.monotonic() >= watch.calm_until:
         reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
         return f"its backend does not say how it is{reason}", stall_left if stall_left > 0 else math.inf
     if stall_left <= 0:

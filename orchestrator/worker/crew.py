@@ -102,8 +102,8 @@ class Crew:
         if self._context.draining.is_set():
             self._settler.put((job, Release()))
         else:
-            inbox = self._slow if job.claim.queue in _SLOW else self._quick
-            inbox.put(job)
+            is_slow = job.claim.queue in _SLOW or job.watch.ends_driver
+            (self._slow if is_slow else self._quick).put(job)
 
     def _work(self, inbox: queue.SimpleQueue[HeldJob]) -> None:
         while True:  # as long as the process: daemon threads, which no long kill keeps from its end

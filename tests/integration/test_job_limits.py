@@ -164,6 +164,37 @@ def test_a_backend_that_says_nothing_is_a_warning_until_it_answers(office: Offic
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
+def test_a_backend_that_answers_now_and_then_is_no_warning_each_time(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.handlers.supervision._CALM_SECONDS", 8.0)
+    warnings: list[float] = []
+
+    class Listener(Hook):
+        def after_transition(self, _id: str, _before: JobState, after: JobState, _queue: Queue) -> None:
+            if after.status is Status.RUNNING_WARN:
+                warnings.append(time.monotonic())
+
+    runner = Scripted(office)
+    worker = office.worker(runner=runner, warn_after=1, hooks=[Listener()])
+    program, started, go = waiting(tmp_path)
+    job_id = office.submit(program, timeout={"lease": 8})
+    wait_until(started.exists, 30, "it runs")
+    held = worker.crew.tally.get(job_id)
+    assert held is not None
+    runner.silent = True
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
+    for _ in range(3):
+        runner.silent = False
+        wait_until(lambda: office.client.get(job_id).status is Status.RUNNING, 20, "the end of the warning")
+        runner.silent = True
+        wait_until(lambda: held.watch.unknown > 0, 20, "it is silent again")
+    wait_until(lambda: len(warnings) == 2, 30, "the warning that it is silent for longer")
+    assert warnings[1] - warnings[0] >= 8.0
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
 def test_a_driver_without_progress_is_a_warning_that_says_so(office: Office, tmp_path: Path) -> None:
     office.worker()
     program, started, go = waiting(tmp_path)

@@ -323,30 +323,55 @@ def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
     assert detail.job.error.type == "RunTimeout"
 
 
+class Stubborn(LocalRunner):
+    """A local runner whose drivers take as long to end as the test says."""
+
+    def __init__(self, office: Office) -> None:
+        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        self.at_it, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        self.at_it.release()
+        assert self.go_on.wait(60)
+        super().kill(run, grace_seconds=grace_seconds)
+
+
+def kill_by_client(office: Office, job_id: str, _: Path) -> None:
+    office.client.kill(job_id)
+
+
+def hang(_office: Office, _job_id: str, pid: Path) -> None:
+    os.kill(int(pid.read_text()), signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [(kill_by_client, Status.KILL), (hang, Status.ERROR_FAIL)], ids=["killed", "lost"]
+)
 def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    office: Office,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[Office, str, Path], None],
+    status: Status,
 ) -> None:
     set_default(monkeypatch, Crew, "threads", 2)
-    at_it, go_on = threading.Semaphore(0), threading.Event()
-
-    class Stubborn(LocalRunner):
-        def kill(self, run: str, *, grace_seconds: float) -> None:
-            at_it.release()
-            assert go_on.wait(60)
-            super().kill(run, grace_seconds=grace_seconds)
-
-    runner = Stubborn(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", 0.0)
+    runner = Stubborn(office)
     office.worker(slots=4, runner=runner)
-    killed = [office.submit("import time; time.sleep(60)") for _ in range(2)]
-    wait_until(lambda: all(office.client.progress(office.client.get(i)) for i in killed), 30, "both run")
-    for job_id in killed:
-        office.client.kill(job_id)
+    ended: dict[str, Path] = {}
+    for number in range(2):
+        pid = tmp_path / str(number)
+        program = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+        ended[office.submit(program, timeout={"lease": 5}, retry={"attempts": 1})] = pid
+    wait_until(lambda: all(pid.exists() and pid.read_text() for pid in ended.values()), 30, "both run")
+    for job_id, pid in ended.items():
+        end(office, job_id, pid)
     try:
-        assert at_it.acquire(timeout=20)
+        assert runner.at_it.acquire(timeout=40)
         assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
     finally:
-        go_on.set()
-    assert [office.wait(job_id).job.status for job_id in killed] == [Status.KILL] * 2
+        runner.go_on.set()
+    assert [office.wait(job_id).job.status for job_id in ended] == [status] * 2
 
 
 def test_a_cap_counts_what_ran_before_there_was_one(office: Office, tmp_path: Path) -> None:
