@@ -19,17 +19,13 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from loguru import logger
+from noop_jobs import last_zxid, noop_items
 from noop_runner import NoopRunner
 
-from orchestrator.models.definition import build_definition
-from orchestrator.models.job import JobState
 from orchestrator.settings import Settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_queue_set, build_worker, open_session
-from queues.documents import encode
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.new_item import NewItem
-from queues.operations import Create
 
 SPAWN = multiprocessing.get_context("spawn")
 PROBE_CREATES = 20_000
@@ -82,24 +78,20 @@ def run_jobs(hosts: str, root: str, state_dir: Path, jobs: int, workers: int) ->
             process.start()
         for _ in started:
             ready.acquire()
-        definition = build_definition({"name": "noop", "python": "pass", "file": "noop.py"}, "benchmark")
-        document = encode(definition.model_dump(mode="json", exclude_defaults=True))
-        payload = JobState.enqueued("noop").model_dump(mode="json", exclude_defaults=True)
-        items = [
-            NewItem(payload, f"job-{number:05}", riders=lambda path: [Create(f"{path}/definition", document)])
-            for number in range(jobs)
-        ]
-        begin = time.monotonic()
+        items = noop_items(jobs)
+        written, begin = last_zxid(hosts), time.monotonic()
         queue_set.put_many(Queue.ACCEPT, items)
         while queue_set.count(Queue.FINISH) < jobs:
             time.sleep(0.02)
         seconds = time.monotonic() - begin
+        written = last_zxid(hosts) - written
         stop.set()
         usage = [report.get() for _ in started]
         for process in started:
             process.join()
     return {
         "jobs_per_second": jobs / seconds,
+        "writes_per_job": written / jobs,
         "worker_processor_ms_per_job": 1000 * sum(used for used, _ in usage) / jobs,
         "worker_mib": max(memory for _, memory in usage) / 1024,
     }

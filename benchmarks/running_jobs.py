@@ -17,18 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from noop_jobs import last_zxid, noop_items
 from noop_runner import NoopRunner
 
-from orchestrator.models.definition import build_definition
-from orchestrator.models.job import JobState
 from orchestrator.settings import Settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_queue_set, build_worker, open_session
-from queues.documents import encode
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.embedded.four_letter import ask
-from queues.new_item import NewItem
-from queues.operations import Create
 
 SPAWN = multiprocessing.get_context("spawn")
 ROOT = "/jobs"
@@ -62,12 +57,6 @@ def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
         report.put((used, memory, len(worker.crew.tally)))
 
 
-def last_zxid(hosts: str) -> int:
-    """The last transaction of the server."""
-    lines = ask(hosts, "srvr").splitlines()
-    return int(next(line for line in lines if line.startswith("Zxid:")).split()[1], 16)
-
-
 def main() -> None:
     """Start jobs until all run, let them run, count."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -93,21 +82,7 @@ def main() -> None:
             ]
             for process in workers:
                 process.start()
-            definition = build_definition({"name": "noop", "python": "pass", "file": "noop.py"}, "benchmark")
-            document = encode(definition.model_dump(mode="json", exclude_defaults=True))
-            payload = JobState.enqueued("noop").model_dump(mode="json", exclude_defaults=True)
-            queue_set.put_many(
-                Queue.ACCEPT,
-                [
-                    NewItem(
-                        payload,
-                        f"job-{number:05}",
-                        riders=lambda path: [Create(f"{path}/definition", document)],
-                    )
-                    for number in range(arguments.jobs)
-                ],
-                max_wait=60,
-            )
+            queue_set.put_many(Queue.ACCEPT, noop_items(arguments.jobs), max_wait=60)
             while queue_set.count(Queue.RUNNING) < arguments.jobs:
                 time.sleep(0.5)
             time.sleep(20)  # the last drivers start, and their jobs are looked at once more

@@ -53,6 +53,7 @@ Verbose = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Only errors.")]
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the data on stdout.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 Variables = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable, ${NAME} in the script.")
 ]

@@ -189,7 +189,6 @@ def test_scripted_jobs_survive_the_death_of_their_worker_at_any_step(
     survive(scene, STORIES[name], point)
 
 
-@pytest.mark.chaos
 @pytest.mark.parametrize(("scene", "name", "point"), _cells("stand-in"), indirect=["scene"])
 def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
     scene: Scene, name: str, point: Point
@@ -197,7 +196,6 @@ def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
     survive(scene, STORIES[name], point)
 
 
-@pytest.mark.chaos
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("scene", "point"),

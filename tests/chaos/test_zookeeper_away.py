@@ -27,7 +27,7 @@ def be_away(server: EmbeddedZooKeeper, seconds: float) -> None:
     server.start()
 
 
-@pytest.mark.parametrize("seconds", [5 * SESSION_S, pytest.param(60.0, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize("seconds", [5 * SESSION_S, 60.0])
 def test_scripted_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_lost(
     tmp_path: Path, process_mark: str, seconds: float
 ) -> None:
@@ -60,7 +60,6 @@ def test_scripted_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_los
         assert {site.client.get(job_id).attempt for job_id in site.expected} == {1}
 
 
-@pytest.mark.chaos
 def test_local_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_lost(
     tmp_path: Path, process_mark: str
 ) -> None:

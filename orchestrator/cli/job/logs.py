@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.connect import connected
-from orchestrator.cli.job.arguments import JobId
 from orchestrator.cli.job.log_files import LogStream, print_logs
-from orchestrator.cli.options import Quiet, Verbose
+from orchestrator.cli.options import JobId, Quiet, Verbose
 from orchestrator.wiring import build_runners
 
 

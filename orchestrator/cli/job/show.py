@@ -2,9 +2,8 @@
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.documents import print_json
-from orchestrator.cli.job.arguments import JobId
 from orchestrator.cli.job.page import show_detail
-from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
+from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import repeat
 
 _DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by")

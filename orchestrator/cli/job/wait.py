@@ -6,9 +6,8 @@ import typer
 
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.hosts import connected_jobs
-from orchestrator.cli.job.arguments import JobId
 from orchestrator.cli.job.verdict import exit_as
-from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, parse_seconds_of
+from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, parse_seconds_of
 
 
 def wait(

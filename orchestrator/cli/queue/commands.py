@@ -11,7 +11,7 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.exits import explain_error
-from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
+from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
 from orchestrator.cli.output import local_time, repeat, show_rows, stderr_console
 from orchestrator.client import QueueLoad
 from orchestrator.errors import DefinitionError
@@ -19,7 +19,6 @@ from orchestrator.models.fields import parse_seconds
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue
 
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 PoolName = Annotated[str, typer.Argument(metavar="POOL", help="The pool.")]
 _COLUMNS = {
     "id": "id",
