@@ -10,12 +10,11 @@ from rich.console import Console
 
 from orchestrator.cli.acting import confirm
 from orchestrator.cli.connect import connected
-from orchestrator.cli.documents import print_json
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     local_time,
-    repeat,
+    show_page,
     show_rows,
     stderr_console,
     stdout_console,
@@ -41,15 +40,7 @@ def status(
     Example: orchestrator cluster status -w 2
     """
     with connected() as (client, _):
-
-        def show_once() -> None:
-            now = client.status()
-            if output is OutputFormat.TABLE:
-                _show_status(now)
-            else:
-                print_json(now.model_dump(mode="json"), output)
-
-        repeat(show_once, watch)
+        show_page(client.status, _show_status, lambda now: now.model_dump(mode="json"), output, watch)
 
 
 def _show_status(now: ClusterStatus) -> None:

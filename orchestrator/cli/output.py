@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -15,6 +15,8 @@ from rich.text import Text
 
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
+
+T = TypeVar("T")
 
 _MAX_PLAIN_WIDTH = 400  # a pipe has no width of its own; wide enough that no cell is folded
 
@@ -58,6 +60,25 @@ def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: O
         case OutputFormat.TABLE:
             cells = [[row[key] for key in columns] for row in rows]
             stdout_console().print(table(list(columns.values()), cells))
+
+
+def show_page(
+    look: Callable[[], T],
+    page: Callable[[T], None],
+    document: Callable[[T], object],
+    output: OutputFormat,
+    watch: float | None,
+) -> None:
+    """Write what a look finds, as a page or as JSON; with `watch` again and again."""
+
+    def show_once() -> None:
+        found = look()
+        if output is OutputFormat.TABLE:
+            page(found)
+        else:
+            print_json(document(found), output)
+
+    repeat(show_once, watch)
 
 
 def repeat(show: Callable[[], None], seconds: float | None) -> None:

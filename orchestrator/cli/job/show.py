@@ -1,10 +1,10 @@
 """`orchestrator job show`."""
 
 from orchestrator.cli.connect import connected
-from orchestrator.cli.documents import print_json
 from orchestrator.cli.job.page import show_detail
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import repeat
+from orchestrator.cli.output import show_page
+from orchestrator.client import JobDetail
 
 _DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by")
 
@@ -21,13 +21,8 @@ def show(
     Example: orchestrator job show flights-1 -w 2
     """
     with connected() as (client, _):
+        show_page(lambda: client.detail(job_id), show_detail, _document, output, watch)
 
-        def show_once() -> None:
-            detail = client.detail(job_id)
-            if output is OutputFormat.TABLE:
-                show_detail(detail)
-            else:
-                document = {name: getattr(detail, name) for name in _DETAILS}
-                print_json({**detail.job.model_dump(mode="json"), **document}, output)
 
-        repeat(show_once, watch)
+def _document(detail: JobDetail) -> dict[str, object]:
+    return {**detail.job.model_dump(mode="json"), **{name: getattr(detail, name) for name in _DETAILS}}

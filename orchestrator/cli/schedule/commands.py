@@ -1,17 +1,18 @@
 """The commands of this group."""
 
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from orchestrator.cli.connect import connected
-from orchestrator.cli.documents import print_json
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     local_time,
     repeat,
+    show_page,
     show_rows,
     stderr_console,
     stdout_console,
@@ -63,15 +64,8 @@ def show(
 ) -> None:
     """Show one schedule: its times, the last run, and the fire times that had none, with the reason."""
     with connected() as (client, _):
-
-        def show_once() -> None:
-            view = client.schedules.get(name)
-            if output is OutputFormat.TABLE:
-                _show_view(view)
-            else:
-                print_json(view.model_dump(mode="json"), output)
-
-        repeat(show_once, watch)
+        look, document = partial(client.schedules.get, name), partial(ScheduleView.model_dump, mode="json")
+        show_page(look, _show_view, document, output, watch)
 
 
 def _show_view(view: ScheduleView) -> None:
