@@ -1,5 +1,10 @@
 """Fixtures for all tests: the real servers, and what several folders share."""
 
+import os
+
+# The compiler does half of the work of a short driver: 48 against 27 processor seconds for the example.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 pytest_plugins = [
     "tests.servers.zookeeper",
     "tests.servers.secured",

@@ -17,7 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.wiring import DRIVER_MAIN, build_client, build_worker, open_session
 from orchestrator.worker.worker import Worker
 from queues.session import Session
-from spark_runner.runners.base import Runner
+from spark_runner.runners.base import Place, Runner
 from spark_runner.runners.local import LocalRunner
 from tests.waiting import wait_until
 
@@ -82,6 +82,21 @@ class Office:
             self._workers.pop().drain()
         while self._sessions:
             self._sessions.pop().close()
+
+
+class BuggyRunner(LocalRunner):
+    """A runner that its worker can announce, and that raises `error` whenever it is used after that."""
+
+    def __init__(self, office: Office, error: Exception) -> None:
+        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        self._error = error
+        self._announced = False
+
+    def place(self) -> Place:
+        if self._announced:
+            raise self._error
+        self._announced = True
+        return super().place()
 
 
 def python_job(program: str, **fields: object) -> Definition:

@@ -29,12 +29,8 @@ SPARK_TIMEOUT_S = 120
 NOTHING_LEFT_S = 3
 """The shim of a driver ends a moment after the command that has seen its end."""
 
-SPARK = {
-    "master": "local[1]",
-    "driver": {"memory": "512m"},
-    "conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-}
-"""As little Spark as there can be: much of the work of a short driver is the compiler's."""
+SPARK = {"master": "local[1]", "driver": {"memory": "512m"}}
+"""As little Spark as there can be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,9 @@ def made(tmp_path: Path, process_mark: str) -> Made:
         name: value
         for name, value in os.environ.items()
         if name == ENVIRONMENT_MARK
-        or not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "VIRTUAL_ENV", "PYTHON", "MAKE"))
+        or not name.startswith(
+            ("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "VIRTUAL_ENV", "PYTHON", "MAKE", "SPARK_")
+        )
     } | {
         "PYTHON": sys.executable,  # as a user does whose python3 is too old
         "XDG_STATE_HOME": str(tmp_path / "state"),

@@ -21,9 +21,9 @@ from queues.errors import QueueError
 from queues.operations import Create, Delete
 from queues.session import Session
 from queues.transaction import commit
-from spark_runner.runners.base import Place, Submission, SubmitRequest
+from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, Office, python_job
+from tests.jobs_support import STAND_IN, BuggyRunner, Office, python_job
 from tests.waiting import wait_until
 
 STALE = b'{"run_key": "of an earlier job"}'
@@ -188,18 +188,7 @@ def test_a_handler_error_that_cannot_be_encoded_does_not_keep_the_job_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
-
-    class Broken(LocalRunner):
-        is_broken = False
-
-        def place(self) -> Place:
-            if self.is_broken:
-                raise RuntimeError("no such file: /data/\udcff")
-            return super().place()
-
-    runner = Broken(office.settings.state_dir, driver_main=Path("unused"))
-    office.worker(runner=runner)
-    runner.is_broken = True
+    office.worker(runner=BuggyRunner(office, RuntimeError("no such file: /data/\udcff")))
     assert office.wait(office.submit("pass"), timeout=30).job.queue is Queue.DEAD
 
 

@@ -14,7 +14,7 @@ from queues.operations import Create, Set
 from queues.transaction import commit
 from spark_runner.attempt import attempt_path, run_name
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import BuggyRunner, Office, python_job
 from tests.waiting import wait_until
 
 
@@ -244,14 +244,7 @@ def test_a_handler_that_fails_again_and_again_brings_the_job_to_dead_with_the_re
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
-
-    class Broken(type(office.runner())):  # type: ignore[misc] # its class, whatever it is
-        def place(self) -> None:
-            raise RuntimeError("a bug in a handler")
-
-    office.worker(
-        runner=Broken(office.settings.state_dir, driver_main=Path("unused"), spark_submit=("unused",))
-    )
+    office.worker(runner=BuggyRunner(office, RuntimeError("a bug in a handler")))
     detail = office.wait(office.submit("pass"))
     assert (detail.job.queue, detail.job.status) == (Queue.DEAD, Status.DEAD)
     assert detail.job.error is not None

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -16,7 +15,7 @@ from spark_runner.errors import SubmissionError
 from spark_runner.process import processes_of
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, Office, python_job
+from tests.jobs_support import STAND_IN, BuggyRunner, Office, python_job
 from tests.waiting import wait_until
 
 WAITS = """
@@ -346,11 +345,8 @@ def test_errors_of_a_handler_bring_a_job_to_dead_after_the_configured_number(
         def after_error(self, job_id: str, error: Exception) -> None:
             errors.append(f"{job_id}: {error}")
 
-    class Broken(Scripted):
-        def place(self) -> NoReturn:
-            raise RuntimeError("a bug")
-
-    office.worker(runner=Broken(office), hooks=[Counts()], handler_errors=limit)
+    runner = BuggyRunner(office, RuntimeError("a bug"))
+    office.worker(runner=runner, hooks=[Counts()], handler_errors=limit)
     job_id = office.submit("pass")
     detail = office.wait(job_id)
     assert (detail.job.queue, errors) == (Queue.DEAD, [f"{job_id}: a bug"] * limit)
