@@ -1,7 +1,11 @@
 """Fixtures for all tests: the real servers, and what several folders share."""
 
 import os
+import sys
 
+# Hundreds of processes of ours are started: each would compile all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # The compiler does half of the work of a short driver: 48 against 27 processor seconds for the example.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 

@@ -4,12 +4,13 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.four_letter import server_mode
@@ -47,7 +48,23 @@ def zookeeper_root(zookeeper_hosts: str) -> Iterator[str]:
     root = f"/test-{uuid.uuid4()}"
     yield root
     with zookeeper_client(zookeeper_hosts) as client:
-        client.delete(root, recursive=True)  # no error when it does not exist
+        remove_tree(client, root)
+
+
+def remove_tree(client: KazooClient, root: str) -> None:
+    """Remove a node with all below it, if it exists: a level at a time, for there may be ten thousands."""
+    levels, level = list[list[str]](), [root]
+    while level:
+        levels.append(level)
+        asked = [(path, client.get_children_async(path)) for path in level]
+        level = []
+        for path, reply in asked:
+            with suppress(NoNodeError):
+                level += [f"{path}/{name}" for name in reply.get(60)]
+    for level in reversed(levels):
+        for reply in [client.delete_async(path) for path in level]:
+            with suppress(NoNodeError):  # the ephemeral of a session that has just ended
+                reply.get(60)
 
 
 @contextmanager
@@ -64,7 +81,7 @@ def zookeeper_client(hosts: str, timeout: float = 10) -> Iterator[KazooClient]:
 
 @contextmanager
 def _embedded(data_dir: Path) -> Iterator[str]:
-    server = EmbeddedZooKeeper(ServerConfig(data_dir, tick_ms=TICK_MS, owner="tests"))
+    server = EmbeddedZooKeeper(ServerConfig(data_dir, tick_ms=TICK_MS, owner="tests", long_run=True))
     try:
         server.start()
     except QueueError as error:
