@@ -162,8 +162,3 @@ class Layout:
     def clock(self) -> str:
         """A node that is written only to learn the ensemble's time from its mtime."""
         return f"{self.root}/config/clock"
-
-    @property
-    def workers(self) -> str:
-        """The folder of the ephemerals of the workers."""
-        return f"{self.root}/workers"
