@@ -4,6 +4,8 @@ import itertools
 import threading
 from pathlib import Path
 
+import pytest
+
 from orchestrator.states import Queue, Status
 from tests.chaos.job_site import Site
 from tests.jobs_support import python_job
@@ -16,6 +18,7 @@ _BACKLOG = 30
 _BATCH = 20
 
 
+@pytest.mark.chaos  # it measures a time, so it runs when nothing else does
 def test_three_workers_restarted_in_turn_lose_nothing_run_nothing_twice_and_keep_starting_jobs(
     zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str
 ) -> None:
