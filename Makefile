@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MINUTES ?= 10
-# Tests at once: a Spark driver alone fills a processor, but many tests wait, for the end of a session say.
-WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n + 1 : 5)))
+# Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
+WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
 
 .PHONY: run test lint types contracts unit tests chaos soak format clean
 
