@@ -8,6 +8,7 @@ import time
 
 from orchestrator.handlers import submission, supervision
 from orchestrator.handlers.actions import Action, Move, Release, Wait
+from orchestrator.handlers.ending import end_driver
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.states import Status
@@ -68,8 +69,4 @@ def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
     ended_by_itself = attempt.state in {AttemptState.SUCCEEDED, AttemptState.FAILED}
     if now - watch.settling_since < (_SETTLE_SECONDS if ended_by_itself else _OBEY_SECONDS):
         return Wait(_SETTLE_LOOK_SECONDS)
-    if not watch.ends_driver:
-        watch.ends_driver = True
-        return Wait(0)
-    runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
-    return None
+    return end_driver(job, attempt, runner)

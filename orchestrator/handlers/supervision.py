@@ -5,6 +5,7 @@ import time
 
 from orchestrator.handlers.absence import absence, lost
 from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.ending import end_driver
 from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
 from orchestrator.handlers.verdict import Verdict, move_by, verdict_of_exit
 from orchestrator.models.job import JobError
@@ -58,11 +59,9 @@ def _started_submission(job: HeldJob, attempt: Attempt, runner: Runner) -> Submi
 
 
 def _lost(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
-    if watch.runner is not None:  # stopped or hung, and within reach: it must not wake up beside the next one
-        if not watch.ends_driver:
-            watch.ends_driver = True
-            return Wait(0)
-        watch.runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
+    # Stopped or hung: where it is within reach, it must not wake up beside the next one.
+    if watch.runner is not None and (wait := end_driver(job, attempt, watch.runner)) is not None:
+        return wait
     error, closed = lost(job, attempt)
     return move_by(attempt, Verdict(Status.ERROR_FAIL, error), closed)
 
