@@ -76,17 +76,11 @@ class Presence:
             if session.state is not SessionState.CONNECTED:
                 return
             generation, data = session.generation, encode(self._document())
-            if generation != self._generation:
+            if generation != self._generation or session.exists(self._path) is None:
                 self._create(data)
-            elif data != self._written or session.exists(self._path) is None:
-                self._write(data)
+            elif data != self._written:
+                commit(session, [Set(self._path, data, -1)])
             self._generation, self._written = generation, data
-
-    def _write(self, data: bytes) -> None:
-        try:
-            commit(self._session, [Set(self._path, data, -1)])
-        except Conflict:  # somebody removed it
-            self._create(data)
 
     def _create(self, data: bytes) -> None:
         self._session.ensure_path(self._folder)
