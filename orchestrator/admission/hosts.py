@@ -16,11 +16,9 @@ _LOOK_SECONDS = 2.0  # workers come and go seldom, and many jobs may ask
 
 def reaches(worker: Mapping[str, Any], place: Place) -> bool:
     """Whether a worker says of itself that it can see and stop what runs at `place`."""
-    wanted, told = place.to_json(), worker.get("places")
-    del wanted["boot"]  # of an earlier one it knows that nothing runs any more
-    return isinstance(told, list) and any(
-        isinstance(each, dict) and wanted.items() <= each.items() for each in told
-    )
+    told = worker.get("places")
+    places = map(Place.of, told if isinstance(told, list) else ())
+    return any(each is not None and each.is_at(place) for each in places)
 
 
 class Hosts:

@@ -81,10 +81,8 @@ class Remains:
 def _reached(job: HeldJob, attempts: Mapping[str, Mapping[str, Any]]) -> dict[str, Runner]:
     runs = dict[str, Runner]()
     for name, document in attempts.items():
-        try:
-            runner = job.context.runner_at(Place(**document["place"]))
-        except (KeyError, TypeError):
-            continue  # it does not say where it was
+        place = Place.of(document.get("place"))
+        runner = None if place is None else job.context.runner_at(place)
         if runner is not None:
             runs[run_name(job.claim.record.run_key, int(name.removeprefix("attempt-")))] = runner
     return runs

@@ -29,6 +29,14 @@ class Place:
         """The form kept in the attempt node."""
         return asdict(self)
 
+    @classmethod
+    def of(cls, document: object) -> "Place | None":
+        """The place in a node, None where somebody else has written something else."""
+        try:
+            return cls(**document) if isinstance(document, dict) else None
+        except TypeError:
+            return None
+
     def is_at(self, other: "Place") -> bool:
         """Whether both are the same place, in whatever boot of the host."""
         return (self.backend, self.host, self.store) == (other.backend, other.host, other.store)
