@@ -99,6 +99,22 @@ class BuggyRunner(LocalRunner):
         return super().place()
 
 
+def waits_for(go: Path) -> str:
+    """A program that ends well when the file is there, or after a minute."""
+    return f"""
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(go)!r}).exists():
+        break
+    time.sleep(0.1)
+"""
+
+
+def sleeps(pid: Path) -> str:
+    """A program that leaves its process id in a file, and sleeps until it is ended."""
+    return f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+
+
 def python_job(program: str, **fields: object) -> Definition:
     document = {"name": "test", "python": program, "file": "job.py", "retry": {"attempts": 1}, **fields}
     return build_definition(document, "test")

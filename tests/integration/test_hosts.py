@@ -17,7 +17,7 @@ from queues.operations import Create, Delete
 from queues.transaction import commit
 from spark_runner.runners.base import Place
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, Office
+from tests.jobs_support import STAND_IN, Office, sleeps, waits_for
 from tests.waiting import wait_until
 
 THERE = Place("local", "elsewhere", "boot", "store")
@@ -47,8 +47,7 @@ def running_elsewhere(office: Office, go: Path) -> str:
     theirs = office.worker(
         runner=Far(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
     )
-    program = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)"
-    job_id = office.submit(program)
+    job_id = office.submit(waits_for(go))
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
     theirs.drain()
     return job_id
@@ -86,8 +85,7 @@ def test_a_worker_with_another_state_directory_does_not_take_a_driver_that_it_ca
 ) -> None:
     theirs = office.worker()
     pid = tmp_path / "pid"
-    program = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    job_id = office.submit(program)
+    job_id = office.submit(sleeps(pid))
     wait_until(lambda: pid.exists() and pid.read_text(), 30, "it runs")
     theirs.drain()
     driver = int(pid.read_text())

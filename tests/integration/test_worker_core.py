@@ -37,17 +37,9 @@ from queues.step import Step, run_steps
 from queues.transaction import commit
 from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, Office
+from tests.jobs_support import STAND_IN, Office, sleeps, waits_for
 from tests.queues_support import expire
 from tests.waiting import wait_until
-
-WAITS = """
-import pathlib, time
-for _ in range(600):
-    if pathlib.Path({go!r}).exists():
-        break
-    time.sleep(0.1)
-"""
 
 
 def set_default(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, value: float) -> None:
@@ -188,7 +180,7 @@ def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
 def alone(office: Office, tmp_path: Path, name: str) -> tuple[str, Path]:
     """A job of which one runs at a time, and the file that ends it."""
     go = tmp_path / name
-    return office.submit(WAITS.format(go=str(go)), name="alone", concurrency=1), go
+    return office.submit(waits_for(go), name="alone", concurrency=1), go
 
 
 def test_a_stop_reaches_a_job_that_waits_for_others_of_its_name(office: Office, tmp_path: Path) -> None:
@@ -295,7 +287,7 @@ def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
 def test_drivers_on_another_host_take_no_slots_of_who_watches_them(office: Office, tmp_path: Path) -> None:
     first = office.worker(slots=1, runner=OnHost(office, "one"))
     go = tmp_path / "go"
-    program = WAITS.format(go=str(go))
+    program = waits_for(go)
     there = office.submit(program)
     wait_until(lambda: office.client.progress(office.client.get(there)), 30, "it runs")
     first.drain()  # its driver goes on
@@ -361,8 +353,7 @@ def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     ended: dict[str, Path] = {}
     for number in range(2):
         pid = tmp_path / str(number)
-        program = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-        ended[office.submit(program, timeout={"lease": 5}, retry={"attempts": 1})] = pid
+        ended[office.submit(sleeps(pid), timeout={"lease": 5}, retry={"attempts": 1})] = pid
     wait_until(lambda: all(pid.exists() and pid.read_text() for pid in ended.values()), 30, "both run")
     for job_id, pid in ended.items():
         end(office, job_id, pid)
@@ -378,7 +369,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(office: Office, tmp_path: Pa
     pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
     worker = office.worker(slots=4)
     go = tmp_path / "go"
-    program = WAITS.format(go=str(go))
+    program = waits_for(go)
     running = [office.submit(program) for _ in range(2)]
     wait_until(lambda: len(worker.crew.tally.running()) == 2, 30, "two run without a cap")
     pools.change("default", cap=2)

@@ -11,7 +11,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import Status
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.java import find_jars, find_java
-from tests.jobs_support import Office
+from tests.jobs_support import Office, waits_for
 from tests.waiting import wait_until
 
 MOST = 7  # submit, claim, intent, driver's start, driver's end, verdict, finish
@@ -61,8 +61,7 @@ def test_a_job_costs_at_most_seven_write_transactions_from_submit_to_finish(
 def test_watching_a_running_job_writes_nothing(own_office: Office, tmp_path: Path) -> None:
     worker = own_office.worker()
     go = tmp_path / "go"
-    program = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)"
-    job_id = own_office.submit(program)
+    job_id = own_office.submit(waits_for(go))
     wait_until(lambda: own_office.client.progress(own_office.client.get(job_id)), 30, "it runs")
     job = worker.crew.tally.get(job_id)
     assert job is not None
