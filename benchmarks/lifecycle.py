@@ -26,6 +26,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_queue_set, build_worker, open_session
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from spark_runner.runners.registry import Runners
 
 SPAWN = multiprocessing.get_context("spawn")
 PROBE_CREATES = 20_000
@@ -42,7 +43,7 @@ def work(settings: Settings, ready: Any, stop: Event, report: Any) -> None:
     logger.remove()
     hosts = settings.zookeeper_hosts
     with open_session(settings, hosts) as session:
-        worker = build_worker(session, settings, runners={"local": NoopRunner(hosts)}, guarded=False)
+        worker = build_worker(session, settings, runners=Runners.of(NoopRunner(hosts)), guarded=False)
         worker.start()
         ready.release()
         stop.wait()

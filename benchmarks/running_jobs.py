@@ -24,6 +24,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_queue_set, build_worker, open_session
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from spark_runner.runners.registry import Runners
 
 SPAWN = multiprocessing.get_context("spawn")
 ROOT = "/jobs"
@@ -47,7 +48,7 @@ def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
     hosts = settings.zookeeper_hosts
     with open_session(settings, hosts) as session:
         worker = build_worker(
-            session, settings, runners={"local": NoopRunner(hosts, ends=False)}, guarded=False
+            session, settings, runners=Runners.of(NoopRunner(hosts, ends=False)), guarded=False
         )
         worker.start()
         begin.wait()

@@ -28,6 +28,8 @@ def compile_program(definition: Definition) -> dict[str, Any]:
                 "directory": definition.directory,
             }
         }
+    if definition.jar:
+        return {"jar": {"class": definition.main_class, "arguments": list(definition.arguments)}}
     return {
         "sql": compile_script(
             definition.script,

@@ -1,16 +1,25 @@
 """What a runner is asked to submit."""
 
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
 from orchestrator.plan import compile_program
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest
 
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)  # s3a://, hdfs:, local: ...
+_PATTERN = re.compile(r"[*?\[{]")  # Spark takes several files at once
+
 
 def submit_request(
     definition: Definition, attempt: Attempt, *, incarnation: str, stop_path: str, zookeeper: SessionSettings
 ) -> SubmitRequest:
-    """The request for one submission of an attempt; raises SqlError.
+    """The request for one submission of an attempt; raises SqlError, DefinitionError.
 
     `zookeeper` is how the driver reaches it.
     """
@@ -23,12 +32,36 @@ def submit_request(
         "zookeeper": zookeeper.for_plan(),
         **compile_program(definition),
     }
+    spark, directory = definition.spark, definition.directory
+    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
+    found = spark.model_copy(
+        update={
+            "jars": _found(jars, "jar", directory),
+            "py_files": _found(spark.py_files, "Python file", directory),
+            "files": _found(spark.files, "file", directory),
+        }
+    )
     return SubmitRequest(
         run=attempt.run,
         incarnation=incarnation,
         name=definition.name,
         plan=plan,
-        master=definition.spark.master,
-        conf=definition.spark.conf,
-        driver_memory=definition.spark.driver.memory,
+        target=spark.target,
+        conf=found.properties,
     )
+
+
+def _found(names: Iterable[str], kind: str, directory: str) -> tuple[str, ...]:
+    """Files as Spark takes them; raises DefinitionError for what should be on this host and is not."""
+    return tuple(_one_found(name, kind, directory) for name in names)
+
+
+def _one_found(name: str, kind: str, directory: str) -> str:
+    if _ELSEWHERE.match(name):
+        return name
+    path, mark, alias = name.partition("#")  # as in archive.zip#environment
+    full = Path(directory or "/", path)
+    if not _PATTERN.search(path) and not full.exists():
+        host = os.uname().nodename
+        raise DefinitionError(f"there is no {kind} {full} on {host}, from where the job is submitted")
+    return f"{full}{mark}{alias}"

@@ -34,8 +34,9 @@ from orchestrator.worker.worker import Worker
 from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session
-from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.registry import OneRunner, Runners, installed_backends
+from spark_runner.runners.spark_submits import SparkSubmits
 
 __all__ = [
     "DRIVER_MAIN",
@@ -50,10 +51,11 @@ __all__ = [
 DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
 
 
-def build_runners(settings: Settings, *, owned: bool = False) -> dict[str, Runner]:
-    """The runner of each backend. `owned`: drivers end with this process, because its ZooKeeper does."""
-    local = LocalRunner(settings.state_dir, driver_main=DRIVER_MAIN, owned=owned)
-    return {local.backend: local}
+def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
+    """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does."""
+    submits = SparkSubmits(settings.state_dir, owned=owned)
+    local = OneRunner(LocalRunner(submits, driver_main=DRIVER_MAIN))
+    return Runners({"local": lambda: local, **installed_backends()})
 
 
 def build_leadership(
@@ -81,7 +83,7 @@ def build_worker(
     settings: Settings,
     *,
     owned: bool = False,
-    runners: Mapping[str, Runner] | None = None,
+    runners: Runners | None = None,
     hooks: Iterable[Hook] = (),
     pools: Mapping[str, int] | None = None,
     limits: Callable[[], Limits] | None = None,

@@ -1,4 +1,4 @@
-"""What a job consists of: a SQL script, or a user's Python file."""
+"""What a job consists of: a SQL script, a user's Python file, or the main class of a jar."""
 
 import os
 import runpy
@@ -11,20 +11,31 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_runner.jvm_main import run_main
 from spark_runner.sql.execution import execute
 
 
 def run_program(
     spark: SparkSession, plan: dict[str, Any], report: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Run the program of the plan; returns what each INSERT wrote, nothing for a Python file."""
+    """Run the program of the plan; returns what each INSERT wrote, nothing for other programs."""
     if "sql" in plan:
         return execute(spark, plan["sql"], report)
-    python = plan["python"]
+    if "jar" in plan:
+        report(f"running {plan['jar']['class']}")
+        run_main(spark, plan["jar"]["class"], plan["jar"]["arguments"])
+    else:
+        _run_python(plan["python"], report)
+    return []
+
+
+def _run_python(python: dict[str, Any], report: Callable[[str], None]) -> None:
     report(f"running {python['file']}")
     # The text travels in the definition; the file is made here under its own name, so that tracebacks fit.
-    script = Path(os.environ["ORCHESTRATOR_RUN_DIR"], "program", Path(python["file"]).name)
-    script.parent.mkdir(exist_ok=True)
+    # On a cluster that is in the folder that the node has given this driver.
+    folder = Path(os.environ.get("ORCHESTRATOR_RUN_DIR", "."), "program").absolute()
+    folder.mkdir(exist_ok=True)
+    script = folder / Path(python["file"]).name
     script.write_text(python["text"], encoding="utf-8")
     sys.argv = [str(script), *python["arguments"]]
     sys.path.insert(0, str(script.parent))
@@ -37,7 +48,6 @@ def run_program(
         runpy.run_path(str(script), run_name="__main__")
     finally:
         _join_threads(before)
-    return []
 
 
 def _join_threads(before: set[threading.Thread]) -> None:

@@ -4,9 +4,8 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from orchestrator.admission.declined import Declined
@@ -29,12 +28,13 @@ from queues.operations import Create
 from queues.queue import QueueSet
 from queues.session import Session
 from spark_runner.attempt import attempt_path
-from spark_runner.runners.base import Place, Runner
+from spark_runner.runners.base import Place
+from spark_runner.runners.registry import Runners
 from tests.claims_support import claim_of
 from tests.queues_support import open_session
 
 PLACE = Place("local", "somewhere-else", "boot")
-NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
+NO_RUNNERS = Runners({})
 CRASHES = ("before mark", "after mark", "torn line", "before fsync", "after fsync", "before removal")
 
 
@@ -62,9 +62,7 @@ def put_finished(
     return job_id
 
 
-def held(
-    queues: QueueSet, job_id: str, archive: Archive | None, runners: Mapping[str, Runner] = NO_RUNNERS
-) -> HeldJob:
+def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runners = NO_RUNNERS) -> HeldJob:
     """The job in the hands of a worker that has this archive."""
     slots = Slots(queues.session, Nodes(queues.layout.root), queues.pools)
     context = Context(

@@ -20,6 +20,8 @@ from orchestrator.wiring import DRIVER_MAIN, build_worker, open_session
 from queues.session import Session
 from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.registry import Runners
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.crash_points import Point, arm
 from tests.job_mutations import Protection, take_out
 from tests.scripted.runner import ScriptedRunner
@@ -50,7 +52,8 @@ def build_runner(kind: str, state_dir: Path) -> Runner:
     if kind == "scripted":
         return ScriptedRunner(state_dir)
     return LocalRunner(
-        state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN if kind == "stand-in" else None
+        SparkSubmits(state_dir, spark_submit=STAND_IN if kind == "stand-in" else None),
+        driver_main=DRIVER_MAIN,
     )
 
 
@@ -70,7 +73,7 @@ def main() -> None:
     limits = Limits.model_construct(**config.limits)
     with open_session(settings, settings.zookeeper_hosts) as session:
         _tell_session(session, Path(config.session_file))
-        worker = build_worker(session, settings, runners={"local": runner}, limits=lambda: limits)
+        worker = build_worker(session, settings, runners=Runners.of(runner), limits=lambda: limits)
         worker.start()
         while not stop.wait(1):
             pass

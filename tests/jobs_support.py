@@ -19,10 +19,17 @@ from orchestrator.worker.worker import Worker
 from queues.session import Session
 from spark_runner.runners.base import Place, Runner
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.registry import Runners
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.waiting import wait_until
 
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
 ENVIRONMENT_MARK = "ORCHESTRATOR_TEST"  # inherited by every process that a test starts
+
+
+def stand_ins(state_dir: Path) -> SparkSubmits:
+    """Drivers of this host by the stand-in."""
+    return SparkSubmits(state_dir, spark_submit=STAND_IN)
 
 
 class Office:
@@ -41,7 +48,7 @@ class Office:
 
     def runner(self, state_dir: Path | None = None) -> LocalRunner:
         directory = state_dir or self.settings.state_dir
-        return LocalRunner(directory, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        return LocalRunner(stand_ins(directory), driver_main=DRIVER_MAIN)
 
     def worker(
         self,
@@ -61,7 +68,7 @@ class Office:
         worker = build_worker(
             self.session(),
             self.settings.model_copy(update=changed),
-            runners={"local": runner or self.runner()},
+            runners=Runners.of(runner or self.runner()),
             limits=lambda: limits,
             hooks=hooks,
         )
@@ -88,7 +95,7 @@ class BuggyRunner(LocalRunner):
     """A runner that its worker can announce, and that raises `error` whenever it is used after that."""
 
     def __init__(self, office: Office, error: Exception) -> None:
-        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
         self._error = error
         self._announced = False
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import Runner, RunState, SubmitRequest
+from spark_runner.runners.base import Runner, RunState, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.waiting import wait_until
 
 # Stands in for spark-submit: runs the last two arguments, driver and plan, in plain Python.
@@ -47,11 +48,11 @@ def driver_main(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def runner(tmp_path: Path, driver_main: Path) -> LocalRunner:
-    return LocalRunner(tmp_path / "state", driver_main=driver_main, spark_submit=STAND_IN)
+    return LocalRunner(SparkSubmits(tmp_path / "state", spark_submit=STAND_IN), driver_main=driver_main)
 
 
 def request(run: str, code: str = "", **more: Any) -> SubmitRequest:
-    return SubmitRequest(run, str(uuid.uuid4()), "a name", {"code": code}, master="local[1]", **more)
+    return SubmitRequest(run, str(uuid.uuid4()), "a name", {"code": code}, target=Target("local[1]"), **more)
 
 
 def directory(runner: LocalRunner, submitted: SubmitRequest) -> Path:

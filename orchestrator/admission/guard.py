@@ -67,7 +67,9 @@ class Guard:
             return words
 
     def fits(self, definition: Definition) -> str | None:
-        """Why the driver of this job has no room here now; None when it has."""
+        """Why the driver of this job has no room here now; None when it has, or will be elsewhere."""
+        if definition.spark.target.deploy_mode == "cluster":
+            return None
         enabled, needed = self._limits().memory_guard, driver_bytes(definition)
         with self._guard:
             free = self._memory() if enabled else None
@@ -86,9 +88,8 @@ class Guard:
 
 def driver_bytes(definition: Definition) -> int:
     """Bytes that the driver of a job may come to use: its heap, and what Spark counts on beside it."""
-    conf = definition.spark.conf
-    declared = definition.spark.driver.memory or conf.get("spark.driver.memory", "")
-    heap = _size(declared) or _DEFAULT_HEAP
+    conf = definition.spark.properties
+    heap = _size(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
     beside = _size(conf.get("spark.driver.memoryOverhead", ""))
     if beside is None:
         beside = max(_LEAST_OVERHEAD, int(heap * _OVERHEAD_FACTOR))

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ from orchestrator.cli.output import (
 from orchestrator.client import JobDetail
 from orchestrator.models.job import JobView
 from orchestrator.states import Status
-from spark_runner.runners.base import Runner
+from spark_runner.attempt import run_name
+from spark_runner.runners.base import Place, Runner
+from spark_runner.runners.registry import Runners
 
 _MAX_STDOUT_BYTES = 64 * 1024  # of what the program printed; all of it is in `job logs`
 
@@ -34,14 +35,18 @@ class LocalResult:
     stdout: str = ""
 
 
-def local_result(runners: Sequence[Runner], run: str, incarnation: str) -> LocalResult:
-    """The rows and prints of the submission that took the attempt."""
-    for runner in runners:
-        for submission in runner.find(run):
-            if submission.incarnation != incarnation:
-                continue
+def local_result(runners: Runners, detail: JobDetail) -> LocalResult:
+    """The rows and prints of the submission that took the last attempt."""
+    attempt = detail.attempts[-1] if detail.attempts else {}
+    place, incarnation = Place.of(attempt.get("place")), attempt.get("incarnation")
+    runner = runners.at(place) if place else None
+    if runner is None:
+        return LocalResult()
+    run = run_name(detail.run_key, attempt["attempt"])
+    for submission in runner.find(run):
+        if submission.incarnation == incarnation:
             tables = (submission.outcome or {}).get("tables", [])
-            return LocalResult(tables, _printed(runner, run, incarnation))
+            return LocalResult(tables, _printed(runner, run, submission.incarnation))
     return LocalResult()
 
 

@@ -26,7 +26,6 @@ from orchestrator.wiring import build_client, build_runners, build_worker, open_
 from queues.embedded.java import find_java
 from queues.errors import ItemNotFound
 from queues.names import check_id
-from spark_runner.attempt import run_name
 
 _LOOK_SECONDS = 0.25  # how often the progress is read; state changes are watched
 
@@ -78,9 +77,7 @@ def run(
         stack.callback(worker.drain)
         job = _follow(client, job_id, screen, interrupt)
         detail = client.detail(job_id)
-        incarnation = detail.attempts[-1].get("incarnation", "") if detail.attempts else ""
-        runners = list(build_runners(settings).values())
-        local = local_result(runners, run_name(detail.run_key, job.attempt), incarnation)
+        local = local_result(build_runners(settings), detail)
         screen.show(job, None)
     show_result(detail, local, output)
     if not quiet:

@@ -6,6 +6,7 @@ from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
 from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent
+from spark_runner.errors import RefusedSubmission
 
 
 def queued_too_long(waited_seconds: float, limit: float) -> JobError:
@@ -31,6 +32,11 @@ def handle(job: HeldJob) -> Action:
         need = kept.spark.model_dump_json()
         context.declined.add(job.id, need, lambda: context.fits(kept) is None)
         return Release()
+    try:
+        place = context.runner_for(definition).place()
+    except RefusedSubmission as error:
+        refused = JobError(error_class="definition", message=str(error), type=type(error).__name__)
+        return Move(Status.ERROR_FAIL, changes={"error": refused, "ended": timestamp()})
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
     places = context.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
@@ -42,7 +48,7 @@ def handle(job: HeldJob) -> Action:
         attempt_path(job.record_path, number),
         run_key=job.run_key,
         number=number,
-        place=context.runner_for(definition).place().to_json(),
+        place=place.to_json(),
         at=timestamp(),
     )
     changes = {

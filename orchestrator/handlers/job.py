@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,6 +27,7 @@ from queues.operations import Delete
 from queues.session import Session
 from spark_runner.attempt import Attempt, attempt_path
 from spark_runner.runners.base import Place, Runner, RunState, Submission
+from spark_runner.runners.registry import Runners
 
 _MAX_REASON_CHARACTERS = 1_000
 
@@ -41,7 +42,7 @@ class Context:
     session: Session
     layout: Layout
     clock: EnsembleClock
-    runners: Mapping[str, Runner]  # by backend
+    runners: Runners
     kill_grace: float  # seconds between TERM and KILL
     slots: Slots
     declined: Declined  # jobs in accept that cannot be begun now
@@ -55,13 +56,12 @@ class Context:
     archive: Archive | None = None  # None: jobs are removed without being archived
 
     def runner_for(self, definition: Definition) -> Runner:
-        """The runner that serves the master of this definition."""
-        return self.runners[definition.spark.backend]
+        """The runner that serves the master of this definition; raises RefusedSubmission without one."""
+        return self.runners.for_target(definition.spark.target)
 
     def runner_at(self, place: Place) -> Runner | None:
         """The runner that can see and stop what was submitted at `place`; None when this worker cannot."""
-        runner = self.runners.get(place.backend)
-        return runner if runner is not None and runner.reaches(place) else None
+        return self.runners.at(place)
 
 
 @dataclass(slots=True)
@@ -71,6 +71,7 @@ class Watch:
     attempt: int
     runner: Runner | None = None  # asked in bulk while the job waits
     run: str = ""
+    submitted: int = 0  # times, by this worker
     polls: int = 0
     unknown: int = 0  # answers in a row that told nothing
     unknown_reason: str = ""

@@ -50,7 +50,7 @@ def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
     hosts, place, pool = job.context.hosts, job.place(attempt), job.claim.record.pool
     if not hosts.has_worker(place, pool):
         return None
-    need = f"{pool} on {place.host} {place.store}"
+    need = f"{pool} on {place} {place.store}"
     job.context.elsewhere.add(job.id, need, lambda: not hosts.has_worker(place, pool))
     return Release()
 

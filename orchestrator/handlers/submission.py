@@ -1,12 +1,13 @@
 """An attempt that no driver has taken yet: it is submitted, and submitted again after accidents."""
 
 import uuid
+from collections.abc import Sequence
 
 from orchestrator.backoff import jittered
 from orchestrator.errors import DefinitionError
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob, Watch
-from orchestrator.handlers.verdict import Verdict, move_by
+from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from orchestrator.submit_request import submit_request
@@ -15,7 +16,7 @@ from queues.operations import Set
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.errors import RefusedSubmission, SubmissionError
-from spark_runner.runners.base import Runner, RunState
+from spark_runner.runners.base import Runner, RunState, Submission
 from spark_runner.sql.errors import SqlError
 
 _MAX_ACCIDENTS = 5  # of one attempt, as long as no driver comes to take it
@@ -34,19 +35,30 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
         return _wait(job, attempt)
     # No verdict on the job: ZooKeeper was away, or this host was, before the driver could take the attempt.
     accidents = all(s.state is RunState.GONE or s.exit_code == exit_codes.NO_CONTACT for s in submissions)
-    if accidents and len(submissions) < _MAX_ACCIDENTS:
+    if accidents and max(len(submissions), watch.submitted) < _MAX_ACCIDENTS:
         # Whoever was here before may have submitted and died without a trace of it: the second driver then
         # finds the attempt taken and ends with 75.
+        watch.submitted += 1
         refused = _submit(job, attempt, runner)
         return refused or _wait(job, attempt)
     if any(submission.state in {RunState.RUNNING, RunState.UNKNOWN} for submission in submissions):
         return _too_late(job, attempt) or _wait(job, attempt)
     # Every submission has ended and none took the attempt, unless one did so in this very moment: then the
     # compare-and-set below is refused and all is looked at again.
-    last = submissions[-1]
-    reason = last.detail or "see its logs"
-    message = f"the driver ended before it began, with exit code {last.exit_code}: {reason}"
-    return _fail(attempt, JobError(error_class="submission", message=message))
+    return _ended_early(attempt, submissions)
+
+
+def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> Move:
+    last = submissions[-1] if submissions else None
+    if last is None:  # the cluster has forgotten each of them
+        message = f"it was submitted {_MAX_ACCIDENTS} times, and each time nothing is known of it any more"
+        return _give_up(attempt, JobError(error_class="submission", message=message))
+    if last.failure is None:
+        reason = last.detail or "see its logs"
+        message = f"the driver ended before it began, with exit code {last.exit_code}: {reason}"
+        return _fail(attempt, JobError(error_class="submission", message=message))
+    error = error_of(last.failure)
+    return _give_up(attempt, error) if last.failure.is_passing else _fail(attempt, error)
 
 
 def _wait(job: HeldJob, attempt: Attempt) -> Wait:

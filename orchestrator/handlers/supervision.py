@@ -52,9 +52,15 @@ def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
 
 def _started_submission(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
     # Only the incarnation that took the attempt can tell how it ended.
-    for submission in job.submissions(runner, attempt.run) or ():
+    submissions = job.submissions(runner, attempt.run)
+    for submission in submissions or ():
         if submission.incarnation == attempt.incarnation:
             return submission
+    is_forgotten = submissions is not None and not job.place(attempt).host
+    if is_forgotten and job.context.session.exists(attempt.alive) is None:
+        # A cluster that knows nothing of a driver that had begun has removed it, with its node perhaps.
+        message = "its cluster knows nothing of its driver any more"
+        return Submission(attempt.run, attempt.incarnation, RunState.GONE, detail=message)
     return None
 
 

@@ -15,7 +15,7 @@ from queues.documents import timestamp
 from queues.operations import Operation, Set
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, recordable
-from spark_runner.runners.base import RunState, Submission
+from spark_runner.runners.base import Failure, RunState, Submission
 
 _SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
 
@@ -77,8 +77,11 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
 
 def _error_of_exit(submission: Submission) -> JobError:
     code = submission.exit_code
+    if submission.failure is not None:
+        return error_of(submission.failure)
     if code is None:
-        return JobError(error_class="lost", message="its driver is gone and left no exit code")
+        detail = f": {submission.detail}" if submission.detail else ""
+        return JobError(error_class="lost", message=f"its driver is gone and left no exit code{detail}")
     if code == exit_codes.NO_CONTACT:
         return JobError(error_class="lost", message="its driver had no contact with ZooKeeper for its lease")
     if code == exit_codes.SUPERSEDED:
@@ -93,6 +96,11 @@ def _error_of_exit(submission: Submission) -> JobError:
     return JobError(
         error_class="user", message=f"its driver ended with exit code {code} and no word of its own{detail}"
     )
+
+
+def error_of(failure: Failure) -> JobError:
+    """What a backend says of how a driver ended, as the job's error."""
+    return JobError(error_class=failure.error_class, message=failure.message, type=failure.type)
 
 
 def _signal_name(number: int) -> str:

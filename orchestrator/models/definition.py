@@ -4,96 +4,25 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from orchestrator.backoff import growing
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import Seconds, explain
+from orchestrator.models.part import Part, text, texts
 from orchestrator.models.reading import read_document
 from orchestrator.models.schedule import Schedule
+from orchestrator.models.spark import Spark
 from queues.errors import InvalidName
 from queues.names import DEFAULT_POOL, LOW, check_pool
 
 MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 512 KiB
-_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:\w+\}\S*")
-_MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 
 ErrorClass = Literal["user", "memory", "lost", "submission", "timeout", "infrastructure", "callback"]
 
 
-def _texts(value: object) -> object:
-    """A mapping of texts from what YAML gives; numbers and booleans become the text that Spark wants."""
-    return {str(key): _text(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def _text(item: object) -> str:
-    if isinstance(item, bool):
-        return str(item).lower()
-    if isinstance(item, str | int | float):
-        return str(item)
-    message = (
-        f"text, a number, true or false is needed, not {'nothing' if item is None else type(item).__name__}"
-    )
-    raise ValueError(message)
-
-
-class _Part(BaseModel):
-    # Parts are checked as parts of the whole, which takes no validator of their own: their defaults are made
-    # without one, too.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class Driver(_Part):
-    """What the driver process gets."""
-
-    memory: str = Field("", description="heap in Spark's notation, for example 1g; empty = Spark's default")
-
-    @field_validator("memory")
-    @classmethod
-    def _is_memory(cls, value: str) -> str:
-        if value and not _MEMORY.fullmatch(value):
-            message = f"{value!r} is not an amount of memory; write for example 512m or 1g"
-            raise ValueError(message)
-        return value
-
-
-class Spark(_Part):
-    """Where and how Spark runs."""
-
-    master: str = Field("local[*]", description="local, local[N] or local[*]")
-    conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
-    driver: Driver = Driver.model_construct()
-
-    @property
-    def backend(self) -> str:
-        """The kind of place that serves this master."""
-        return "local"  # the only kind that `master` admits as yet
-
-    @field_validator("master")
-    @classmethod
-    def _is_master(cls, value: str) -> str:
-        if not _MASTER.fullmatch(value):
-            message = f"master {value!r} is not supported; use local, local[N] or local[*]"
-            raise ValueError(message)
-        return value
-
-    @field_validator("conf", mode="before")
-    @classmethod
-    def _as_text(cls, value: object) -> object:
-        return _texts(value)
-
-    @field_validator("conf")
-    @classmethod
-    def _is_conf(cls, value: dict[str, str]) -> dict[str, str]:
-        for key in value:
-            if not key.startswith("spark."):
-                message = f"{key!r} does not start with 'spark.', and Spark would ignore it"
-                raise ValueError(message)
-        return value
-
-
-class Retry(_Part):
+class Retry(Part):
     """How often, how soon and after which errors a job is run again."""
 
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
@@ -110,7 +39,7 @@ class Retry(_Part):
         return growing(self.delay, self.max_delay, failures, factor=self.factor)
 
 
-class Timeout(_Part):
+class Timeout(Part):
     """Limits in time; 0 = none, where that is allowed."""
 
     queued: Annotated[Seconds, Field(ge=0)] = Field(
@@ -133,7 +62,7 @@ class Timeout(_Part):
     )
 
 
-class Callback(_Part):
+class Callback(Part):
     """Whom to tell how a job has ended."""
 
     url: str = Field("", description="http or https; ${env:NAME} is filled in by the worker; empty = nobody")
@@ -150,12 +79,16 @@ class Callback(_Part):
         return value
 
 
-class Definition(_Part):
+class Definition(Part):
     """A push job. `script` and `python` hold the text itself, which travels with the definition."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
     script: str = Field("", description="the text of a SQL script")
     python: str = Field("", description="the text of a PySpark program")
+    jar: str = Field("", description="a jar that the worker, or the cluster, can read")
+    main_class: str = Field("", alias="class", description="whose main the jar is to run")
     file: str = Field("", description="what errors and tracebacks call that text")
     directory: str = Field("", description="what relative paths in the script are relative to")
     arguments: tuple[str, ...] = ()
@@ -174,7 +107,7 @@ class Definition(_Part):
     @field_validator("variables", "labels", mode="before")
     @classmethod
     def _as_text(cls, value: object) -> object:
-        return _texts(value)
+        return texts(value)
 
     @field_validator("name")
     @classmethod
@@ -198,18 +131,21 @@ class Definition(_Part):
     @field_validator("arguments", mode="before")
     @classmethod
     def _as_arguments(cls, value: object) -> object:
-        return [_text(item) for item in value] if isinstance(value, list) else value
+        return [text(item) for item in value] if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
-        if bool(self.script) == bool(self.python):
-            message = "give exactly one of 'script' (SQL) and 'python'"
+        if sum(map(bool, (self.script, self.python, self.jar))) != 1:
+            message = "give exactly one of 'script' (SQL), 'python' and 'jar'"
             raise ValueError(message)
-        if self.python and self.variables:
-            message = "'variables' are for SQL scripts; a Python program takes 'arguments'"
+        if bool(self.jar) != bool(self.main_class):
+            message = "'jar' needs 'class', the name of its main class, and the other way round"
+            raise ValueError(message)
+        if not self.script and self.variables:
+            message = "'variables' are for SQL scripts; a program takes 'arguments'"
             raise ValueError(message)
         if self.script and self.arguments:
-            message = "'arguments' are for Python programs; a SQL script takes 'variables'"
+            message = "'arguments' are for programs; a SQL script takes 'variables'"
             raise ValueError(message)
         return self
 

@@ -77,7 +77,7 @@ class Worker:
             name,
             slots=slots,
             pools=served,
-            places=[runner.place() for runner in context.runners.values()],
+            places=context.runners.places(),
             running=self.crew.tally.running,
         )
         self._leadership = leadership

@@ -1,4 +1,4 @@
-"""What every place that can run a driver offers: the Runner protocol and its values."""
+"""What every place that can run a driver offers: the protocols Backend and Runner, and their values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,23 +11,47 @@ class RunState(StrEnum):
     """What a backend says about one submission of a run; never a verdict on the job."""
 
     RUNNING = "running"  # the driver, or what starts it, is there
-    EXITED = "exited"  # it ended and its exit code is known
+    EXITED = "exited"  # it ended, and its exit code or what its backend says of it is known
     GONE = "gone"  # it ended and nothing is known of how; verified, not assumed
     UNKNOWN = "unknown"  # this host cannot tell
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where Spark shall run, as a definition says it."""
+
+    master: str = "local[*]"
+    deploy_mode: str = "client"  # "client": the driver is on the worker's host; "cluster": on the cluster
+    options: Mapping[str, str] = field(default_factory=dict)  # what only this kind of place knows
+
+    @property
+    def backend(self) -> str:
+        """The name of the kind of place that serves this master."""
+        return backend_of(self.master)
+
+
+def backend_of(master: str) -> str:
+    """The kind of place that serves a master, by the form of its name."""
+    scheme = master.partition("://")[0].partition("[")[0]
+    return {"spark": "standalone", "k8s": "kubernetes"}.get(scheme, scheme)
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """Where an attempt was submitted: enough for another worker to know whether it can reach it."""
+    """Where an attempt was submitted: enough for another worker to know whether it can reach it.
+
+    Of a driver on a worker's host that host is named, of one on a cluster the cluster.
+    """
 
     backend: str
-    host: str
-    boot: str  # boot id of the host: a process id means nothing after a reboot
+    host: str = ""
+    boot: str = ""  # boot id of the host: a process id means nothing after a reboot
     store: str = ""  # id of the state directory: workers of one host may have several
+    cluster: Mapping[str, str] = field(default_factory=dict)  # as its backend writes it; no secrets
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """The form kept in the attempt node."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
     def of(cls, document: object) -> "Place | None":
@@ -38,8 +62,12 @@ class Place:
             return None
 
     def is_at(self, other: "Place") -> bool:
-        """Whether both are the same place, in whatever boot of the host."""
+        """Whether who reaches one reaches the other: the same host in whatever boot, or any cluster."""
         return (self.backend, self.host, self.store) == (other.backend, other.host, other.store)
+
+    def __str__(self) -> str:
+        cluster = " ".join(self.cluster.values())
+        return " ".join(filter(None, (self.backend, cluster, f"host {self.host}" if self.host else "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +82,19 @@ class SubmitRequest:
     incarnation: str
     name: str  # for people: the application name
     plan: Mapping[str, Any]  # JSON; what the driver executes
-    master: str = "local[*]"
-    conf: Mapping[str, str] = field(default_factory=dict)
-    driver_memory: str = ""  # Spark's own notation, e.g. "1g"; empty = Spark's default
-    py_files: Sequence[str] = ()
+    target: Target = field(default_factory=Target)
+    conf: Mapping[str, str] = field(default_factory=dict)  # Spark properties
     environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a submission ended, in the words of its backend: more than its exit code can tell."""
+
+    error_class: str  # one of the classes that `retry.on` knows
+    type: str  # the backend's own word, as OOMKilled
+    message: str
+    is_passing: bool = False  # before the driver began: another submission may have more luck
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +107,12 @@ class Submission:
     exit_code: int | None = None  # as a shell would show it: 128 + N for signal N
     detail: str = ""
     outcome: Mapping[str, Any] | None = None  # what the driver wrote beside its logs, if it did
+    failure: Failure | None = None  # what the backend says of how it ended, if it does
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log of one submission."""
+    """One log of one submission; of a driver elsewhere a copy of what can be had of it by now."""
 
     incarnation: str
     stream: str  # "stdout", "stderr" or "spark"
@@ -83,12 +120,12 @@ class LogFile:
 
 
 class Runner(Protocol):
-    """Starts, finds, watches and stops drivers in one kind of place."""
+    """Starts, finds, watches and stops drivers in one place: one host, or one cluster."""
 
     backend: ClassVar[str]
 
     def place(self) -> Place:
-        """Where a driver submitted now would run."""
+        """Where a driver submitted now would run; raises SubmissionError where none can."""
 
     def reaches(self, place: Place) -> bool:
         """Whether this runner can see and stop drivers that were submitted at `place`."""
@@ -97,10 +134,10 @@ class Runner(Protocol):
         """Start a driver; raises SubmissionError when it cannot be started."""
 
     def find(self, run: str) -> list[Submission]:
-        """Every submission of `run` that this backend knows, oldest first."""
+        """Every submission of `run` that this backend knows, oldest first; raises when it does not answer."""
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs at once, at the cost of about one."""
+        """`find` for many runs at once, at the cost of about one; some seconds old at most."""
 
     def kill(self, run: str, *, grace_seconds: float) -> None:
         """End every submission of `run`: TERM, wait, KILL, verify; raises KillError if anything is left."""
@@ -110,3 +147,19 @@ class Runner(Protocol):
 
     def cleanup(self, run: str) -> None:
         """Remove what `run` left at the backend (files, finished records); never a running driver's."""
+
+
+class Backend(Protocol):
+    """One kind of place, as YARN is one: has a runner for each host or cluster of the kind."""
+
+    def runner_for(self, target: Target) -> Runner:
+        """The runner that a definition asks for; raises RefusedSubmission where there can be none."""
+
+    def runner_at(self, place: Place) -> Runner | None:
+        """The runner that can see and stop what was submitted at `place`; None where none here can.
+
+        The same object for equal places, so that all that it watches is asked for at once.
+        """
+
+    def places(self) -> list[Place]:
+        """The places that it reaches, as a worker announces them; those of a cluster name no cluster."""

@@ -24,7 +24,8 @@ from queues.transaction import commit
 from spark_runner.attempt import attempt_path, run_name
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
-from spark_runner.runners.local_files import run_path
+from spark_runner.runners.registry import Runners
+from spark_runner.runners.run_directory import run_path
 from tests.archive_support import CRASHES, apply, follow, held, put_finished, queue_set
 from tests.queues_support import expire, open_session
 from tests.runner_support import SLEEPS, request, wait_for, wait_until_up
@@ -250,7 +251,7 @@ def test_what_runs_of_this_host_have_left_is_removed_with_the_job(
         runner.submit(request(run))
         wait_for(runner, run, RunState.EXITED)
     job_id = put_finished(queues, place=runner.place(), run_key=key)
-    follow(held(queues, job_id, JsonlArchive(folder), {"local": runner}))
+    follow(held(queues, job_id, JsonlArchive(folder), Runners.of(runner)))
     assert not any(run_path(tmp_path / "state", run).exists() for run in runs)
 
 
@@ -261,7 +262,7 @@ def test_a_job_is_not_removed_while_a_driver_of_it_runs(
     runner.submit(submitted)
     wait_until_up(runner, submitted)
     job_id = put_finished(queues, attempts=1, place=runner.place(), run_key=run.removesuffix("-1"))
-    runners = {"local": runner}
+    runners = Runners.of(runner)
     assert follow(held(queues, job_id, JsonlArchive(folder), runners))[-1] == Keep(delay=60.0)
     assert archived(folder) == []
     runner.kill(run, grace_seconds=0)
@@ -287,6 +288,6 @@ def test_what_cannot_be_cleaned_up_does_not_keep_the_job_for_ever(
     damaged = run_path(tmp_path / "state", run) / submitted.incarnation / "exit.json"
     damaged.write_text("damaged", "utf-8")
     job_id = put_finished(queues, attempts=1, place=runner.place(), run_key=run.removesuffix("-1"))
-    follow(held(queues, job_id, JsonlArchive(tmp_path / "archive"), {"local": runner}))
+    follow(held(queues, job_id, JsonlArchive(tmp_path / "archive"), Runners.of(runner)))
     assert not queues.contains(job_id)
     assert damaged.exists()

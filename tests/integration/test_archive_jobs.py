@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.states import Queue
 from queues.queue import QueueSet
-from spark_runner.runners.local_files import run_path
+from spark_runner.runners.run_directory import run_path
 from tests.archive_support import put_finished, queue_set
 from tests.jobs_support import Office
 from tests.waiting import wait_until

@@ -17,7 +17,7 @@ from queues.operations import Create, Delete
 from queues.transaction import commit
 from spark_runner.runners.base import Place
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, Office, sleeps, waits_for
+from tests.jobs_support import Office, sleeps, stand_ins, waits_for
 from tests.waiting import wait_until
 
 THERE = Place("local", "elsewhere", "boot", "store")
@@ -44,9 +44,7 @@ def announce(office: Office, pools: list[str] | None) -> str:
 
 def running_elsewhere(office: Office, go: Path) -> str:
     """A job whose driver runs on the other host, and that nobody holds."""
-    theirs = office.worker(
-        runner=Far(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
-    )
+    theirs = office.worker(runner=Far(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN))
     job_id = office.submit(waits_for(go))
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
     theirs.drain()

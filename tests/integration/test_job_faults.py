@@ -23,7 +23,7 @@ from queues.session import Session
 from queues.transaction import commit
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, BuggyRunner, Office, python_job
+from tests.jobs_support import BuggyRunner, Office, python_job, stand_ins
 from tests.waiting import wait_until
 
 STALE = b'{"run_key": "of an earlier job"}'
@@ -159,7 +159,7 @@ class Altered(LocalRunner):
     """A runner whose requests pass through a function first."""
 
     def __init__(self, office: Office, alter: Callable[[SubmitRequest], SubmitRequest]) -> None:
-        super().__init__(office.settings.state_dir, driver_main=Path("unused"), spark_submit=STAND_IN)
+        super().__init__(stand_ins(office.settings.state_dir), driver_main=Path("unused"))
         self._alter = alter
 
     def submit(self, request: SubmitRequest) -> Submission:

@@ -14,7 +14,8 @@ from queues.operations import Create, Set
 from queues.transaction import commit
 from spark_runner.attempt import attempt_path, run_name
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import BuggyRunner, Office, python_job
+from spark_runner.runners.spark_submits import SparkSubmits
+from tests.jobs_support import BuggyRunner, Office, python_job, stand_ins
 from tests.waiting import wait_until
 
 
@@ -63,7 +64,9 @@ def test_exit_with_zero_is_a_success(office: Office) -> None:
 
 
 def test_a_driver_that_ends_before_it_begins_closes_the_attempt(office: Office, tmp_path: Path) -> None:
-    broken = LocalRunner(tmp_path / "broken", driver_main=DRIVER_MAIN, spark_submit=("/bin/false",))
+    broken = LocalRunner(
+        SparkSubmits(tmp_path / "broken", spark_submit=("/bin/false",)), driver_main=DRIVER_MAIN
+    )
     office.worker(runner=broken)
     detail = office.wait(office.submit("pass"))
     assert detail.job.status is Status.ERROR_FAIL
@@ -195,9 +198,8 @@ def test_an_attempt_that_is_submitted_twice_runs_its_code_once(office: Office, t
 
     base = office.runner()
     runner = SubmitsTwice(
-        office.settings.state_dir,
+        stand_ins(office.settings.state_dir),
         driver_main=Path("unused"),
-        spark_submit=base._spark_submit,  # noqa: SLF001 - the stand-in
     )
     office.worker(runner=runner)
     job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\nimport time; time.sleep(1)")

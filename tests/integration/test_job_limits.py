@@ -15,7 +15,9 @@ from spark_runner.errors import SubmissionError
 from spark_runner.process import processes_of
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, BuggyRunner, Office, python_job
+from spark_runner.runners.registry import Runners
+from spark_runner.runners.spark_submits import SparkSubmits
+from tests.jobs_support import BuggyRunner, Office, python_job, stand_ins
 from tests.waiting import wait_until
 
 WAITS = """
@@ -37,7 +39,7 @@ class Scripted(LocalRunner):
     """A local runner that fails as the test says."""
 
     def __init__(self, office: Office) -> None:
-        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
         self.refusals: list[Exception] = []
         self.silent = False
         self.submitted = 0
@@ -107,7 +109,8 @@ def test_the_delay_of_a_job_is_no_waiting(office: Office) -> None:
 
 def test_a_driver_that_never_takes_its_attempt_is_given_up_and_ended(office: Office) -> None:
     idle = LocalRunner(
-        office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=("/bin/sh", "-c", "sleep 600")
+        SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "sleep 600")),
+        driver_main=DRIVER_MAIN,
     )
     office.worker(runner=idle)
     job_id = office.submit("pass", timeout={"submit": "1s"}, retry={"attempts": 1, "submissions": 1})
@@ -357,7 +360,7 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
 ) -> None:
     settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
     session = office.session()
-    worker = build_worker(session, settings, runners={"local": office.runner()})
+    worker = build_worker(session, settings, runners=Runners.of(office.runner()))
     worker.start()
     try:
         small = office.submit("pass")

@@ -5,6 +5,7 @@ import pytest
 
 from orchestrator.cli.job.log_files import LogStream, print_logs
 from orchestrator.errors import NoSuchAttempt
+from spark_runner.runners.registry import Runners
 from tests.jobs_support import Office, python_job
 from tests.waiting import wait_until
 
@@ -24,7 +25,7 @@ def test_following_waits_for_the_start_and_goes_on_through_retries(
 ) -> None:
     program = PROGRAM.format(first=str(tmp_path / "first"))
     job_id = office.submit(program, retry={"attempts": 2, "delay": "100ms"})
-    runners = {"local": office.runner()}
+    runners = Runners.of(office.runner())
     follower = threading.Thread(
         target=print_logs,
         args=(office.client, runners, job_id, None, [LogStream.STDOUT]),
@@ -40,4 +41,4 @@ def test_following_waits_for_the_start_and_goes_on_through_retries(
 def test_logs_of_a_job_that_was_not_started_are_not_there(office: Office) -> None:
     job_id = office.client.submit(python_job("pass"), delay=3600).id
     with pytest.raises(NoSuchAttempt, match="it has not been started"):
-        print_logs(office.client, {"local": office.runner()}, job_id, None, list(LogStream), follow=False)
+        print_logs(office.client, Runners.of(office.runner()), job_id, None, list(LogStream), follow=False)

@@ -13,7 +13,8 @@ from spark_runner.errors import SubmissionError
 from spark_runner.process import processes_of
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, Office
+from spark_runner.runners.spark_submits import SparkSubmits
+from tests.jobs_support import Office, stand_ins
 from tests.waiting import wait_until
 
 SLEEPS = "import time; time.sleep(600)"
@@ -31,10 +32,10 @@ def runner(office: Office, kind: str) -> LocalRunner:
     directory = office.settings.state_dir
     match kind:
         case "full":
-            return Full(directory, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+            return Full(stand_ins(directory), driver_main=DRIVER_MAIN)
         case "idle":  # what is started never comes to take its attempt
             return LocalRunner(
-                directory, driver_main=DRIVER_MAIN, spark_submit=("/bin/sh", "-c", "sleep 600")
+                SparkSubmits(directory, spark_submit=("/bin/sh", "-c", "sleep 600")), driver_main=DRIVER_MAIN
             )
         case _:
             return office.runner()

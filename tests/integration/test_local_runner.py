@@ -10,8 +10,9 @@ import pytest
 
 from spark_runner.errors import SubmissionError
 from spark_runner.process import current_boot_id, processes_of
-from spark_runner.runners.base import Place, Runner, RunState
+from spark_runner.runners.base import Place, Runner, RunState, Target
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.runner_support import (
     SLEEPS,
     STAND_IN,
@@ -89,7 +90,7 @@ def test_a_remote_master_is_not_told_that_the_driver_is_on_loopback(
 ) -> None:
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     submitted = replace(
-        request(run, "import os; print(os.environ.get('SPARK_LOCAL_IP'))"), master="spark://h:7077"
+        request(run, "import os; print(os.environ.get('SPARK_LOCAL_IP'))"), target=Target("spark://h:7077")
     )
     runner.submit(submitted)
     wait_for(runner, run, RunState.EXITED)
@@ -132,7 +133,7 @@ def test_what_cannot_be_started_is_refused_and_leaves_no_submission(
 
 def test_a_state_directory_that_cannot_be_made_is_named(tmp_path: Path, driver_main: Path, run: str) -> None:
     (tmp_path / "state").touch()
-    runner = LocalRunner(tmp_path / "state", driver_main=driver_main, spark_submit=STAND_IN)
+    runner = LocalRunner(SparkSubmits(tmp_path / "state", spark_submit=STAND_IN), driver_main=driver_main)
     with pytest.raises(SubmissionError, match=str(tmp_path / "state")):
         runner.submit(request(run))
 
@@ -142,7 +143,7 @@ def test_a_missing_spark_is_told(
 ) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     with pytest.raises(SubmissionError, match=f"{tmp_path}/bin/spark-submit"):
-        LocalRunner(tmp_path / "state", driver_main=driver_main).submit(request(run))
+        LocalRunner(SparkSubmits(tmp_path / "state"), driver_main=driver_main).submit(request(run))
 
 
 def test_the_same_incarnation_is_not_started_twice(runner: LocalRunner, run: str) -> None:

@@ -10,6 +10,7 @@ from spark_runner.errors import SparkRunnerError
 from spark_runner.process import RunProcess, processes_of, run_processes
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.runner_support import (
     SLEEPS,
     SURVIVES_SHIM,
@@ -31,7 +32,7 @@ def test_submissions_are_found_oldest_first_by_any_runner_of_the_directory(
     wait_for(runner, run, RunState.EXITED)
     runner.submit(second)
     wait_until_up(runner, second)
-    other = LocalRunner(tmp_path / "state", driver_main=driver_main)
+    other = LocalRunner(SparkSubmits(tmp_path / "state"), driver_main=driver_main)
     assert [(found.incarnation, found.state, found.exit_code) for found in other.find(run)] == [
         (first.incarnation, RunState.EXITED, 7),
         (second.incarnation, RunState.RUNNING, None),
@@ -59,7 +60,7 @@ def test_many_runs_are_polled_without_a_look_at_all_processes(
         looks.append("look")
         return run_processes()
 
-    monkeypatch.setattr("spark_runner.runners.local.run_processes", look)
+    monkeypatch.setattr("spark_runner.runners.spark_submits.run_processes", look)
     submitted, ended = request(run, SLEEPS), request(f"{run}-ended")
     runner.submit(ended)
     wait_for(runner, ended.run, RunState.EXITED)
@@ -130,11 +131,11 @@ def test_a_lost_shim_is_gone_only_when_its_driver_is(runner: LocalRunner, run: s
 def test_the_last_words_of_a_shim_that_failed_are_told(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_runner.runners.local.shim.__file__", "/no/such/shim.py")
+    monkeypatch.setattr("spark_runner.runners.spark_submits.shim.__file__", "/no/such/shim.py")
     submitted = request(run)
     runner.submit(submitted)
     wait_until(lambda: not processes_of(run), 10, "the end of the shim")
-    plan = runner._state_dir / "runs" / run / submitted.incarnation / "plan.json"  # noqa: SLF001  # no log names it
+    plan = runner.submits.state_dir / "runs" / run / submitted.incarnation / "plan.json"  # no log names it
     os.utime(plan, (0, 0))
     (found,) = runner.find(run)
     assert found.state is RunState.GONE

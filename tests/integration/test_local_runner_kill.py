@@ -9,9 +9,10 @@ import pytest
 
 from spark_runner.errors import KillError, SparkRunnerError
 from spark_runner.process import processes_of
-from spark_runner.runners import local, local_kill
+from spark_runner.runners import kill_ladder, spark_submits
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.runner_support import (
     IGNORES_TERM,
     SLEEPS,
@@ -83,8 +84,8 @@ def test_kill_forces_a_shim_that_hangs(
     runner.submit(submitted)
     shim = record(wait_until_up(runner, submitted))["pid"]
     monkeypatch.setattr(signal, "SIGCONT", 0)  # nothing wakes it
-    monkeypatch.setattr(local_kill, "SHIM_SECONDS", 0.2)
-    monkeypatch.setattr(local_kill, "FORCED_SECONDS", 0.5)
+    monkeypatch.setattr(kill_ladder, "SHIM_SECONDS", 0.2)
+    monkeypatch.setattr(kill_ladder, "FORCED_SECONDS", 0.5)
     os.kill(shim, signal.SIGSTOP)
     runner.kill(run, grace_seconds=0.2)
     assert processes_of(run) == []
@@ -114,14 +115,14 @@ def test_a_shim_that_comes_after_the_kill_starts_no_driver(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted = request(run, "print('user code ran')")
-    start = LocalRunner._start_shim  # noqa: SLF001  # the moment before it is what this test is about
+    start = SparkSubmits._start_shim  # noqa: SLF001  # the moment before it is what this test is about
 
-    def killed_before_start(self: LocalRunner, *arguments: Any) -> None:
+    def killed_before_start(self: SparkSubmits, *arguments: Any) -> None:
         runner.kill(run, grace_seconds=0)
         assert runner.find(run)[0].state is RunState.GONE
         start(self, *arguments)
 
-    monkeypatch.setattr(LocalRunner, "_start_shim", killed_before_start)
+    monkeypatch.setattr(SparkSubmits, "_start_shim", killed_before_start)
     runner.submit(submitted)
     assert wait_for(runner, run, RunState.EXITED).exit_code == 143
     assert (directory(runner, submitted) / "stdout.log").read_bytes() == b""
@@ -134,9 +135,9 @@ def test_kill_of_an_unknown_run_is_nothing(runner: LocalRunner, run: str) -> Non
 def test_what_survives_everything_is_named(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_kill, "SHIM_SECONDS", 0.1)
-    monkeypatch.setattr(local_kill, "FORCED_SECONDS", 0.1)
-    monkeypatch.setattr(local_kill, "_send", lambda *_: None)  # as signals to another user's process
+    monkeypatch.setattr(kill_ladder, "SHIM_SECONDS", 0.1)
+    monkeypatch.setattr(kill_ladder, "FORCED_SECONDS", 0.1)
+    monkeypatch.setattr(kill_ladder, "_send", lambda *_: None)  # as signals to another user's process
     with subprocess.Popen(["sleep", "60"], env=os.environ | {"ORCHESTRATOR_RUN": run}) as process:
         with pytest.raises(KillError, match=f"{run} .*: {process.pid}$"):
             runner.kill(run, grace_seconds=0.1)
@@ -157,12 +158,14 @@ def test_cleanup_removes_what_ended_and_refuses_what_runs(runner: LocalRunner, r
 
 
 def test_owned_drivers_end_with_their_runner(tmp_path: Path, driver_main: Path, run: str) -> None:
-    owner = LocalRunner(tmp_path / "state", driver_main=driver_main, owned=True, spark_submit=STAND_IN)
+    owner = LocalRunner(
+        SparkSubmits(tmp_path / "state", owned=True, spark_submit=STAND_IN), driver_main=driver_main
+    )
     submitted = request(run, SLEEPS)
     owner.submit(submitted)
     wait_until_up(owner, submitted)
-    owner.close()
-    owner.close()
+    owner.submits.close()
+    owner.submits.close()
     assert wait_for(owner, run, RunState.EXITED).exit_code == 143
     wait_until(lambda: not processes_of(run), 10, "the end of the shim")
 
@@ -174,12 +177,14 @@ def test_a_killed_worker_takes_its_drivers_along_only_if_it_owns_them(
     submitted = request(run, SLEEPS)
     code = (
         "import os, signal; from pathlib import Path; from spark_runner.runners.base import SubmitRequest; "
-        "from spark_runner.runners.local import LocalRunner; "
-        f"LocalRunner(Path({str(tmp_path / 'state')!r}), driver_main=Path({str(driver_main)!r}), "
-        f"owned={owned}, spark_submit={STAND_IN!r}).submit({submitted!r}); "
+        "from spark_runner.runners.base import Target; from spark_runner.runners.local import LocalRunner; "
+        "from spark_runner.runners.spark_submits import SparkSubmits; "
+        f"LocalRunner(SparkSubmits(Path({str(tmp_path / 'state')!r}), "
+        f"owned={owned}, spark_submit={STAND_IN!r}), "
+        f"driver_main=Path({str(driver_main)!r})).submit({submitted!r}); "
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    root = Path(local.__file__).parents[2]
+    root = Path(spark_submits.__file__).parents[2]
     worker = subprocess.run([sys.executable, "-c", code], cwd=root, check=False)
     assert worker.returncode == -signal.SIGKILL
     if owned:

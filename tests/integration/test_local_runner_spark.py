@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import RunState, SubmitRequest
+from spark_runner.runners.base import RunState, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -43,13 +44,13 @@ def runner(tmp_path: Path, run: str) -> Iterator[LocalRunner]:
     main = tmp_path / "driver.py"
     main.write_text(DRIVER, "utf-8")
     # A blank and a letter beyond ASCII: the path goes through a shell script and two Java parsers.
-    runner = LocalRunner(tmp_path / "stáv dir", driver_main=main)
+    runner = LocalRunner(SparkSubmits(tmp_path / "stáv dir"), driver_main=main)
     yield runner
     runner.kill(run, grace_seconds=0)
 
 
 def request(run: str, code: str, **more: Any) -> SubmitRequest:
-    return SubmitRequest(run, str(uuid.uuid4()), "a name", {"code": code}, master="local[2]", **more)
+    return SubmitRequest(run, str(uuid.uuid4()), "a name", {"code": code}, target=Target("local[2]"), **more)
 
 
 def logs(runner: LocalRunner, run: str) -> dict[str, str]:
@@ -66,8 +67,10 @@ def test_a_trivial_job_succeeds_and_leaves_clean_logs(runner: LocalRunner, run: 
         request(
             run,
             SESSION + "n = spark.range(1000).count(); print('counted', n); " + OUTCOME.format("dict(n=n)"),
-            conf={"spark.driver.extraJavaOptions": '-Dmine="with blank"'},
-            driver_memory="512m",
+            conf={
+                "spark.driver.extraJavaOptions": '-Dmine="with blank"',
+                "spark.driver.memory": "512m",
+            },
         )
     )
     found = exited(runner, run)

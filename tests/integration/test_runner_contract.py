@@ -16,8 +16,9 @@ from queues.transaction import commit
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent, run_name
 from spark_runner.errors import SparkRunnerError, SubmissionError
-from spark_runner.runners.base import Runner, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import Runner, RunState, Submission, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
 from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
 from tests.scripted.backend import Backend
@@ -78,7 +79,7 @@ class Kit:
                 "directory": "",
             },
         }
-        return SubmitRequest(attempt.run, incarnation, "contract", plan, master="local[1]")
+        return SubmitRequest(attempt.run, incarnation, "contract", plan, target=Target("local[1]"))
 
     def submit(self, attempt: Attempt, program: str) -> Submission:
         return self.runner.submit(self.request(attempt, program))
@@ -118,7 +119,7 @@ def kit(
         else:
             ledger = Ledger(tmp_path / "ledger.jsonl")
             submit = STAND_IN if request.param == "stand-in" else None
-            runner = LocalRunner(state, driver_main=DRIVER_MAIN, spark_submit=submit)
+            runner = LocalRunner(SparkSubmits(state, spark_submit=submit), driver_main=DRIVER_MAIN)
             made = Kit(
                 runner,
                 session,

@@ -37,7 +37,8 @@ from queues.step import Step, run_steps
 from queues.transaction import commit
 from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import STAND_IN, Office, sleeps, waits_for
+from spark_runner.runners.registry import Runners
+from tests.jobs_support import Office, sleeps, stand_ins, waits_for
 from tests.queues_support import expire
 from tests.waiting import wait_until
 
@@ -53,7 +54,7 @@ class Scripted(LocalRunner):
     """A local runner that calls what the test says before it submits."""
 
     def __init__(self, office: Office, before_submit: Callable[[], None]) -> None:
-        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
         self._before_submit = before_submit
 
     def submit(self, request: SubmitRequest) -> Submission:
@@ -65,7 +66,7 @@ class OnHost(LocalRunner):
     """A local runner of a host that the test names."""
 
     def __init__(self, office: Office, host: str) -> None:
-        super().__init__(office.settings.state_dir / host, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        super().__init__(stand_ins(office.settings.state_dir / host), driver_main=DRIVER_MAIN)
         self._host = host
 
     def place(self) -> Place:
@@ -222,7 +223,7 @@ def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
 
     monkeypatch.setattr(PoolViews, "rescan", counting)
     settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
-    worker = build_worker(office.session(), settings, runners={"local": office.runner()})
+    worker = build_worker(office.session(), settings, runners=Runners.of(office.runner()))
     claimed: list[str] = []
     worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - what is counted
     ids = [office.submit("pass", spark={"driver": {"memory": "900000g"}}) for _ in range(5)]
@@ -319,7 +320,7 @@ class Stubborn(LocalRunner):
     """A local runner whose drivers take as long to end as the test says."""
 
     def __init__(self, office: Office) -> None:
-        super().__init__(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+        super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
         self.at_it, self.go_on = threading.Semaphore(0), threading.Event()
 
     def kill(self, run: str, *, grace_seconds: float) -> None:
@@ -469,7 +470,7 @@ def test_a_backend_that_says_much_is_a_warning_like_any_other(office: Office, tm
                 raise ConnectionError("<html>" * 20_000)
             return super().poll_many(runs)
 
-    runner = Talkative(office.settings.state_dir, driver_main=DRIVER_MAIN, spark_submit=STAND_IN)
+    runner = Talkative(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
     office.worker(runner=runner, warn_after=1)
     job_id, go = alone(office, tmp_path, "go")
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from threading import Event
@@ -11,7 +11,8 @@ from typing import IO
 from orchestrator.client import Client, JobDetail
 from orchestrator.errors import LogsElsewhere, NoSuchAttempt
 from spark_runner.attempt import run_name
-from spark_runner.runners.base import LogFile, Place, Runner
+from spark_runner.runners.base import LogFile, Place
+from spark_runner.runners.registry import Runners
 
 _FOLLOW_SECONDS = 0.3
 _CHUNK_BYTES = 1 << 20
@@ -27,7 +28,7 @@ class LogStream(StrEnum):
 
 def print_logs(
     client: Client,
-    runners: Mapping[str, Runner],
+    runners: Runners,
     job_id: str,
     number: int | None,
     streams: Sequence[LogStream],
@@ -55,7 +56,7 @@ def print_logs(
 
 def _find(
     detail: JobDetail,
-    runners: Mapping[str, Runner],
+    runners: Runners,
     number: int | None,
     streams: Sequence[LogStream],
     *,
@@ -70,10 +71,10 @@ def _find(
         have = f"its last attempt is {job.attempt}" if job.attempt else "it has not been started"
         raise NoSuchAttempt(f"job {job.id!r} has no logs{f' of attempt {number}' if number else ''}: {have}")
     place = Place(**document["place"])
-    runner, run = runners.get(place.backend), run_name(detail.run_key, wanted)
+    runner, run = runners.at(place), run_name(detail.run_key, wanted)
     found = [] if runner is None else runner.logs(run)
     if not found and not patient:
-        raise LogsElsewhere(f"the logs of {job.id} attempt {wanted} are on host {place.host}, as run {run}")
+        raise LogsElsewhere(f"the logs of {job.id} attempt {wanted} are elsewhere: {place}, run {run}")
     return (wanted, [log for log in found if log.stream in streams]) if found else None
 
 

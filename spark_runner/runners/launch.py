@@ -1,16 +1,18 @@
-"""What a local driver is started with: settings, log layout, environment, command."""
+"""What spark-submit is started with: settings, log layout, environment, command."""
 
 import importlib.util
 import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.local_files import RunDirectory
+from spark_runner.runners.properties import render_properties
+from spark_runner.runners.run_directory import RunDirectory
 
 RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"
 _LOOPBACK = "127.0.0.1"
@@ -34,6 +36,42 @@ appender.file.strategy.max = 1
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How spark-submit is called."""
+
+    arguments: Sequence[str]  # every user of the host can read them: no settings in them
+    environment: Mapping[str, str]
+
+
+def launch_driver(
+    request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, conf_dir: Path
+) -> Launch:
+    """How the driver is started on this host; raises RefusedSubmission, SubmissionError."""
+    directory.write("log4j2.properties", LOG4J2_PROPERTIES)
+    properties = spark_properties(request, directory)
+    return Launch(
+        submit_arguments(
+            request,
+            directory.write("spark.properties", render_properties(properties)),
+            driver_main,
+            directory.path / "plan.json",
+        ),
+        driver_environment(request, directory, conf_dir),
+    )
+
+
+def submit_arguments(
+    request: SubmitRequest, properties: Path, program: Path | str, *arguments: object
+) -> list[str]:
+    """The arguments of spark-submit."""
+    target = request.target
+    named = ["--properties-file", str(properties), "--master", target.master]
+    if target.deploy_mode != "client":
+        named += ["--deploy-mode", target.deploy_mode]
+    return [*named, "--name", request.name, str(program), *map(str, arguments)]
+
+
 def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[str, str]:
     """The settings of the driver: our defaults, over them the user's; raises RefusedSubmission.
 
@@ -49,7 +87,7 @@ def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[st
         "spark.sql.warehouse.dir": str(directory.path / "spark-warehouse"),
         "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp for ever
     }
-    if is_local(request.master):
+    if is_local(request.target.master):
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
     java_options = [
         f"-Dlog4j2.configurationFile={(directory.path / 'log4j2.properties').as_uri()}",
@@ -61,7 +99,11 @@ def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[st
 
 
 def driver_environment(request: SubmitRequest, directory: RunDirectory, conf_dir: Path) -> dict[str, str]:
-    """The environment of the shim and of all below it; the names of the run are the last word."""
+    """The environment of the shim and of all below it; the names of the run are the last word.
+
+    `conf_dir` is made when it is not there, and stays empty.
+    """
+    conf_dir.mkdir(mode=0o700, exist_ok=True)
     ours = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -69,7 +111,7 @@ def driver_environment(request: SubmitRequest, directory: RunDirectory, conf_dir
     }
     if "SPARK_HOME" not in os.environ and (spark_home := installed_spark_home()):
         ours["SPARK_HOME"] = str(spark_home)
-    if is_local(request.master) and "SPARK_LOCAL_IP" not in os.environ:
+    if is_local(request.target.master) and "SPARK_LOCAL_IP" not in os.environ:
         ours["SPARK_LOCAL_IP"] = _LOOPBACK  # nothing listens beyond this host
     names = {
         RUN_VARIABLE: request.run,
@@ -91,19 +133,6 @@ def spark_submit_command(environment: Mapping[str, str]) -> list[str]:
     if not shutil.which(java, path=environment.get("PATH")):
         raise SubmissionError(f"no Java: `{java}` is not there; install Java 17 or later, or set JAVA_HOME")
     return [str(program)]
-
-
-def driver_command(
-    spark_submit: Sequence[str], request: SubmitRequest, *, properties: Path, driver_main: Path, plan: Path
-) -> list[str]:
-    """The command line, which every user of the host can read: no settings in it."""
-    command = [*spark_submit, "--properties-file", str(properties)]
-    command += ["--master", request.master, "--name", request.name]
-    if request.driver_memory:
-        command += ["--driver-memory", request.driver_memory]
-    if request.py_files:
-        command += ["--py-files", ",".join(request.py_files)]
-    return [*command, str(driver_main), str(plan)]
 
 
 def is_local(master: str) -> bool:

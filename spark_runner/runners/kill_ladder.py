@@ -1,4 +1,4 @@
-"""The kill ladder of local drivers: ask, wait, force, verify."""
+"""The kill ladder of processes on this host: ask, wait, force, verify."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from spark_runner.errors import KillError
 from spark_runner.process import ProcessId, RunProcess, is_alive, processes_of, run_processes
-from spark_runner.runners.local_files import RunDirectory
+from spark_runner.runners.run_directory import RunDirectory
 
 SHIM_SECONDS = 3.0  # beyond the grace: the shim's own KILL, reaping, and a durable exit file
 FORCED_SECONDS = 5.0  # KILL works at once, but for a process deep in the kernel (a dead network disk)

@@ -1,0 +1,188 @@
+"""Where and how Spark runs: the part `spark` of a definition."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from orchestrator.models.part import Part, texts
+from spark_runner.runners.base import Target, backend_of
+from spark_runner.runners.registry import is_known
+
+_MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
+_HOSTS = r"[A-Za-z0-9._-]+:\d{1,5}(,[A-Za-z0-9._-]+:\d{1,5})*"
+_FORMS = {
+    "local": (re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?"), "local, local[N] or local[*]"),
+    "standalone": (re.compile(rf"spark://{_HOSTS}"), "spark://host:7077, or spark://host1:7077,host2:7077"),
+    "yarn": (re.compile(r"yarn"), "yarn: where it is stands in HADOOP_CONF_DIR of the worker"),
+    "kubernetes": (re.compile(r"k8s://https?://[^\s/]+(/\S*)?"), "k8s://https://host:port"),
+}
+"""By backend: what its masters look like, and how to say it."""
+
+_PACKAGE = re.compile(r"[^\s:,]+:[^\s:,]+:[^\s:,]+")
+_LABEL = r"^$|^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"  # a name in Kubernetes: RFC 1123
+
+
+def _memory(value: str) -> str:
+    if value and not _MEMORY.fullmatch(value):
+        message = f"{value!r} is not an amount of memory; write for example 512m or 1g"
+        raise ValueError(message)
+    return value
+
+
+class Driver(Part):
+    """What the driver process gets; 0 and empty = Spark's default."""
+
+    cores: Annotated[int, Field(ge=0, le=1024)] = 0
+    memory: str = Field("", description="heap in Spark's notation, for example 1g; empty = Spark's default")
+
+    _is_memory = field_validator("memory")(_memory)
+
+
+class Executor(Part):
+    """What the executors get, where there are others than the driver; 0 and empty = Spark's default."""
+
+    instances: Annotated[int, Field(ge=0, le=100_000)] = 0
+    cores: Annotated[int, Field(ge=0, le=1024)] = 0
+    memory: str = Field("", description="heap of each, as of the driver")
+
+    _is_memory = field_validator("memory")(_memory)
+
+
+class Standalone(Part):
+    """What only a standalone cluster knows."""
+
+    rest: str = Field("", description="host:port,host:port of the masters' REST; empty = their hosts, 6066")
+    ui: str = Field("", description="host:port,host:port of the masters' pages; empty = their hosts, 8080")
+    staging: str = Field("", description="a folder that all nodes see, for cluster mode; empty = state_dir")
+
+
+class Yarn(Part):
+    """What only YARN knows."""
+
+    queue: str = Field("", description="empty = YARN's default")
+    resource_manager: str = Field(
+        "", description="http(s)://host:port,... of its pages; empty = as yarn-site.xml says"
+    )
+
+
+class Kubernetes(Part):
+    """What only Kubernetes knows."""
+
+    namespace: str = Field("", pattern=_LABEL, description="empty = default")
+    service_account: str = Field("", pattern=_LABEL, description="of the driver")
+    image: str = Field("", description="has Java, Python and PySpark")
+    pod_template: str = Field("", description="a file on the worker's host, for driver and executors")
+    context: str = Field("", description="of the worker's kubeconfig; empty = its current one")
+
+
+class Spark(Part):
+    """Where and how Spark runs."""
+
+    master: str = Field(
+        "local[*]", description="local[*], spark://host:7077, yarn, k8s://https://host:port, or a plug-in's"
+    )
+    deploy_mode: Literal["", "client", "cluster"] = Field(
+        "", description="client = the driver is on the worker's host; empty = cluster on k8s, else client"
+    )
+    conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
+    driver: Driver = Driver.model_construct()
+    executor: Executor = Executor.model_construct()
+    packages: tuple[str, ...] = Field((), description="group:artifact:version, fetched by Spark")
+    jars: tuple[str, ...] = ()
+    py_files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    standalone: Standalone = Standalone.model_construct()
+    yarn: Yarn = Yarn.model_construct()
+    kubernetes: Kubernetes = Kubernetes.model_construct()
+    options: dict[str, str] = Field(default_factory=dict, description="for the runner of a plug-in")
+
+    @property
+    def target(self) -> Target:
+        """Where it shall run, for the runners."""
+        backend = backend_of(self.master)
+        mode = self.deploy_mode or ("cluster" if backend == "kubernetes" else "client")
+        parts: dict[str, Part] = {
+            "standalone": self.standalone,
+            "yarn": self.yarn,
+            "kubernetes": self.kubernetes,
+        }
+        known = parts[backend].model_dump() if backend in parts else self.options
+        return Target(self.master, mode, {name: str(value) for name, value in known.items() if value})
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All that is said here as Spark properties; a field of its own goes before `conf`."""
+        named = {
+            "spark.driver.cores": self.driver.cores,
+            "spark.driver.memory": self.driver.memory,
+            "spark.executor.instances": self.executor.instances,
+            "spark.executor.cores": self.executor.cores,
+            "spark.executor.memory": self.executor.memory,
+        }
+        lists = {
+            "spark.jars.packages": self.packages,
+            "spark.jars": self.jars,
+            "spark.submit.pyFiles": self.py_files,
+            "spark.files": self.files,
+        }
+        joined = {
+            name: ",".join(filter(None, (self.conf.get(name, ""), *items))) for name, items in lists.items()
+        }
+        given = {name: str(value) for name, value in (named | joined).items() if value}
+        return {**self.conf, **given}
+
+    _conf_as_text = field_validator("conf", "options", mode="before")(texts)
+
+    @field_validator("master")
+    @classmethod
+    def _is_master(cls, value: str) -> str:
+        backend = backend_of(value)
+        if backend in _FORMS:
+            form, words = _FORMS[backend]
+            if not form.fullmatch(value):
+                message = f"master {value!r} is not understood; write {words}"
+                raise ValueError(message)
+        elif not is_known(value):
+            words = "; ".join(words for _, words in _FORMS.values())
+            message = f"master {value!r} is not supported; there are {words}"
+            raise ValueError(message)
+        return value
+
+    @field_validator("conf")
+    @classmethod
+    def _is_conf(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if not key.startswith("spark."):
+                message = f"{key!r} does not start with 'spark.', and Spark would ignore it"
+                raise ValueError(message)
+        return value
+
+    @field_validator("packages")
+    @classmethod
+    def _are_packages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for package in value:
+            if not _PACKAGE.fullmatch(package):
+                message = f"{package!r} is not group:artifact:version"
+                raise ValueError(message)
+        return value
+
+    @field_validator("jars", "py_files", "files")
+    @classmethod
+    def _are_files(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not name or "," in name:
+                message = f"{name!r} cannot name a file: Spark separates them by commas"
+                raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        backend = backend_of(self.master)
+        if backend == "local" and self.deploy_mode == "cluster":
+            message = "deploy_mode 'cluster' needs a cluster: master is " + repr(self.master)
+            raise ValueError(message)
+        if backend == "kubernetes" and self.deploy_mode == "client":
+            message = "on Kubernetes the driver is a pod of its own: leave deploy_mode out, or say cluster"
+            raise ValueError(message)
+        return self

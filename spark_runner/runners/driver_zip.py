@@ -1,0 +1,60 @@
+"""What travels to nodes that have only Java and PySpark: the program inside Spark, in one zip."""
+
+import hashlib
+import importlib.util
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from spark_runner.errors import SubmissionError
+
+# The driver imports from these; the left-out parts are for workers, or large and never imported.
+_PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")
+_LEFT_OUT = frozenset({"embedded", "runners", "tests", "testing", "__pycache__"})
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
+_HASH_CHARACTERS = 16
+_MODE = 0o100644 << 16  # readable by all: it holds nothing secret, and the cluster's user is another one
+
+
+@cache
+def driver_zip(folder: Path) -> Path:
+    """The zip in this folder, made when it is not there; its name carries the hash of its contents.
+
+    Raises SubmissionError when it cannot be written.
+    """
+    data = zip_bytes()
+    path = folder / f"driver-{hashlib.sha256(data).hexdigest()[:_HASH_CHARACTERS]}.zip"
+    try:
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            draft = folder / f".{path.name}.{os.getpid()}"
+            draft.write_bytes(data)
+            draft.replace(path)  # whole or not at all, whoever else makes it
+    except OSError as error:
+        raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
+    return path
+
+
+@cache
+def zip_bytes() -> bytes:
+    """The contents of the zip."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, path in sorted(_modules()):
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, _MODE
+            archive.writestr(info, path.read_bytes())
+    return buffer.getvalue()
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for package in _PACKAGES:
+        spec = importlib.util.find_spec(package)
+        for root in (spec and spec.submodule_search_locations) or ():
+            for path in Path(root).rglob("*.py"):
+                inner = path.relative_to(root)
+                if not _LEFT_OUT.intersection(inner.parts[:-1]):
+                    yield f"{package}/{inner.as_posix()}", path

@@ -1,0 +1,195 @@
+"""The spark-submit processes of this host, each under a shim that outlives the worker.
+
+With a local master, and in client mode on a cluster, such a process is the driver itself; in cluster mode it
+hands the driver over.
+"""
+
+import json
+import os
+import shutil
+import socket
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+
+from spark_runner import shim
+from spark_runner.errors import KillError, SparkRunnerError, SubmissionError
+from spark_runner.process import current_boot_id, is_alive, run_processes
+from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.children import Children
+from spark_runner.runners.kill_ladder import kill_run
+from spark_runner.runners.launch import Launch, spark_submit_command
+from spark_runner.runners.run_directory import (
+    LOG_STREAMS,
+    RunDirectory,
+    run_directories,
+    run_directory,
+    run_path,
+)
+from spark_runner.state_id import state_id
+
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
+
+# The live processes per (run, incarnation); a function, because a look at all processes has its price.
+_Look = Callable[[], Mapping[tuple[str, str], Sequence[int]]]
+
+
+class SparkSubmits:
+    """Starts, finds, watches and ends them; its state is the directory, so any worker here can go on.
+
+    With `owned=True` they end when this process does, even by KILL; a forked child that keeps its open files
+    would keep them alive. `spark_submit` replaces the program that is started, with its leading arguments.
+    """
+
+    def __init__(
+        self, state_dir: Path, *, owned: bool = False, spark_submit: Sequence[str] | None = None
+    ) -> None:
+        self.state_dir = state_dir.absolute()
+        self._spark_submit = spark_submit
+        self._children = Children()
+        self._owner_pipe = os.pipe() if owned else None  # close-on-exec, both ends
+
+    def close(self) -> None:
+        """Let go; with `owned=True` this ends them."""
+        if self._owner_pipe:
+            for end in self._owner_pipe:
+                os.close(end)
+            self._owner_pipe = None
+
+    @cached_property
+    def _store(self) -> str:
+        return state_id(self.state_dir)
+
+    def place(self, backend: str, cluster: Mapping[str, str] | None = None) -> Place:
+        """This host, in its present boot; raises SubmissionError without a usable state directory."""
+        return Place(backend, socket.gethostname(), current_boot_id(), self._store, cluster or {})
+
+    def reaches(self, place: Place) -> bool:
+        """Whether that is our directory on this host; of another boot we know that nothing runs any more."""
+        return self.place(place.backend).is_at(place)
+
+    def start(self, request: SubmitRequest, prepare: Callable[[RunDirectory], Launch]) -> Submission:
+        """Start one under a shim of its own; raises SubmissionError.
+
+        `prepare` writes what it needs into the run directory and says how spark-submit is called; the plan is
+        written after it, as `plan.json`.
+        """
+        self._children.reap()
+        directory = run_directory(self.state_dir, request.run, request.incarnation)
+        directory.create()
+        try:
+            directory.scratch.mkdir(mode=0o700)
+            launch = prepare(directory)
+            program = self._spark_submit or spark_submit_command(launch.environment)
+            directory.write("plan.json", json.dumps(request.plan))
+            self._start_shim(directory, [*program, *launch.arguments], launch.environment)
+        except (OSError, TypeError, ValueError, SubmissionError) as error:
+            # Nothing was started, so nothing is to be found.
+            shutil.rmtree(directory.path, ignore_errors=True)
+            kind = type(error) if isinstance(error, SubmissionError) else SubmissionError
+            raise kind(f"driver of run {request.run} not started: {error}") from error
+        return Submission(request.run, request.incarnation, RunState.RUNNING)
+
+    def find(self, run: str) -> list[Submission]:
+        """Every submission of `run` in the state directory, oldest first."""
+        return self.poll_many([run])[run]
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        """`find` for many runs; at most one look at all processes, and none while all shims are well."""
+        self._children.reap()
+        look = cache(_look)
+        return {
+            run: [_submission(found, look) for found in run_directories(self.state_dir, run)] for run in runs
+        }
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        """End every submission of `run`, verified; raises KillError. An unknown run is no error."""
+        directories = run_directories(self.state_dir, run)
+        try:
+            kill_run(run, directories, grace_seconds)
+        except _UNREADABLE as error:
+            raise KillError(f"run {run} cannot be ended, its directory is unreadable: {error!r}") from error
+        finally:
+            self._children.reap()
+        for directory in directories:
+            directory.drop_scratch()
+
+    def logs(self, run: str) -> list[LogFile]:
+        """The logs of every submission of `run` that exist by now, oldest first."""
+        return [
+            LogFile(found.incarnation, stream, path)
+            for found in run_directories(self.state_dir, run)
+            for stream in LOG_STREAMS
+            if (path := found.path / f"{stream}.log").exists()
+        ]
+
+    def cleanup(self, run: str) -> None:
+        """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
+        for submission in self.find(run):
+            if submission.state in (RunState.RUNNING, RunState.UNKNOWN):
+                raise SparkRunnerError(
+                    f"run {run} is {submission.state}: kill it before its files are removed"
+                )
+        try:
+            shutil.rmtree(run_path(self.state_dir, run))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
+
+    def _start_shim(
+        self, directory: RunDirectory, command: Sequence[str], environment: Mapping[str, str]
+    ) -> None:
+        arguments = [str(directory.path)]
+        pass_fds: tuple[int, ...] = ()
+        if self._owner_pipe:
+            pass_fds = self._owner_pipe[:1]
+            arguments += ["--owner-fd", str(pass_fds[0])]
+        self._children.start(
+            [sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()), *arguments, "--", *command],
+            cwd=directory.path,
+            environment=environment,
+            stderr=directory.write("shim.log", ""),
+            pass_fds=pass_fds,
+        )
+
+
+def _submission(directory: RunDirectory, look: _Look) -> Submission:
+    state, exit_code, detail = RunState.UNKNOWN, None, ""
+    try:
+        state, exit_code = _state(directory, look)
+        if state is RunState.GONE:
+            detail = directory.trouble()
+    except _UNREADABLE as error:
+        detail = f"{directory.path} cannot be read: {error!r}"
+    return Submission(
+        directory.run, directory.incarnation, state, exit_code, detail=detail, outcome=directory.outcome()
+    )
+
+
+def _state(directory: RunDirectory, look: _Look) -> tuple[RunState, int | None]:
+    """What the files say; the processes are looked at only when the files do not settle it."""
+    if (code := directory.exit_code()) is not None:
+        return RunState.EXITED, code
+    record = directory.shim()
+    if record is None:
+        if directory.is_young() and not directory.is_kill_requested():
+            return RunState.RUNNING, None  # or just about to
+    elif is_alive(record.shim):
+        return RunState.RUNNING, None
+    elif record.shim.boot != current_boot_id():
+        return RunState.GONE, None
+    processes = look().get((directory.run, directory.incarnation))
+    # Once more, and last: the shim may have written the file and ended since our first look.
+    if (code := directory.exit_code()) is not None:
+        return RunState.EXITED, code
+    return RunState.RUNNING if processes else RunState.GONE, None
+
+
+def _look() -> Mapping[tuple[str, str], Sequence[int]]:
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for process in run_processes():
+        found[process.run, process.incarnation].append(process.pid)
+    return found
