@@ -66,6 +66,9 @@ class Settings(BaseModel):
     slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 2) // 2), description="jobs run at once by a worker"
     )
+    spark: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="by pool, * = all: what the part spark of a definition leaves empty"
+    )
     retention: Annotated[Seconds, Field(ge=60)] = Field(
         7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
+from orchestrator.models.spark import Spark
 from orchestrator.plan import compile_program
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
@@ -17,11 +18,17 @@ _PATTERN = re.compile(r"[*?\[{]")  # Spark takes several files at once
 
 
 def submit_request(
-    definition: Definition, attempt: Attempt, *, incarnation: str, stop_path: str, zookeeper: SessionSettings
+    definition: Definition,
+    spark: Spark,
+    attempt: Attempt,
+    *,
+    incarnation: str,
+    stop_path: str,
+    zookeeper: SessionSettings,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises SqlError, DefinitionError.
 
-    `zookeeper` is how the driver reaches it.
+    `spark` is what the definition says of it, filled up; `zookeeper` is how the driver reaches it.
     """
     plan = {
         "run_key": attempt.run_key,
@@ -32,7 +39,7 @@ def submit_request(
         "zookeeper": zookeeper.for_plan(),
         **compile_program(definition),
     }
-    spark, directory = definition.spark, definition.directory
+    directory = definition.directory
     jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
     found = spark.model_copy(
         update={

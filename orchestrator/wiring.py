@@ -28,6 +28,7 @@ from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
+from orchestrator.pool_spark import pool_spark
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
 from orchestrator.worker.worker import Worker
@@ -118,7 +119,8 @@ def build_worker(
         elsewhere=Declined(slots.name_room),
         hosts=Hosts(session, nodes),
         limits=in_force,
-        fits=(lambda _job: None) if guard is None else guard.fits,
+        spark_of=pool_spark(settings.spark),
+        fits=(lambda _spark: None) if guard is None else guard.fits,
         hooks=Hooks([*hooks, *installed_hooks()]),
         archive=open_archive(settings.archive, settings.state_dir),
     )

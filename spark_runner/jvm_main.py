@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.sql import SparkSession
 
 from spark_runner.errors import SparkRunnerError

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from loguru import logger
 
 from orchestrator.admission.host_memory import available_memory
-from orchestrator.models.definition import Definition
 from orchestrator.models.limits import Limits
+from orchestrator.models.spark import Spark
 
 _LOAD_SECONDS = 1.0  # the kernel renews the load average every five seconds
 
@@ -66,11 +66,11 @@ class Guard:
                     logger.info("jobs are taken again: the load of this host is {:.2f}", load)
             return words
 
-    def fits(self, definition: Definition) -> str | None:
-        """Why the driver of this job has no room here now; None when it has, or will be elsewhere."""
-        if definition.spark.target.deploy_mode == "cluster":
+    def fits(self, spark: Spark) -> str | None:
+        """Why a driver of this kind has no room here now; None when it has, or will be elsewhere."""
+        if spark.target.deploy_mode == "cluster":
             return None
-        enabled, needed = self._limits().memory_guard, driver_bytes(definition)
+        enabled, needed = self._limits().memory_guard, driver_bytes(spark)
         with self._guard:
             free = self._memory() if enabled else None
             if self._short is not None and (free is None or free >= self._short):
@@ -86,9 +86,9 @@ class Guard:
             return words
 
 
-def driver_bytes(definition: Definition) -> int:
-    """Bytes that the driver of a job may come to use: its heap, and what Spark counts on beside it."""
-    conf = definition.spark.properties
+def driver_bytes(spark: Spark) -> int:
+    """Bytes that a driver may come to use: its heap, and what Spark counts on beside it."""
+    conf = spark.properties
     heap = _size(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
     beside = _size(conf.get("spark.driver.memoryOverhead", ""))
     if beside is None:

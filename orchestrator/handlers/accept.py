@@ -27,16 +27,15 @@ def handle(job: HeldJob) -> Action:
         error = queued_too_long(waited, state.queued_limit)
         return Move(Status.ERROR_FAIL, changes={"error": error, "ended": timestamp()})
     definition = job.definition
-    if context.fits(definition) is not None:
-        kept = definition.model_copy(update={"script": "", "python": ""})  # remembered: without its text
-        need = kept.spark.model_dump_json()
-        context.declined.add(job.id, need, lambda: context.fits(kept) is None)
-        return Release()
     try:
-        place = context.runner_for(definition).place()
+        spark = job.spark
+        place = context.runners.for_target(spark.target).place()
     except RefusedSubmission as error:
         refused = JobError(error_class="definition", message=str(error), type=type(error).__name__)
         return Move(Status.ERROR_FAIL, changes={"error": refused, "ended": timestamp()})
+    if context.fits(spark) is not None:
+        context.declined.add(job.id, spark.model_dump_json(), lambda: context.fits(spark) is None)
+        return Release()
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
     places = context.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)

@@ -18,14 +18,16 @@ from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.limits import Limits
+from orchestrator.models.spark import Spark
 from queues.claim import Claim
 from queues.clock import EnsembleClock
 from queues.documents import decode, timestamp
 from queues.errors import CorruptRecord
-from queues.names import Layout
+from queues.names import LOW, Layout
 from queues.operations import Delete
 from queues.session import Session
 from spark_runner.attempt import Attempt, attempt_path
+from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, RunState, Submission
 from spark_runner.runners.registry import Runners
 
@@ -49,15 +51,12 @@ class Context:
     elsewhere: Declined  # jobs in running that are for the workers of another host
     hosts: Hosts
     limits: Callable[[], Limits] = Limits
-    fits: Callable[[Definition], str | None] = lambda _job: None  # why it has no room here
+    fits: Callable[[Spark], str | None] = lambda _spark: None  # why it has no room here
+    spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # with what is empty as for the pool
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
     draining: threading.Event = field(default_factory=threading.Event)
     archive: Archive | None = None  # None: jobs are removed without being archived
-
-    def runner_for(self, definition: Definition) -> Runner:
-        """The runner that serves the master of this definition; raises RefusedSubmission without one."""
-        return self.runners.for_target(definition.spark.target)
 
     def runner_at(self, place: Place) -> Runner | None:
         """The runner that can see and stop what was submitted at `place`; None when this worker cannot."""
@@ -142,6 +141,18 @@ class HeldJob:
         if found is None:
             raise CorruptRecord(self.id, "it has no definition")
         return Definition.model_validate(json.loads(found[0]))
+
+    @cached_property
+    def spark(self) -> Spark:
+        """Where and how it runs: as its definition says, else as this worker does for its pool.
+
+        Raises RefusedSubmission where the two do not go together.
+        """
+        pool = self.claim.record.pool.removesuffix(LOW)
+        try:
+            return self.context.spark_of(pool, self.definition.spark)
+        except ValueError as error:
+            raise RefusedSubmission(f"the Spark defaults of pool {pool} do not fit: {error}") from error
 
     # ------------------------------------------------------------------ attempt
     def attempt(self) -> Attempt | None:

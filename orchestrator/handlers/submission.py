@@ -74,6 +74,7 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
     try:
         request = submit_request(
             job.definition,
+            job.spark,
             attempt,
             incarnation=uuid.uuid4().hex,
             stop_path=job.stop_path,

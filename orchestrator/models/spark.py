@@ -1,7 +1,7 @@
 """Where and how Spark runs: the part `spark` of a definition."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -10,6 +10,7 @@ from spark_runner.runners.base import Target, backend_of
 from spark_runner.runners.registry import is_known
 
 _MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
+_DEFAULT_MASTER = "local[*]"
 _HOSTS = r"[A-Za-z0-9._-]+:\d{1,5}(,[A-Za-z0-9._-]+:\d{1,5})*"
 _FORMS = {
     "local": (re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?"), "local, local[N] or local[*]"),
@@ -28,6 +29,17 @@ def _memory(value: str) -> str:
         message = f"{value!r} is not an amount of memory; write for example 512m or 1g"
         raise ValueError(message)
     return value
+
+
+def _filled(own: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    filled = dict(defaults)
+    for name, value in own.items():
+        default = defaults.get(name)
+        if isinstance(value, dict):
+            filled[name] = _filled(value, default or {})
+        elif value or not default:
+            filled[name] = value
+    return filled
 
 
 class Driver(Part):
@@ -77,10 +89,12 @@ class Kubernetes(Part):
 
 
 class Spark(Part):
-    """Where and how Spark runs."""
+    """Where and how Spark runs; what is empty is as the worker says for the pool, else Spark's default."""
 
     master: str = Field(
-        "local[*]", description="local[*], spark://host:7077, yarn, k8s://https://host:port, or a plug-in's"
+        "",
+        description="local[*], spark://host:7077, yarn, k8s://https://host:port, or a plug-in's; "
+        "empty = local[*]",
     )
     deploy_mode: Literal["", "client", "cluster"] = Field(
         "", description="client = the driver is on the worker's host; empty = cluster on k8s, else client"
@@ -97,10 +111,18 @@ class Spark(Part):
     kubernetes: Kubernetes = Kubernetes.model_construct()
     options: dict[str, str] = Field(default_factory=dict, description="for the runner of a plug-in")
 
+    def filled(self, defaults: "Spark") -> "Spark":
+        """The same with what is empty as in `defaults`; properties of both, its own first.
+
+        Raises ValueError where the two do not go together.
+        """
+        return Spark.model_validate(_filled(self.model_dump(), defaults.model_dump()))
+
     @property
     def target(self) -> Target:
         """Where it shall run, for the runners."""
-        backend = backend_of(self.master)
+        master = self.master or _DEFAULT_MASTER
+        backend = backend_of(master)
         mode = self.deploy_mode or ("cluster" if backend == "kubernetes" else "client")
         parts: dict[str, Part] = {
             "standalone": self.standalone,
@@ -108,7 +130,7 @@ class Spark(Part):
             "kubernetes": self.kubernetes,
         }
         known = parts[backend].model_dump() if backend in parts else self.options
-        return Target(self.master, mode, {name: str(value) for name, value in known.items() if value})
+        return Target(master, mode, {name: str(value) for name, value in known.items() if value})
 
     @property
     def properties(self) -> dict[str, str]:
@@ -138,6 +160,8 @@ class Spark(Part):
     @classmethod
     def _is_master(cls, value: str) -> str:
         backend = backend_of(value)
+        if not value:
+            return value
         if backend in _FORMS:
             form, words = _FORMS[backend]
             if not form.fullmatch(value):

@@ -10,8 +10,8 @@ from loguru import logger
 
 from orchestrator.admission.guard import Guard, driver_bytes
 from orchestrator.admission.host_memory import available_memory, group_memory
-from orchestrator.models.definition import Definition
 from orchestrator.models.limits import Limits
+from orchestrator.models.spark import Spark
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -41,9 +41,8 @@ class Host:
         return self.guard.refusal()
 
 
-def job(memory: str = "", conf: dict[str, str] | None = None) -> Definition:
-    spark = {"driver": {"memory": memory}, "conf": conf or {}}
-    return Definition.model_validate({"name": "test", "script": "SELECT 1", "spark": spark})
+def job(memory: str = "", conf: dict[str, str] | None = None, master: str = "") -> Spark:
+    return Spark.model_validate({"master": master, "driver": {"memory": memory}, "conf": conf or {}})
 
 
 @pytest.fixture

@@ -1,0 +1,36 @@
+"""How Spark runs where a definition does not say: by pool, from the settings of a worker."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.errors import SettingsError
+from orchestrator.models.fields import explain
+from orchestrator.models.spark import Spark
+
+ALL_POOLS = "*"
+
+
+def pool_spark(tables: Mapping[str, Mapping[str, Any]]) -> Callable[[str, Spark], Spark]:
+    """What fills up the `spark` of a definition for a pool; raises SettingsError for tables that cannot be.
+
+    The pool's own table goes before that of all pools; the function raises ValueError for what does not go
+    together.
+    """
+    known = {pool: _checked(pool, table) for pool, table in tables.items()}
+
+    def filled(pool: str, own: Spark) -> Spark:
+        for defaults in (known.get(pool), known.get(ALL_POOLS)):
+            if defaults is not None:
+                own = own.filled(defaults)
+        return own
+
+    return filled
+
+
+def _checked(pool: str, table: Mapping[str, Any]) -> Spark:
+    try:
+        return Spark.model_validate(dict(table))
+    except ValidationError as error:
+        raise SettingsError(explain(error, Spark, f"setting spark of pool {pool!r}")) from error
