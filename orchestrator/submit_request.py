@@ -31,6 +31,7 @@ def submit_request(
     `spark` is what the definition says of it, filled up; `zookeeper` is how the driver reaches it.
     """
     plan = {
+        "run": attempt.run,
         "run_key": attempt.run_key,
         "attempt_path": attempt.path,
         "stop_path": stop_path,

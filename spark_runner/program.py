@@ -12,13 +12,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_runner.jvm_main import run_main
+from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
 from spark_runner.sql.execution import execute
 
 
 def run_program(
     spark: SparkSession, plan: dict[str, Any], report: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Run the program of the plan; returns what each INSERT wrote, nothing for other programs."""
+    """Run the program of the plan; returns what each INSERT wrote, nothing for other programs.
+
+    It can tell its attempt from others by the environment, wherever it runs.
+    """
+    os.environ.setdefault(RUN_VARIABLE, plan["run"])
+    os.environ.setdefault(INCARNATION_VARIABLE, plan["incarnation"])
     if "sql" in plan:
         return execute(spark, plan["sql"], report)
     if "jar" in plan:

@@ -1,102 +1,24 @@
 """What every runner has to keep, whatever place it runs drivers in."""
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.wiring import DRIVER_MAIN
-from queues.documents import timestamp
-from queues.operations import Operation
-from queues.session import Session
-from queues.transaction import commit
 from spark_runner import exit_codes
-from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent, run_name
+from spark_runner.attempt import AttemptState, run_name
 from spark_runner.errors import SparkRunnerError, SubmissionError
-from spark_runner.runners.base import Runner, RunState, Submission, SubmitRequest, Target
-from spark_runner.runners.local import LocalRunner
-from spark_runner.runners.spark_submits import SparkSubmits
-from tests.jobs_support import STAND_IN
-from tests.queues_support import open_session
-from tests.scripted.backend import Backend
-from tests.scripted.ledger import Ledger
-from tests.scripted.runner import ScriptedRunner
-from tests.scripted.words import for_real_drivers
+from spark_runner.runners.base import RunState
+from tests.runner_kits import QUICK, REAL, Kit, open_kit
 from tests.waiting import wait_until
 
-END_S = 60
-"""A driver of real Spark needs ten seconds alone, and more beside other tests."""
-
-with_spark = pytest.mark.parametrize(
-    "kit", ["scripted", "stand-in", pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+everywhere = pytest.mark.parametrize(
+    "kit", [*QUICK, *(pytest.param(kind, marks=pytest.mark.spark) for kind in REAL)], indirect=True
 )
-without_spark = pytest.mark.parametrize("kit", ["scripted", "stand-in"], indirect=True)
+"""What is shown on the real thing of every backend: few, because each driver of Spark takes ten seconds."""
 
-
-@dataclass
-class Kit:
-    """A runner, and attempts in ZooKeeper whose drivers it may start."""
-
-    runner: Runner
-    session: Session
-    root: str
-    ledger: Ledger
-    written: Callable[[str], str]  # a program in the words of `tests.scripted.words` for its drivers
-
-    def attempt(self) -> Attempt:
-        """A new attempt, announced and taken by nobody."""
-        run_key = str(uuid.uuid4())
-        folder = f"{self.root}/jobs/{run_key}"
-        self.session.ensure_path(folder)
-        path, place = attempt_path(folder, 1), self.runner.place().to_json()
-        commit(self.session, [intent(path, run_key=run_key, number=1, place=place, at=timestamp())])
-        return self.read(path)
-
-    def read(self, path: str) -> Attempt:
-        attempt = Attempt.read(self.session, path)
-        assert attempt is not None
-        return attempt
-
-    def change(self, *operations: Operation) -> None:
-        commit(self.session, operations)
-
-    def request(self, attempt: Attempt, program: str) -> SubmitRequest:
-        incarnation = uuid.uuid4().hex
-        plan = {
-            "run_key": attempt.run_key,
-            "attempt_path": attempt.path,
-            "stop_path": f"{self.root}/stops/default/{attempt.run_key}",
-            "incarnation": incarnation,
-            "lease_seconds": 60,
-            "zookeeper": self.session.settings.for_plan(),
-            "python": {
-                "file": "job.py",
-                "text": self.written(program),
-                "arguments": [],
-                "directory": "",
-            },
-        }
-        return SubmitRequest(attempt.run, incarnation, "contract", plan, target=Target("local[1]"))
-
-    def submit(self, attempt: Attempt, program: str) -> Submission:
-        return self.runner.submit(self.request(attempt, program))
-
-    def only(self, run: str) -> Submission:
-        (submission,) = self.runner.find(run)
-        return submission
-
-    def wait_ended(self, run: str) -> list[Submission]:
-        def ended() -> bool:
-            return all(found.state in {RunState.EXITED, RunState.GONE} for found in self.runner.find(run))
-
-        wait_until(ended, END_S, f"every driver of {run} has ended")
-        return self.runner.find(run)
-
-    def wait_started(self, attempt: Attempt) -> None:
-        wait_until(lambda: self.ledger.starts()[attempt.run], END_S, "the program runs")
+without_spark = pytest.mark.parametrize("kit", list(QUICK), indirect=True)
 
 
 @pytest.fixture
@@ -108,38 +30,20 @@ def kit(
     process_mark: str,
 ) -> Iterator[Kit]:
     assert process_mark
-    state = tmp_path / "state"
-    with ExitStack() as stack:
-        session = stack.enter_context(open_session(zookeeper_hosts))
-        runner: Runner
-        if request.param == "scripted":
-            backend = stack.enter_context(Backend(state, zookeeper_hosts))
-            runner, ledger = ScriptedRunner(state), backend.store.ledger
-            made = Kit(runner, session, zookeeper_root, ledger, lambda program: program)
-        else:
-            ledger = Ledger(tmp_path / "ledger.jsonl")
-            submit = STAND_IN if request.param == "stand-in" else None
-            runner = LocalRunner(SparkSubmits(state, spark_submit=submit), driver_main=DRIVER_MAIN)
-            made = Kit(
-                runner,
-                session,
-                zookeeper_root,
-                ledger,
-                lambda program: for_real_drivers(program, ledger.path),
-            )
+    with open_kit(
+        str(request.param), request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path
+    ) as made:
         yield made
-        for run in {line["run"] for line in ledger.lines()}:
-            runner.kill(run, grace_seconds=0)
 
 
-@without_spark
+@everywhere
 def test_the_place_of_a_runner_is_within_its_own_reach_and_names_its_backend(kit: Kit) -> None:
     place = kit.runner.place()
     assert place.backend == kit.runner.backend
     assert kit.runner.reaches(place)
 
 
-@without_spark
+@everywhere
 def test_a_run_that_nobody_submitted_is_empty_and_can_be_killed_and_removed(kit: Kit) -> None:
     run = run_name(str(uuid.uuid4()), 1)
     assert kit.runner.find(run) == []
@@ -149,7 +53,7 @@ def test_a_run_that_nobody_submitted_is_empty_and_can_be_killed_and_removed(kit:
     kit.runner.cleanup(run)
 
 
-@with_spark
+@everywhere
 def test_a_driver_takes_its_attempt_records_its_outcome_and_exits_with_zero(kit: Kit) -> None:
     attempt = kit.attempt()
     submitted = kit.submit(attempt, "say('here')")
@@ -205,7 +109,7 @@ def test_find_and_poll_many_say_the_same_of_all_submissions_oldest_first(kit: Ki
     assert [found.state for found in kit.runner.find(running.run)] == [RunState.RUNNING]
 
 
-@without_spark
+@everywhere
 def test_of_two_submissions_of_an_attempt_one_runs_and_the_other_exits_with_75(kit: Kit) -> None:
     attempt = kit.attempt()
     first, second = kit.request(attempt, "sleep(0.5)"), kit.request(attempt, "sleep(0.5)")
@@ -250,7 +154,7 @@ def test_a_running_driver_whose_attempt_is_closed_ends_by_itself(kit: Kit) -> No
     assert ended.exit_code == exit_codes.SUPERSEDED
 
 
-@with_spark
+@everywhere
 def test_kill_ends_the_driver_for_certain_and_may_be_asked_twice(kit: Kit) -> None:
     attempt = kit.attempt()
     kit.submit(attempt, "hang()")
@@ -275,7 +179,7 @@ def test_a_driver_that_left_nothing_is_gone_and_one_that_lives_is_not(kit: Kit) 
     assert kit.only(living.run).state is RunState.RUNNING
 
 
-@without_spark
+@everywhere
 def test_what_a_running_driver_has_is_not_removed_and_what_an_ended_one_left_is(kit: Kit) -> None:
     attempt = kit.attempt()
     kit.submit(attempt, "say('up')\nhang()")

@@ -1,0 +1,150 @@
+"""A runner of each kind with attempts in ZooKeeper for its drivers: what the contract suite is run on."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from orchestrator.wiring import DRIVER_MAIN
+from queues.documents import timestamp
+from queues.operations import Operation
+from queues.session import Session
+from queues.transaction import commit
+from spark_runner.attempt import Attempt, attempt_path, intent
+from spark_runner.runners.base import Runner, RunState, Submission, SubmitRequest, Target
+from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
+from tests.jobs_support import STAND_IN
+from tests.queues_support import open_session
+from tests.scripted.backend import Backend
+from tests.scripted.ledger import Ledger
+from tests.scripted.runner import ScriptedRunner
+from tests.scripted.words import for_real_drivers
+from tests.waiting import wait_until
+
+END_S = 120
+"""A driver of real Spark needs ten seconds alone, and more on a cluster and beside other tests."""
+
+
+@dataclass
+class Kit:
+    """A runner, and attempts in ZooKeeper whose drivers it may start."""
+
+    runner: Runner
+    session: Session
+    root: str
+    ledger: Ledger
+    written: Callable[[str], str]  # a program in the words of `tests.scripted.words` for its drivers
+    target: Target = field(default_factory=lambda: Target("local[1]"))
+    conf: dict[str, str] = field(default_factory=dict)
+
+    def attempt(self) -> Attempt:
+        """A new attempt, announced and taken by nobody."""
+        run_key = str(uuid.uuid4())
+        folder = f"{self.root}/jobs/{run_key}"
+        self.session.ensure_path(folder)
+        path, place = attempt_path(folder, 1), self.runner.place().to_json()
+        commit(self.session, [intent(path, run_key=run_key, number=1, place=place, at=timestamp())])
+        return self.read(path)
+
+    def read(self, path: str) -> Attempt:
+        attempt = Attempt.read(self.session, path)
+        assert attempt is not None
+        return attempt
+
+    def change(self, *operations: Operation) -> None:
+        commit(self.session, operations)
+
+    def request(self, attempt: Attempt, program: str) -> SubmitRequest:
+        incarnation = uuid.uuid4().hex
+        plan = {
+            "run_key": attempt.run_key,
+            "attempt_path": attempt.path,
+            "stop_path": f"{self.root}/stops/default/{attempt.run_key}",
+            "incarnation": incarnation,
+            "run": attempt.run,
+            "lease_seconds": 60,
+            "zookeeper": self.session.settings.for_plan(),
+            "python": {
+                "file": "job.py",
+                "text": self.written(program),
+                "arguments": [],
+                "directory": "",
+            },
+        }
+        return SubmitRequest(attempt.run, incarnation, "contract", plan, target=self.target, conf=self.conf)
+
+    def submit(self, attempt: Attempt, program: str) -> Submission:
+        return self.runner.submit(self.request(attempt, program))
+
+    def only(self, run: str) -> Submission:
+        (submission,) = self.runner.find(run)
+        return submission
+
+    def wait_ended(self, run: str) -> list[Submission]:
+        def ended() -> bool:
+            return all(found.state in {RunState.EXITED, RunState.GONE} for found in self.runner.find(run))
+
+        wait_until(ended, END_S, f"every driver of {run} has ended")
+        return self.runner.find(run)
+
+    def wait_started(self, attempt: Attempt) -> None:
+        wait_until(lambda: self.ledger.starts()[attempt.run], END_S, "the program runs")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a kit is made of."""
+
+    session: Session
+    root: str
+    folder: Path
+    fixtures: pytest.FixtureRequest  # of the servers that the kind needs
+
+    def kit(self, runner: Runner, **more: object) -> Kit:
+        """One whose drivers are real: they run on this host, wherever their cluster says that they are."""
+        ledger = Ledger(self.folder / "ledger.jsonl")
+        written = lambda program: for_real_drivers(program, ledger.path)  # noqa: E731 - a field
+        return Kit(runner, self.session, self.root, ledger, written, **more)  # type: ignore[arg-type]  # as given
+
+
+@contextmanager
+def _scripted(scene: Scene) -> Iterator[Kit]:
+    state = scene.folder / "state"
+    with Backend(state, scene.session.settings.hosts) as backend:
+        runner, ledger = ScriptedRunner(state), backend.store.ledger
+        yield Kit(runner, scene.session, scene.root, ledger, lambda program: program)
+
+
+@contextmanager
+def _stand_in(scene: Scene) -> Iterator[Kit]:
+    submits = SparkSubmits(scene.folder / "state", spark_submit=STAND_IN)
+    yield scene.kit(LocalRunner(submits, driver_main=DRIVER_MAIN))
+
+
+@contextmanager
+def _local(scene: Scene) -> Iterator[Kit]:
+    yield scene.kit(LocalRunner(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN))
+
+
+QUICK = {"scripted": _scripted, "stand-in": _stand_in}
+"""Kinds that start no Spark."""
+
+REAL = {"local": _local}
+"""Kinds that start real Spark, each in its real place."""
+
+
+@contextmanager
+def open_kit(
+    kind: str, fixtures: pytest.FixtureRequest, *, hosts: str, root: str, folder: Path
+) -> Iterator[Kit]:
+    """The kit of this kind; what its runs have left running is ended after it."""
+    with ExitStack() as stack:
+        session = stack.enter_context(open_session(hosts))
+        kit = stack.enter_context((QUICK | REAL)[kind](Scene(session, root, folder, fixtures)))
+        yield kit
+        for run in {line["run"] for line in kit.ledger.lines()}:
+            kit.runner.kill(run, grace_seconds=0)
