@@ -39,7 +39,10 @@ def run_main(spark: SparkSession, name: str, arguments: Sequence[str]) -> None:
         raise JvmError("ClassNotFoundException", message, "") from error
     try:
         main = program.getMethod("main", _array(gateway, jvm.java.lang.Class, texts.getClass()))
-        jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    except Py4JJavaError as error:
+        raise JvmError("NoSuchMethodException", f"{name} has no public static main(String[])", "") from error
+    jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    try:
         main.invoke(None, _array(gateway, jvm.java.lang.Object, texts))
     except Py4JJavaError as error:
         thrown = error.java_exception

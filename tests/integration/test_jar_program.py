@@ -1,0 +1,89 @@
+"""The main class of a jar, in the JVM of the driver."""
+
+import importlib.util
+import shutil
+import subprocess
+import uuid
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_runner.attempt import AttemptState
+from spark_runner.jvm_main import JvmError, run_main
+from spark_runner.runners.base import RunState
+from tests.runner_kits import open_kit
+from tests.servers.zookeeper import unavailable
+from tests.spark_support import local_spark
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+SOURCE = Path(__file__).parents[1] / "java" / "Program.java"
+
+
+@pytest.fixture(scope="module")
+def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("jar")
+    if shutil.which("javac") is None:
+        unavailable("no javac: a JDK is needed, not a JRE alone")
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    jars = Path(spec.origin).parent / "jars"
+    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(folder), str(SOURCE)], check=True, timeout=120)
+    with zipfile.ZipFile(folder / "program.jar", "w") as archive:
+        archive.write(folder / "Program.class", "Program.class")
+    return folder / "program.jar"
+
+
+@pytest.fixture(scope="module")
+def spark(jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with local_spark(tmp_path_factory.mktemp("warehouse"), {"spark.jars": str(jar)}) as session:
+        yield session
+
+
+def test_main_finds_the_session_that_is_there_and_gets_its_arguments(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run_main(spark, "Program", ["7", "write", str(tmp_path / "rows")])
+    assert (tmp_path / "rows").read_text("utf-8") == f"7 {spark.sparkContext.appName}"
+
+
+def test_what_main_throws_is_told_with_its_class_and_the_stack_of_java(spark: SparkSession) -> None:
+    with pytest.raises(JvmError, match="no rows today") as caught:
+        run_main(spark, "Program", ["1", "throw"])
+    assert caught.value.type == "java.lang.IllegalStateException"
+    assert "at Program.main(Program.java:" in caught.value.stack
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("Missing", "there is no class Missing in the jars"), ("java.lang.Object", "has no public static main")],
+)
+def test_a_class_that_cannot_be_run_is_named(spark: SparkSession, name: str, words: str) -> None:
+    with pytest.raises(JvmError, match=words):
+        run_main(spark, name, [])
+
+
+def test_the_end_of_the_jvm_is_the_end_of_the_driver_with_its_exit_code(
+    request: pytest.FixtureRequest,
+    jar: Path,
+    zookeeper_hosts: str,
+    zookeeper_root: str,
+    tmp_path: Path,
+    process_mark: str,
+) -> None:
+    assert process_mark, "nothing is left of Python when the JVM is gone"
+    with open_kit("local", request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as kit:
+        attempt = kit.attempt()
+        asked = kit.request(attempt, "pass")
+        plan = {key: value for key, value in asked.plan.items() if key != "python"}
+        plan["jar"] = {"class": "Program", "arguments": ["1", "exit"]}
+        kit.runner.submit(replace(asked, plan=plan, conf={"spark.jars": str(jar)}))
+        (ended,) = kit.wait_ended(attempt.run)
+        assert (ended.state, ended.exit_code, ended.outcome) == (RunState.EXITED, 3, None)
+        assert kit.read(attempt.path).state is AttemptState.STARTED
+        assert uuid.UUID(hex=kit.read(attempt.path).incarnation)
