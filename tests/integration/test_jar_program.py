@@ -68,15 +68,10 @@ def test_a_class_that_cannot_be_run_is_named(spark: SparkSession, name: str, wor
         run_main(spark, name, [])
 
 
+@pytest.mark.usefixtures("process_mark")  # nothing is left of Python when the JVM is gone
 def test_the_end_of_the_jvm_is_the_end_of_the_driver_with_its_exit_code(
-    request: pytest.FixtureRequest,
-    jar: Path,
-    zookeeper_hosts: str,
-    zookeeper_root: str,
-    tmp_path: Path,
-    process_mark: str,
+    request: pytest.FixtureRequest, jar: Path, zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path
 ) -> None:
-    assert process_mark, "nothing is left of Python when the JVM is gone"
     with open_kit("local", request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as kit:
         attempt = kit.attempt()
         asked = kit.request(attempt, "pass")
