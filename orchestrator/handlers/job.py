@@ -74,6 +74,7 @@ class Watch:
     polls: int = 0
     unknown: int = 0  # answers in a row that told nothing
     unknown_reason: str = ""
+    waits_for: str = ""  # what the backend says of a driver or its executors that have not come to run
     last_seen: str | None = None  # when the backend answered last
     answer: frozenset[tuple[str, RunState]] = frozenset()
     absent_since: float | None = None  # monotonic; `alive` has been away since then
@@ -201,17 +202,23 @@ class HeldJob:
             reason = reason or next(
                 (found.detail for found in submissions or () if found.state is RunState.UNKNOWN), ""
             )
-            # A whole page perhaps, or text that is no Unicode: it is for the record.
-            watch.unknown_reason = reason[:_MAX_REASON_CHARACTERS].encode("utf-8", "replace").decode()
+            watch.unknown_reason = _recordable(reason)
             if watch.unknown == self.context.limits().warn_after:
                 self.wake()
             return
         was_unknown, watch.unknown = watch.unknown, 0
         watch.last_seen = timestamp()
         answer = frozenset((found.incarnation, found.state) for found in submissions)
-        if answer != watch.answer or (was_unknown and status is status.RUNNING_WARN):
+        was_for, watch.waits_for = watch.waits_for, self._waits_for(submissions)
+        is_news = answer != watch.answer or was_for != watch.waits_for
+        if is_news or (was_unknown and status is status.RUNNING_WARN):
             watch.answer = answer
             self.wake()
+
+    @staticmethod
+    def _waits_for(submissions: Sequence[Submission]) -> str:
+        details = (found.detail for found in submissions if found.state is RunState.RUNNING)
+        return _recordable(next(filter(None, details), ""))
 
     # ------------------------------------------------------------------ stop
     def stop_request(self) -> tuple[Delete, bool] | None:
@@ -227,6 +234,11 @@ class HeldJob:
         """Whether somebody asked to stop this job."""
         request = self.stop_request()
         return request is not None and request[1]
+
+
+def _recordable(reason: str) -> str:
+    # A whole page perhaps, or text that is no Unicode: it is for the record.
+    return reason[:_MAX_REASON_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 def _is_time_limit(data: bytes) -> bool:

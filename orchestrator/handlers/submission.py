@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from orchestrator.backoff import jittered
 from orchestrator.errors import DefinitionError
+from orchestrator.handlers import supervision
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob, Watch
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
@@ -42,7 +43,8 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
         refused = _submit(job, attempt, runner)
         return refused or _wait(job, attempt)
     if any(submission.state in {RunState.RUNNING, RunState.UNKNOWN} for submission in submissions):
-        return _too_late(job, attempt) or _wait(job, attempt)
+        told = supervision.tell(job, watch, watch.waits_for or None)
+        return _too_late(job, attempt, watch) or told or _wait(job, attempt)
     # Every submission has ended and none took the attempt, unless one did so in this very moment: then the
     # compare-and-set below is refused and all is looked at again.
     return _ended_early(attempt, submissions)
@@ -90,11 +92,12 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
     return None
 
 
-def _too_late(job: HeldJob, attempt: Attempt) -> Action | None:
+def _too_late(job: HeldJob, attempt: Attempt, watch: Watch) -> Action | None:
     if _left(job, attempt) > 0:
         return None
     limit = job.definition.timeout.submit
-    message = f"no driver has taken the attempt within timeout.submit ({limit:g} s)"
+    reason = f": {watch.waits_for}" if watch.waits_for else ""
+    message = f"no driver has taken the attempt within timeout.submit ({limit:g} s){reason}"
     error = JobError(error_class="submission", type="SubmitTimeout", message=message)
     return _give_up(attempt, error)
 

@@ -32,13 +32,20 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     if run_left <= 0:
         return _over_limit(job, watch)
     warning, stall_left = _warning(job, watch)
+    if (told := tell(job, watch, warning)) is not None:
+        return told
+    often = min(_LOOK_SECONDS, job.definition.timeout.lease / _LOOKS_PER_LEASE)
+    return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
+
+
+def tell(job: HeldJob, watch: Watch, warning: str | None) -> Move | None:
+    """The step that brings a warning into the record, or out of it; None where it says so already."""
     if warning is None and job.state.status is Status.RUNNING_WARN:
         watch.calm_until = time.monotonic() + _CALM_SECONDS
         return Move(Status.RUNNING, changes={"warning": None, **_seen(watch)})
     if warning is not None and warning != job.state.warning:
         return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
-    often = min(_LOOK_SECONDS, job.definition.timeout.lease / _LOOKS_PER_LEASE)
-    return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
+    return None
 
 
 def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
@@ -100,6 +107,8 @@ def _warning(job: HeldJob, watch: Watch) -> tuple[str | None, float]:
     if watch.unknown >= job.context.limits().warn_after and time.monotonic() >= watch.calm_until:
         reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
         return f"its backend does not say how it is{reason}", stall_left if stall_left > 0 else math.inf
+    if watch.waits_for:
+        return watch.waits_for, stall_left if stall_left > 0 else math.inf
     if stall_left <= 0:
         return f"no progress for longer than timeout.stall ({limit:g} s)", _STALLED_LOOK_SECONDS
     return None, stall_left

@@ -170,9 +170,7 @@ def test_an_intent_whose_worker_died_before_submitting_is_submitted_by_the_next(
             session.close()  # as a kill would: the lock goes, the intent stays
             raise SystemExit
 
-    runner = DiesBeforeSubmitting(
-        office.settings.state_dir, driver_main=Path("unused"), spark_submit=("unused",)
-    )
+    runner = DiesBeforeSubmitting(stand_ins(office.settings.state_dir), driver_main=Path("unused"))
     first = office.worker(runner=runner)
     session = first._set.session  # noqa: SLF001 - the session that dies
     job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')")

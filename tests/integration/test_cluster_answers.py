@@ -1,0 +1,141 @@
+"""What a worker makes of what a cluster says: why drivers wait, why they ended, that it forgot them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.handlers import submission
+from orchestrator.states import Queue, Status
+from spark_runner.runners.base import Failure, Place, RunState, Submission
+from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
+from tests.jobs_support import Office, stand_ins, waits_for
+from tests.waiting import wait_until
+
+NO_ROOM = "0/3 nodes are available: 3 Insufficient memory"
+
+
+class Cluster(LocalRunner):
+    """A cluster whose drivers run on this host, and which answers as the test says."""
+
+    def __init__(self, submits: SparkSubmits) -> None:
+        super().__init__(submits, driver_main=Path("unused"))
+        self.alter: Callable[[list[Submission]], list[Submission]] = lambda found: found
+
+    def place(self) -> Place:
+        return Place(self.backend, cluster={"master": "test"})
+
+    def reaches(self, place: Place) -> bool:
+        return place == self.place()
+
+    def find(self, run: str) -> list[Submission]:
+        return self.alter(super().find(run))
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        return {run: self.alter(found) for run, found in super().poll_many(runs).items()}
+
+
+@pytest.fixture
+def cluster(office: Office) -> Cluster:
+    return Cluster(stand_ins(office.settings.state_dir))
+
+
+def saying(detail: str) -> Callable[[list[Submission]], list[Submission]]:
+    return lambda found: [replace(each, detail=detail) for each in found]
+
+
+def ending(failure: Failure) -> Callable[[list[Submission]], list[Submission]]:
+    return lambda found: [
+        replace(each, state=RunState.EXITED, exit_code=None, failure=failure) for each in found
+    ]
+
+
+def running(office: Office, cluster: Cluster, go: Path, **fields: object) -> str:
+    office.worker(runner=cluster)
+    job_id = office.submit(waits_for(go), **fields)
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    return job_id
+
+
+def test_a_running_job_whose_executors_have_no_room_says_so_until_they_have(
+    office: Office, cluster: Cluster, tmp_path: Path
+) -> None:
+    job_id = running(office, cluster, tmp_path / "go")
+    cluster.alter = saying(NO_ROOM)
+    wait_until(lambda: office.client.get(job_id).warning, 20, "the warning")
+    told = office.client.get(job_id)
+    assert (told.status, told.queue, told.warning) == (Status.RUNNING_WARN, Queue.RUNNING, NO_ROOM)
+    cluster.alter = saying("")
+    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING, 20, "the end of the warning")
+    (tmp_path / "go").touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_a_driver_that_has_no_room_is_given_up_with_the_reason_of_the_cluster(office: Office) -> None:
+    cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "sleep 600")))
+    cluster.alter = saying(NO_ROOM)
+    office.worker(runner=cluster)
+    job_id = office.submit("pass", timeout={"submit": 4}, retry={"attempts": 1, "submissions": 1})
+    wait_until(lambda: office.client.get(job_id).warning == NO_ROOM, 20, "the warning before it has begun")
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.error is not None
+    assert (detail.job.error.error_class, detail.job.error.type) == ("submission", "SubmitTimeout")
+    assert detail.job.error.message.endswith(NO_ROOM)
+
+
+def test_why_a_cluster_ended_a_driver_is_the_error_of_the_job(
+    office: Office, cluster: Cluster, tmp_path: Path
+) -> None:
+    job_id = running(office, cluster, tmp_path / "go")
+    cluster.alter = ending(Failure("memory", "OOMKilled", "the pod had 1408Mi"))
+    detail = office.wait(job_id)
+    assert detail.job.error is not None
+    assert (detail.job.error.error_class, detail.job.error.type) == ("memory", "OOMKilled")
+    assert detail.job.error.message == "the pod had 1408Mi"
+    assert detail.attempts[-1]["state"] == "failed"
+
+
+@pytest.mark.parametrize("is_passing", [True, False])
+def test_a_submission_that_is_refused_is_tried_again_only_where_that_may_help(
+    office: Office, is_passing: bool
+) -> None:
+    cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/true",)))
+    cluster.alter = ending(Failure("submission", "Refused", "queue etl is full", is_passing=is_passing))
+    office.worker(runner=cluster)
+    retry = {"attempts": 1, "submissions": 2, "delay": "100ms"}
+    detail = office.wait(office.submit("pass", retry=retry))
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.job.error is not None
+    assert detail.job.error.message == "queue etl is full"
+    assert detail.job.attempt == (2 if is_passing else 1)
+
+
+def test_a_driver_that_the_cluster_has_forgotten_is_lost_when_it_shows_no_life_either(
+    office: Office, cluster: Cluster, tmp_path: Path
+) -> None:
+    job_id = running(office, cluster, tmp_path / "go", timeout={"lease": 8})
+    (run,) = [path.name for path in (office.settings.state_dir / "runs").iterdir()]
+    cluster.alter = lambda _found: []
+    wait_until(lambda: not cluster.find(run), 10, "the cluster knows nothing of it")
+    with pytest.raises(AssertionError):
+        wait_until(lambda: office.client.get(job_id).is_final, 4, "as long as it shows life it is not lost")
+    cluster.submits.kill(run, grace_seconds=0)
+    detail = office.wait(job_id)
+    assert detail.job.error is not None
+    assert detail.job.error.error_class == "lost"
+    assert "its cluster knows nothing of its driver any more" in detail.job.error.message
+
+
+def test_submissions_that_leave_no_trace_at_all_are_not_repeated_for_ever(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submission, "_LOOK_SECONDS", 0.2)
+    cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/true",)))
+    cluster.alter = lambda _found: []
+    office.worker(runner=cluster)
+    detail = office.wait(office.submit("pass", retry={"attempts": 1, "submissions": 1}))
+    assert detail.job.error is not None
+    assert "it was submitted 5 times" in detail.job.error.message
