@@ -1,0 +1,43 @@
+"""What kind of failure an error of Spark is, by its words: what is retried, and with what, depends on it."""
+
+import re
+from dataclasses import dataclass
+
+_MISMATCH = re.compile(r"different version: (\d+\.\d+) than that in driver: (\d+\.\d+)")
+# 52 is how an executor ends itself when its heap is full (SparkExitCode.OOM); 137 is SIGKILL, with which a
+# kernel or a container ends what uses too much.
+_MEMORY = re.compile(
+    r"java\.lang\.OutOfMemoryError|SparkOutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|OOMKilled"
+    r"|(?:exited with|exit) code:? (?:52|137)\b|exit status:? (?:52|137)\b"
+    r"|(?:beyond|exceeding) the '?(?:physical|virtual|memory)[\w' ]* limit",
+    re.IGNORECASE,
+)
+_INFRASTRUCTURE = re.compile(
+    r"ExecutorLostFailure|FetchFailedException|MetadataFetchFailedException|Slave lost|Worker lost|"
+    r"executor decommission finished|No space left on device|Application was killed by the user|"
+    r"Master removed our application"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A class of errors that `retry.on` knows, and words for the user where Spark's own are none."""
+
+    error_class: str  # "user", "memory" or "infrastructure"
+    words: str = ""
+
+
+def kind_of(message: str) -> Kind:
+    """The kind of failure that this message of Spark tells of; what it does not know is the user's."""
+    if mismatch := _MISMATCH.search(message):
+        worker, driver = mismatch.groups()
+        return Kind(
+            "user",
+            f"the executors run Python {worker}, the driver runs Python {driver}: they must be the same "
+            "version; set spark.pyspark.python to that one on the nodes of the cluster",
+        )
+    if _MEMORY.search(message):
+        return Kind("memory")
+    if _INFRASTRUCTURE.search(message):
+        return Kind("infrastructure")
+    return Kind("user")

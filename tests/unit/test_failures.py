@@ -1,0 +1,49 @@
+"""What kind of failure an error of Spark is, by its words as Spark 4 says them."""
+
+import pytest
+
+from spark_runner.failures import kind_of
+
+LOST = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: "
+
+
+@pytest.mark.parametrize(
+    ("message", "error_class"),
+    [
+        ("java.lang.OutOfMemoryError: Java heap space", "memory"),
+        (f"{LOST}ExecutorLostFailure (executor 3 exited) Reason: Command exited with code 52", "memory"),
+        (f"{LOST}ExecutorLostFailure (executor 3 exited) Reason: Command exited with code 137", "memory"),
+        (f"{LOST}Container marked as failed. Exit status: 137. Diagnostics: Killed", "memory"),
+        ("Container [pid=1] is running 12B beyond the 'PHYSICAL' memory limit. Current usage", "memory"),
+        (
+            f"{LOST}The executor with id 1 exited with exit code 137(SIGKILL, possible container OOM)",
+            "memory",
+        ),
+        ("[UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 65536 bytes of memory, got 0", "memory"),
+        (
+            f"{LOST}ExecutorLostFailure (executor 3 exited) Reason: Worker lost",
+            "infrastructure",
+        ),
+        (
+            "o.a.s.shuffle.MetadataFetchFailedException: Missing an output location",
+            "infrastructure",
+        ),
+        ("java.io.IOException: No space left on device", "infrastructure"),
+        (f"{LOST}java.lang.ArithmeticException: divide by zero", "user"),
+        ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `t` cannot be found.", "user"),
+        ("the program exited with code 152", "user"),
+        ("", "user"),
+    ],
+)
+def test_the_kind_of_a_failure_is_told_from_the_words_of_spark(message: str, error_class: str) -> None:
+    assert kind_of(message).error_class == error_class
+
+
+def test_different_versions_of_python_are_said_in_words() -> None:
+    message = (
+        "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, "
+        "PySpark cannot run with different minor versions."
+    )
+    kind = kind_of(message)
+    assert kind.error_class == "user"
+    assert kind.words.startswith("the executors run Python 3.9, the driver runs Python 3.11: ")
