@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MINUTES ?= 10
+COUNT  ?= 200
 # Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
 WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
 
-.PHONY: run test lint types contracts unit tests chaos soak format clean
+.PHONY: run test lint types contracts unit tests chaos soak trials format clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -32,6 +33,9 @@ chaos: $(VENV)/installed-test  ## the queues under faults for as long as you lik
 
 soak: $(VENV)/installed-test  ## jobs under faults for as long as you like: make soak MINUTES=120
 	$(BIN)/python -m tests.chaos.job_soak --minutes $(MINUTES)
+
+trials: $(VENV)/installed-test  ## workers killed at random on each real backend: make trials COUNT=200
+	ORCHESTRATOR_TRIALS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_trials.py
 
 unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
 	$(BIN)/pytest tests/unit

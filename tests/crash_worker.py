@@ -8,7 +8,7 @@ import json
 import signal
 import sys
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from orchestrator.handlers import conclude
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
-from orchestrator.wiring import DRIVER_MAIN, build_worker, open_session
+from orchestrator.wiring import DRIVER_MAIN, build_runners, build_worker, open_session
 from queues.session import Session
-from spark_runner.runners.base import Runner
+from spark_runner.runners.base import Runner, Target
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -37,11 +37,12 @@ class WorkerConfig:
     """What a worker process is told."""
 
     settings: dict[str, Any]  # of `Settings`, as JSON
-    runner: str  # scripted, stand-in or spark
+    runner: str  # scripted, stand-in, spark, or real = all that a worker has
     session_file: str  # where it tells the id and the password of its session
     limits: dict[str, Any]
     die_at: dict[str, Any] | None = None  # of `Point`
     without: str = ""  # a `Protection`
+    target: dict[str, Any] = field(default_factory=dict)  # of real ones, for which runner to arm
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -64,7 +65,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log_to_stderr("INFO")
     settings = Settings(**config.settings)
-    runner = build_runner(config.runner, settings.state_dir)
+    runners = (
+        build_runners(settings)
+        if config.runner == "real"
+        else Runners.of(build_runner(config.runner, settings.state_dir))
+    )
+    runner = runners.for_target(Target(**config.target))
     conclude._FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # noqa: SLF001 - nobody waits five seconds for nothing
     if config.without:
         take_out(Protection(config.without))
@@ -73,7 +79,7 @@ def main() -> None:
     limits = Limits.model_construct(**config.limits)
     with open_session(settings, settings.zookeeper_hosts) as session:
         _tell_session(session, Path(config.session_file))
-        worker = build_worker(session, settings, runners=Runners.of(runner), limits=lambda: limits)
+        worker = build_worker(session, settings, runners=runners, limits=lambda: limits)
         worker.start()
         while not stop.wait(1):
             pass

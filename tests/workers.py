@@ -60,6 +60,11 @@ class WorkerProcess:
         )
         assert self.is_running, self.log.read_text("utf-8")
 
+    @property
+    def has_session(self) -> bool:
+        """Whether it came so far."""
+        return self._session_file.exists()
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
@@ -95,6 +100,7 @@ def worker_config(
     slots: int = 2,
     die_at: Point | None = None,
     without: str = "",
+    target: Mapping[str, Any] | None = None,
     **limits: object,
 ) -> dict[str, Any]:
     """What `WorkerProcess` takes; `limits` are those of the configuration."""
@@ -105,6 +111,7 @@ def worker_config(
         "limits": {**Limits().model_dump(mode="json"), **given},
         "die_at": None if die_at is None else {"step": die_at.step, "after": die_at.after},
         "without": without,
+        "target": dict(target or {}),
     }
 
 

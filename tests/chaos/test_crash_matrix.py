@@ -1,7 +1,8 @@
 """A worker is killed at each step of a job's life, before and after every commit; the next one goes on.
 
 Whatever the step: the job ends as its program says, its user code is started once in each attempt, who wants
-to know is told at least once and always the same, it is archived once, and nothing is left over.
+to know is told at least once and always the same, it is archived once, and nothing is left over. With the real
+Spark of each backend: `test_trials.py`.
 """
 
 import json
@@ -29,8 +30,7 @@ from tests.scripted.words import for_real_drivers
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
-END_S = 120
-"""A driver of real Spark needs ten seconds alone, and more beside other tests on two cores."""
+END_S = 60
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ class Scene:
             program = for_real_drivers(program, self.ledger.path)
         told: dict[str, Any] = {"callback": {"url": self.receiver.url}} if story.answers else {}
         self.receiver.answers = list(story.answers)
-        spark = {"master": "local[1]", "driver": {"memory": "512m"}} if self.kind == "spark" else {}
-        definition = python_job(program, spark=spark, **story.fields, **told)
+        definition = python_job(program, **story.fields, **told)
         return self.office.client.submit(definition, delay=story.delay).id
 
     def first_worker(self, point: Point, story: Story) -> WorkerProcess:
@@ -156,7 +155,6 @@ MATRIX: dict[str, list[Point]] = {
     "is-told-and-says-otherwise": points("success>fail"),
     "is-removed": points("mark", "archive", "removal"),
 }
-WITH_SPARK = [Point("intent", after=True), Point("submit", after=True), Point("running>success", after=False)]
 CELLS = [(name, point) for name, found in MATRIX.items() for point in found]
 
 
@@ -194,16 +192,6 @@ def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
     scene: Scene, name: str, point: Point
 ) -> None:
     survive(scene, STORIES[name], point)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("scene", "point"),
-    [pytest.param("spark", point, id=str(point).replace(" ", "-")) for point in WITH_SPARK],
-    indirect=["scene"],
-)
-def test_real_drivers_survive_the_death_of_their_worker(scene: Scene, point: Point) -> None:
-    survive(scene, STORIES["succeeds"], point)
 
 
 def survive(scene: Scene, story: Story, point: Point) -> None:

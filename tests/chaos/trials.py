@@ -1,0 +1,145 @@
+"""One trial: a job on a real backend whose worker dies, or loses ZooKeeper, at a bad moment."""
+
+import random
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from orchestrator.settings import Settings
+from orchestrator.states import Status
+from spark_runner.runners.base import RunState
+from tests.chaos.proxy import FaultProxy
+from tests.crash_points import Point
+from tests.jobs_support import Office, python_job
+from tests.runner_kits import Kit
+from tests.scripted.judge import left_over, violations
+from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
+
+SESSION_S = 4.0
+END_S = 180
+_LEFT_S = 30.0  # what goes with a session is there until its timeout
+_PROGRAM = "say('here')\nsleep(0.5)"
+_LONG_PROGRAM = f"say('here')\nsleep({SESSION_S + 4})"
+
+
+class Fault(StrEnum):
+    """What happens to the first worker; another one comes after it."""
+
+    BEFORE_INTENT = "killed before the intent"
+    AFTER_INTENT = "killed after the intent"
+    AFTER_SPAWN = "killed after the submission"
+    BEFORE_VERDICT = "killed before the verdict is recorded"
+    SOMETIME = "killed at a random moment"
+    CUT_OFF = "cut off from ZooKeeper, and its driver too, for longer than a session"
+
+
+POINTS = {
+    Fault.BEFORE_INTENT: Point("intent", after=False),
+    Fault.AFTER_INTENT: Point("intent", after=True),
+    Fault.AFTER_SPAWN: Point("submit", after=True),
+    Fault.BEFORE_VERDICT: Point("running>success", after=False),
+}
+IN_CI = (*POINTS, Fault.CUT_OFF)
+"""One of each; the random moments are for the long form."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A fault, and for one at random how many seconds after the start of the worker."""
+
+    fault: Fault
+    seconds: float = 0.0
+
+    @classmethod
+    def at_random(cls, rng: random.Random, longest: float) -> "Trial":
+        """Half of them at one of the points, half at any moment of a job that takes `longest` seconds."""
+        if rng.random() < 0.5:
+            return cls(rng.choice(IN_CI))
+        return cls(Fault.SOMETIME, rng.uniform(0, longest))
+
+    def __str__(self) -> str:
+        return f"{self.fault} ({self.seconds:.1f} s)" if self.seconds else str(self.fault)
+
+
+class Arena:
+    """An orchestrator on one backend, reached through a proxy that can cut off workers and drivers."""
+
+    def __init__(self, kit: Kit, proxy: FaultProxy, folder: Path) -> None:
+        self.kit, self.proxy, self.folder = kit, proxy, folder
+        self._hosts = kit.session.settings.hosts
+        self.root = f"{kit.root}/trials-{uuid.uuid4().hex[:8]}"
+
+    def settings(self, hosts: str) -> Settings:
+        return Settings(
+            zookeeper_hosts=hosts,
+            root=self.root,
+            state_dir=self.folder / "state",
+            session_timeout=SESSION_S,
+            kill_grace=2.0,
+        )
+
+    def run(self, trial: Trial) -> list[str]:
+        """What is wrong afterwards; empty when user code ran as often as it should, and nothing is left."""
+        with self._office() as office:
+            program = _LONG_PROGRAM if trial.fault is Fault.CUT_OFF else _PROGRAM
+            kit, target = self.kit, self.kit.target
+            spark = {"master": target.master, "deploy_mode": target.deploy_mode, "conf": kit.conf}
+            if target.options:
+                spark[target.backend] = target.options
+            retry = {"attempts": 3, "delay": "100ms"}
+            job_id = office.client.submit(python_job(kit.written(program), spark=spark, retry=retry)).id
+            run_key = office.client.detail(job_id).run_key
+            self._first_worker(trial, run_key)
+            office.worker(runner=kit.runner)
+            office.wait(job_id, timeout=END_S)
+            found = violations(office.client, kit.ledger, {job_id: {Status.SUCCESS}})
+            if not kit.ledger.starts_of(run_key):
+                found.append("no user code ran")
+            return found + self._left(office, run_key)
+
+    @contextmanager
+    def _office(self) -> Iterator[Office]:
+        office = Office(self.settings(self._hosts))
+        try:
+            yield office
+        finally:
+            office.close()
+
+    def _first_worker(self, trial: Trial, run_key: str) -> None:
+        settings = self.settings(self.proxy.address)
+        config = worker_config(
+            settings, "real", die_at=POINTS.get(trial.fault), target=asdict(self.kit.target)
+        )
+        worker = WorkerProcess(f"first-{run_key}", self.folder, config, self._hosts)
+        with worker_processes(worker):
+            match trial.fault:
+                case Fault.SOMETIME:
+                    threading.Event().wait(trial.seconds)  # the moment itself is the fault
+                    worker.kill()
+                case Fault.CUT_OFF:
+                    wait_until(lambda: self.kit.ledger.starts_of(run_key), END_S, "the program runs")
+                    self.proxy.refuse(SESSION_S + 2)
+                    worker.kill()
+                case _:
+                    worker.wait_killed()
+            if worker.has_session:
+                worker.end_session()
+
+    def _left(self, office: Office, run_key: str) -> list[str]:
+        def left() -> list[str]:
+            found = left_over(office.client, office.session(), self.root)
+            for number in (1, 2, 3):
+                submissions = self.kit.runner.find(f"{run_key}-{number}")
+                found += [f"{each} is there" for each in submissions if each.state is RunState.RUNNING]
+            return found
+
+        try:
+            wait_until(lambda: not left(), _LEFT_S, "nothing is left")
+        except AssertionError:
+            return left()
+        return []
