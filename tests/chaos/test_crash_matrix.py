@@ -1,8 +1,8 @@
 """A worker is killed at each step of a job's life, before and after every commit; the next one goes on.
 
 Whatever the step: the job ends as its program says, its user code is started once in each attempt, who wants
-to know is told at least once and always the same, it is archived once, and nothing is left over. With the real
-Spark of each backend: `test_trials.py`.
+to know is told at least once and always the same, it is archived once, and nothing is left over.
+With the real Spark of each backend: `test_trials.py`.
 """
 
 import json
