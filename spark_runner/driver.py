@@ -24,6 +24,7 @@ from spark_runner import exit_codes
 from spark_runner.errors import SparkRunnerError
 from spark_runner.holder import AttemptHolder, Superseded
 from spark_runner.program import run_program
+from spark_runner.progress import SparkWatch
 
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_CHARACTERS = 4_000
@@ -84,25 +85,35 @@ def keep_streams_apart() -> None:
 
 
 def _run(plan: dict[str, Any], holder: AttemptHolder) -> tuple[dict[str, Any], int]:
-    """The outcome of the user's program and the exit code that says the same."""
+    """The outcome of the user's program, with what it took, and the exit code that says the same."""
     facts: dict[str, Any] = {}
+    outcome, exit_code = _run_program(plan, holder, facts)
+    if metrics := holder.finish_watching():
+        facts["metrics"] = metrics
+    return {**outcome, "exit_code": exit_code, **facts}, exit_code
+
+
+def _run_program(
+    plan: dict[str, Any], holder: AttemptHolder, facts: dict[str, Any]
+) -> tuple[dict[str, Any], int]:
     try:
         holder.report("starting Spark")
         spark = SparkSession.builder.getOrCreate()
-        facts["application_id"] = spark.sparkContext.applicationId
-        holder.observe(spark)
+        watch = SparkWatch(spark, holder.look_again)
+        facts |= watch.application
+        holder.observe(watch)
         facts["tables"] = run_program(spark, plan, holder.report)
     except SystemExit as ending:
         code = _exit_code(ending.code)
         if code == 0:
-            return {"state": "succeeded", "exit_code": 0, "tables": [], **facts}, 0
+            return {"state": "succeeded", "tables": []}, 0
         words = ending.code if isinstance(ending.code, str) else ""
         message = _readable(words.strip()) or f"the program exited with code {code}"
         error = {"class": "user", "type": "SystemExit", "message": message[:_MAX_MESSAGE_CHARACTERS]}
-        return {"state": "failed", "exit_code": code, "error": error, **facts}, code
+        return {"state": "failed", "error": error}, code
     except BaseException as error:  # noqa: BLE001 - whatever ends the user's code is its outcome
-        return {"state": "failed", "exit_code": 1, "error": _describe(error), **facts}, 1
-    return {"state": "succeeded", "exit_code": 0, **facts}, 0
+        return {"state": "failed", "error": _describe(error)}, 1
+    return {"state": "succeeded"}, 0
 
 
 def _exit_code(code: object) -> int:

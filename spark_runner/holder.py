@@ -6,8 +6,6 @@ import threading
 import time
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from queues.documents import encode, timestamp
 from queues.errors import Conflict, OutcomeUnknown, QueueError
 from queues.operations import Check, Create, Delete, Operation, Set
@@ -16,9 +14,10 @@ from queues.transaction import commit
 from spark_runner import exit_codes
 from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recordable
 from spark_runner.errors import SparkRunnerError
-from spark_runner.progress import stage_progress
+from spark_runner.progress import SparkWatch
 
 _BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
+_AT_ONCE = ("phase", "application_id")  # what is shown without waiting for that
 _PROGRESS_SECONDS = 2.0  # ZooKeeper writes are for people to look at; more would be load without a reader
 
 
@@ -37,7 +36,7 @@ class AttemptHolder:
         self._incarnation: str = plan["incarnation"]
         self._lease_seconds = float(plan["lease_seconds"])
         self._generation = session.generation
-        self._spark: SparkSession | None = None
+        self._watch: SparkWatch | None = None
         self._phase = ""
         self._shown: dict[str, Any] = {}
         self._shown_at = 0.0
@@ -116,17 +115,27 @@ class AttemptHolder:
         self._phase = phase
         self._wake.set()
 
-    def observe(self, spark: SparkSession) -> None:
-        """Show the progress of this session's stages from now on."""
-        self._spark = spark
+    def observe(self, watch: SparkWatch) -> None:
+        """Show from now on what this watch sees, its application at once."""
+        self._watch = watch
+        watch.start()
         self._wake.set()
+
+    def look_again(self) -> None:
+        """There is something new to show."""
+        self._wake.set()
+
+    def finish_watching(self) -> dict[str, Any]:
+        """What the run took; empty when Spark never was there, or tells nothing."""
+        return {} if self._watch is None else self._watch.finish()
 
     def _show_progress(self) -> None:
         progress: dict[str, Any] = {"phase": self._phase}
-        if self._spark is not None:
-            progress |= stage_progress(self._spark)
+        if self._watch is not None:
+            progress |= self._watch.shown()
+        is_urgent = any(progress.get(name) != self._shown.get(name) for name in _AT_ONCE)
         due = time.monotonic() - self._shown_at >= _PROGRESS_SECONDS
-        if progress == self._shown or not (due or progress["phase"] != self._shown.get("phase")):
+        if progress == self._shown or not (due or is_urgent):
             return
         commit(self._session, [Set(f"{self._path}/alive", encode(progress), -1)])
         self._shown, self._shown_at = progress, time.monotonic()
@@ -148,8 +157,8 @@ class AttemptHolder:
             except QueueError as error:
                 if not self._ended.is_set():
                     self._say(f"ZooKeeper does not answer: {error}")
-            except Exception:  # noqa: BLE001 - a stopped Spark has no progress; orders are looked for on
-                self._spark = None
+            except Exception as error:  # noqa: BLE001 - whatever it is, orders are looked for on
+                self._say(f"looking for orders has failed: {error!r}")
 
     def _look(self) -> None:
         away = self._session.seconds_without_contact()
@@ -183,7 +192,10 @@ class AttemptHolder:
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:
             if not self._ended.is_set():
-                self._close_attempt(attempt.advance(AttemptState.KILLED, ended=timestamp()), attempt.alive)
+                facts: dict[str, Any] = {"ended": timestamp()}
+                if self._watch is not None:  # without asking Spark, which may not answer any more
+                    facts |= {**self._watch.application, "metrics": self._watch.measured()}
+                self._close_attempt(attempt.advance(AttemptState.KILLED, **facts), attempt.alive)
                 self._session.close()
                 self._exit(exit_codes.KILLED, "asked to stop")
 

@@ -1,17 +1,90 @@
-"""How far Spark has come, from its own status tracker."""
+"""Watching one Spark session from beside: what it does now, and what it took in the end."""
 
+import contextlib
+import sys
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_runner.metrics import RunMetrics, first_line
+from spark_runner.spark_status import SparkStatus
 
-def stage_progress(spark: SparkSession) -> dict[str, Any]:
-    """The active stages and their tasks, and the application id; cheap enough for every second."""
-    context = spark.sparkContext
-    tracker = context.statusTracker()
-    stages = []
-    for stage_id in sorted(tracker.getActiveStageIds()):
-        info = tracker.getStageInfo(stage_id)
-        if info is not None:
-            stages.append({"stage": stage_id, "tasks": info.numTasks, "done": info.numCompletedTasks})
-    return {"application_id": context.applicationId, "stages": stages}
+_LOOK_SECONDS = 2.0  # as often as progress is shown at most
+_FINISH_SECONDS = 10.0  # a JVM that does not answer any more must not keep the outcome from being recorded
+
+
+class SparkWatch:
+    """Looks at a session every two seconds, in a thread of its own: who looks for orders never waits for it.
+
+    `on_news` is called when there is something to show. A Spark that cannot be measured runs all the same.
+    """
+
+    def __init__(self, spark: SparkSession, on_news: Callable[[], None] = lambda: None) -> None:
+        context: Any = spark.sparkContext
+        self.application: dict[str, str] = {"application_id": context.applicationId}
+        if ui := getattr(context, "uiWebUrl", None):
+            self.application["ui"] = ui
+        self._spark, self._on_news = spark, on_news
+        self._metrics: RunMetrics | None = None
+        self._shown: dict[str, Any] = {}
+        self._complaints: set[str] = set()
+        self._ending = threading.Event()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="spark-watch", daemon=True)
+        self._stop_context = getattr(context, "stop", None)
+
+    def start(self) -> None:
+        """Begin to look."""
+        if self._stop_context is not None:
+            # Most programs stop Spark as the last thing they do; after that nothing can be measured.
+            self._spark.sparkContext.stop = self._before_stop  # type: ignore[method-assign]
+        self._thread.start()
+
+    def shown(self) -> dict[str, Any]:
+        """The application, its active stages, rows and bytes, executors, as of the last look."""
+        return {**self.application, **self._shown}
+
+    def finish(self) -> dict[str, Any]:
+        """Look for the last time; returns the measurements, the last known ones if Spark does not answer."""
+        self._ending.set()
+        self._ended.wait(_FINISH_SECONDS)
+        return self.measured()
+
+    def measured(self) -> dict[str, Any]:
+        """The measurements as of now, without asking Spark; empty when there are none."""
+        if self._metrics is None:
+            return {}
+        with contextlib.suppress(RuntimeError):  # it changed while it was copied
+            return self._metrics.document()
+        return {}
+
+    def _before_stop(self) -> None:
+        self.finish()
+        assert self._stop_context is not None  # noqa: S101 - for the type checker
+        self._stop_context()
+
+    def _run(self) -> None:
+        try:
+            self._metrics = RunMetrics(SparkStatus(self._spark), self._complain)
+        except Exception as error:  # noqa: BLE001 - no measurement is worth a job, whatever fails
+            self._complain(f"Spark cannot be measured: {first_line(error)}")
+            self._ended.set()
+            return
+        while not self._ending.is_set():
+            try:
+                found = self._metrics.look()
+                if found != self._shown:
+                    self._shown = found
+                    self._on_news()
+            except Exception as error:  # noqa: BLE001 - likewise; the program may have stopped Spark
+                self._complain(f"the progress of Spark cannot be read: {first_line(error)}")
+            self._ending.wait(_LOOK_SECONDS)
+        self._metrics.finish()
+        self._ended.set()
+
+    def _complain(self, words: str) -> None:
+        if words not in self._complaints:  # once: it fails every two seconds
+            self._complaints.add(words)
+            print(words, file=sys.stderr, flush=True)  # noqa: T201 - the driver's log

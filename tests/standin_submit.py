@@ -6,9 +6,9 @@ same tests with the real spark-submit are in tests/acceptance.
 
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
-from spark_runner import driver, holder
+from spark_runner import driver
 
 
 class StandInSession:
@@ -21,8 +21,25 @@ class StandInSession:
         return
 
 
-def no_stages(_spark: Any) -> dict[str, Any]:
-    return {"application_id": "local-standin", "stages": []}
+class StandInWatch:
+    """In place of what measures Spark."""
+
+    application: ClassVar[dict[str, str]] = {"application_id": "local-standin"}
+
+    def __init__(self, _spark: Any, _on_news: Any) -> None:
+        return
+
+    def start(self) -> None:
+        return
+
+    def shown(self) -> dict[str, Any]:
+        return {**self.application, "stages": []}
+
+    def finish(self) -> dict[str, Any]:
+        return self.measured()
+
+    def measured(self) -> dict[str, Any]:
+        return {"input_bytes": 1000, "input_rows": 10}
 
 
 if __name__ == "__main__":
@@ -30,5 +47,5 @@ if __name__ == "__main__":
     builder = SimpleNamespace(getOrCreate=lambda: session)
     spark = SimpleNamespace(builder=builder, getActiveSession=lambda: session)
     setattr(driver, "SparkSession", spark)  # noqa: B010 - a replacement that mypy would refuse
-    setattr(holder, "stage_progress", no_stages)  # noqa: B010 - likewise
+    setattr(driver, "SparkWatch", StandInWatch)  # noqa: B010 - likewise
     sys.exit(driver.main(sys.argv[-1:]))

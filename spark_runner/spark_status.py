@@ -1,0 +1,201 @@
+"""What Spark knows of its own work, from its status store: there without the UI, too.
+
+All by py4j, at some 0.1 ms a call: a listener in Python would stop Spark's event queue for each event, and
+Spark's own JSON takes two seconds of class loading before the first answer.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+SETTINGS = (
+    "spark.master",
+    "spark.submit.deployMode",
+    "spark.driver.cores",
+    "spark.driver.memory",
+    "spark.driver.memoryOverhead",
+    "spark.executor.instances",
+    "spark.executor.cores",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
+    "spark.executor.pyspark.memory",
+    "spark.cores.max",
+    "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.maxExecutors",
+    "spark.memory.fraction",
+    "spark.memory.offHeap.size",
+    "spark.sql.shuffle.partitions",
+    "spark.task.cpus",
+)
+"""Which settings decide what a run takes."""
+
+_MAX_VALUE_CHARACTERS = 80  # what stands in a setting is the user's
+_MAX_ACTIVE_STAGES = 10  # shown at once; more are for Spark's own UI
+_MAX_EXECUTORS = 500  # asked at once: each takes some calls
+_MAX_TASKS_FOR_SKEW = 20_000  # the store sorts them for each quantile of each of its measures
+_BY_DYNAMIC_ALLOCATION = "killed by driver"  # Spark's words for an executor that it needed no longer
+
+# Our names of what adds up over stages, and Spark's.
+SUMS = {
+    "input_rows": "inputRecords",
+    "input_bytes": "inputBytes",
+    "output_rows": "outputRecords",
+    "output_bytes": "outputBytes",
+    "shuffle_read_bytes": "shuffleReadBytes",
+    "shuffle_write_bytes": "shuffleWriteBytes",
+    "spill_memory_bytes": "memoryBytesSpilled",
+    "spill_disk_bytes": "diskBytesSpilled",
+    "tasks": "numCompleteTasks",
+    "tasks_failed": "numFailedTasks",
+    "tasks_killed": "numKilledTasks",
+    "task_ms": "executorRunTime",
+    "gc_ms": "jvmGcTime",
+    "cpu_ns": "executorCpuTime",
+}
+PEAKS = {
+    "heap_peak_bytes": ("JVMHeapMemory",),
+    "off_heap_peak_bytes": ("JVMOffHeapMemory",),
+    "execution_peak_bytes": ("OnHeapExecutionMemory", "OffHeapExecutionMemory"),
+    "storage_peak_bytes": ("OnHeapStorageMemory", "OffHeapStorageMemory"),
+    # There with spark.executor.processTreeMetrics.enabled only. A process that the JVM has just forked counts
+    # as a second JVM, so that the first is twice what it should be at times (seen on a busy machine).
+    "jvm_rss_peak_bytes": ("ProcessTreeJVMRSSMemory",),
+    "python_rss_peak_bytes": ("ProcessTreePythonRSSMemory",),
+    "other_rss_peak_bytes": ("ProcessTreeOtherRSSMemory",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One attempt of a stage: what it has done so far, by the names of `SUMS`."""
+
+    number: int
+    attempt: int
+    task_count: int
+    sums: Mapping[str, int]
+
+
+class SparkStatus:
+    """Reads the status store of one session; used by one thread. Raises what py4j raises."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context: Any = spark.sparkContext
+        self._context = context
+        self._jvm = context._jvm  # noqa: SLF001 - the way into the JVM
+        self._scala = context._jsc.sc()  # noqa: SLF001 - likewise
+        self._store = self._scala.statusStore()
+        self._stage_kind = self._jvm.org.apache.spark.status.StageDataWrapper._java_lang_class  # noqa: SLF001 - of py4j
+        self._since = int(context.startTime)  # epoch ms; also: an int above 31 bits is a Long for py4j
+        self._seen: set[tuple[int, int]] = set()
+
+    def settings(self) -> dict[str, str]:
+        """The settings in force that decide what the run takes."""
+        conf = self._context.getConf()
+        found = {name: conf.get(name) for name in SETTINGS}
+        return {name: value[:_MAX_VALUE_CHARACTERS] for name, value in found.items() if value}
+
+    def wait_for_events(self, seconds: float) -> None:
+        """Wait until Spark has noted what it has told so far; raises when that takes longer."""
+        self._scala.listenerBus().waitUntilEmpty(int(seconds * 1000))
+
+    # ------------------------------------------------------------------ stages
+    def active_stages(self) -> list[Stage]:
+        """The stages that run now, the first ten."""
+        found = self._store.activeStages()
+        stages = [_stage(found.apply(index)) for index in range(min(found.size(), _MAX_ACTIVE_STAGES))]
+        return sorted(stages, key=lambda stage: (stage.number, stage.attempt))
+
+    def newly_ended_stages(self, seconds: float) -> Iterator[Stage]:
+        """The stages that have ended since the last call, as many as can be read in this time.
+
+        Spark keeps the last 1,000 (`spark.ui.retainedStages`): what was dropped before is not seen.
+        """
+        deadline = time.monotonic() + seconds
+        # A view made before there were any stages stays empty: a new one each time.
+        by_end = self._store.store().view(self._stage_kind).index("completionTime")
+        ended = by_end.first(self._since).iterator()
+        while time.monotonic() < deadline and ended.hasNext():
+            data = ended.next().info()
+            key = (data.stageId(), data.attemptId())
+            if key in self._seen:
+                continue
+            end = int(data.completionTime().get().getTime())
+            self._since = max(self._since, end)  # those of this millisecond come again, none before it
+            self._seen.add(key)
+            yield _stage(data)
+
+    def completed_stages(self) -> int:
+        """How many stages have been completed, also those that Spark has dropped since."""
+        return int(self._store.appSummary().numCompletedStages())
+
+    def task_times(self, stage: Stage) -> tuple[float, float] | None:
+        """Median and maximum of the seconds that tasks of a stage took; None where that cannot be told."""
+        if stage.task_count > _MAX_TASKS_FOR_SKEW:
+            return None
+        quantiles = self._context._gateway.new_array(self._jvm.double, 2)  # noqa: SLF001 - as above
+        quantiles[0], quantiles[1] = 0.5, 1.0
+        found = self._store.taskSummary(stage.number, stage.attempt, quantiles)
+        if not found.isDefined():
+            return None
+        times = found.get().duration()
+        return times.apply(0) / 1000, times.apply(1) / 1000
+
+    # ------------------------------------------------------------------ executors
+    def executor_load(self) -> dict[str, int]:
+        """How many executors there are, and how many of their tasks run and have failed."""
+        found = self._store.executorList(True)
+        size = found.size()
+        executors = [found.apply(index) for index in range(min(size, _MAX_EXECUTORS))]
+        working = [
+            executor for executor in executors if executor.totalCores()
+        ]  # not a driver that only leads
+        return {
+            "number": len(working) + size - len(executors),
+            "active_tasks": sum(executor.activeTasks() for executor in working),
+            "failed_tasks": sum(executor.failedTasks() for executor in working),
+        }
+
+    def executors(self) -> dict[str, int]:
+        """What the executors have taken at most (each the largest of any), and how many were lost.
+
+        With a local master the driver is the executor.
+        """
+        found = self._store.executorList(False)
+        facts = {"number": 0, "lost": 0, "cores": 0, **dict.fromkeys(PEAKS, 0)}
+        for index in range(min(found.size(), _MAX_EXECUTORS)):
+            executor = found.apply(index)
+            if not executor.totalCores():
+                continue
+            facts["number"] += 1
+            facts["cores"] = max(facts["cores"], executor.totalCores())
+            if not executor.isActive():
+                reason = executor.removeReason()
+                expected = reason.isDefined() and _BY_DYNAMIC_ALLOCATION in reason.get()
+                facts["lost"] += not expected
+            peaks = executor.peakMemoryMetrics()
+            if peaks.isDefined():
+                for name, metrics in PEAKS.items():
+                    facts[name] = max(facts[name], sum(peaks.get().getMetricValue(it) for it in metrics))
+        return {name: value for name, value in facts.items() if value or name in {"number", "lost", "cores"}}
+
+    # ------------------------------------------------------------------ driver
+    def jvm_pid(self) -> int:
+        """The process id of the driver's JVM."""
+        return int(self._jvm.java.lang.ProcessHandle.current().pid())
+
+    def heap_limit(self) -> int:
+        """Bytes of heap that the driver may have at most."""
+        return int(self._jvm.java.lang.Runtime.getRuntime().maxMemory())
+
+    def heap_peak(self) -> int:
+        """Bytes of heap that the driver has used at most: the sum of its pools' peaks, so an upper bound."""
+        beans = self._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+        return sum(bean.getPeakUsage().getUsed() for bean in beans if bean.getType().name() == "HEAP")
+
+
+def _stage(data: Any) -> Stage:
+    sums = {ours: int(getattr(data, spark)()) for ours, spark in SUMS.items()}
+    return Stage(int(data.stageId()), int(data.attemptId()), int(data.numTasks()), sums)

@@ -1,0 +1,92 @@
+"""What a real Spark session tells of itself; one session for all that can be asked of it."""
+
+import json
+import statistics
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from spark_runner.metrics import MAX_METRICS_BYTES, RunMetrics
+from spark_runner.progress import SparkWatch
+from spark_runner.spark_status import SparkStatus
+from tests.spark_support import local_spark
+from tests.waiting import wait_until
+
+ROWS = 20_000
+BEAT_S = 0.02
+MB = 1 << 20
+
+
+@pytest.mark.spark
+def test_progress_and_measurements_of_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    conf = {"spark.executor.processTreeMetrics.enabled": "true", "spark.executor.heartbeatInterval": "1s"}
+    go, news = tmp_path / "go", []
+    with local_spark(tmp_path, conf) as spark:
+        context = spark.sparkContext
+        watch = SparkWatch(spark, lambda: news.append(watch.shown()))
+        assert watch.shown() == {"application_id": context.applicationId}  # before the first look
+        watch.start()
+        numbers = str(tmp_path / "numbers")
+        spark.range(ROWS).selectExpr("id", "id % 10 AS k").write.parquet(numbers)
+        spark.read.parquet(numbers).groupBy("k").count().write.parquet(str(tmp_path / "counts"))
+
+        wait_until(lambda: watch.shown().get("written", {}).get("rows") == ROWS + 10, 20, "rows are shown")
+        assert watch.shown()["read"]["rows"] >= ROWS
+        assert watch.shown()["read"]["bytes"] > 0
+
+        rdd = context.parallelize(range(3), 3).map(lambda number: _hold(str(go)) if number == 0 else number)
+        thread = threading.Thread(target=rdd.count)
+        thread.start()
+        wait_until(lambda: [s["done"] for s in watch.shown()["stages"]] == [2], 20, "a stage is shown")
+        assert watch.shown()["executors"] == {"number": 1, "active_tasks": 1, "failed_tasks": 0}
+        go.touch()
+        thread.join()
+
+        with pytest.raises(Exception, match="ZeroDivisionError"):
+            context.parallelize([1], 1).map(lambda number: number // 0).count()
+        wait_until(lambda: watch.shown()["executors"]["failed_tasks"] == 1, 20, "the failed task is shown")
+
+        beats = _beats(spark)
+        assert statistics.median(beats) < BEAT_S, beats
+        spark.stop()  # as most programs do: what is to be measured was measured just before
+        found = watch.finish()
+    assert "measured" not in capfd.readouterr().err
+    assert len(json.dumps(found)) < MAX_METRICS_BYTES
+    assert "partial" not in found
+    assert (found["output_rows"], found["tasks_failed"]) == (ROWS + 10, 1)
+    assert found["input_rows"] >= ROWS
+    assert found["shuffle_write_bytes"] > 0
+    assert found["spill_disk_bytes"] == 0
+    assert found["skew"]["max_seconds"] > found["skew"]["median_seconds"] > 0
+    assert found["cpu_seconds"] > 0
+    assert 0 <= found["gc_share"] < 1
+    assert found["executors"]["lost"] == 0
+    assert found["executors"]["python_rss_peak_bytes"] > MB
+    # Spark counts a process that the JVM has just forked as a second JVM: here the kernel knows better.
+    assert found["executors"]["jvm_rss_peak_bytes"] <= found["driver"]["rss_peak_bytes"]
+    assert found["driver"]["rss_peak_bytes"] > found["driver"]["heap_peak_bytes"] > 10 * MB
+    assert found["driver"]["heap_limit_bytes"] >= found["driver"]["heap_peak_bytes"]
+    assert found["driver"]["python_rss_peak_bytes"] > 10 * MB
+    assert found["settings"]["spark.master"] == "local[2]"
+    assert any(shown["stages"] for shown in news)
+
+
+def _hold(go: str) -> int:
+    deadline = time.monotonic() + 30
+    while not Path(go).exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.5)  # longer than the others, for the skew
+    return 0
+
+
+def _beats(spark: object) -> list[float]:
+    metrics = RunMetrics(SparkStatus(spark), pytest.fail)  # type: ignore[arg-type]
+    metrics.look()
+    seconds = []
+    for _ in range(20):
+        started = time.monotonic()
+        metrics.look()
+        seconds.append(time.monotonic() - started)
+    return seconds
