@@ -1,11 +1,12 @@
 """The library API: enqueue jobs, look at them, wait for them, stop them, and what operators do by hand."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.errors import NoSuchPool
+from orchestrator.history.history import History
 from orchestrator.jobs import Jobs
 from orchestrator.models.job import JobView
 from orchestrator.nodes import Nodes
@@ -38,6 +39,7 @@ class Client(Jobs):
         self._views = Views(queue_set)
         self._queue_views = QueueViews(queue_set)
         self._by_hand = ByHand(queue_set)
+        self._history = History(self._session, Nodes(self._layout.root))
         self._operations = Operations(self._by_hand)
 
     @staticmethod
@@ -61,6 +63,10 @@ class Client(Jobs):
     def config(self) -> ClusterConfig:
         """The limits that hold for all workers: `read` and `change` them."""
         return ClusterConfig(self._session, Nodes(self._layout.root))
+
+    def history(self, name: str) -> "Sequence[Mapping[str, Any]]":
+        """What the last runs of a name took, the latest last; raises HistoryNotFound, CorruptHistory."""
+        return self._history.read(name)
 
     @property
     def doctor(self) -> "Doctor":

@@ -100,6 +100,25 @@ class CorruptSchedule(OrchestratorError):
         self.path = path
 
 
+class HistoryNotFound(OrchestratorError):
+    """No run of this name has ended, or none for so long that its history was removed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no run of a job named {name!r} is known; `job list --name {name}` shows its jobs")
+        self.name = name
+
+
+class CorruptHistory(OrchestratorError):
+    """The node of a history cannot be read as one."""
+
+    def __init__(self, name: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"the history of {name!r} cannot be read ({path}): {reason}; its next run begins it anew"
+        )
+        self.name = name
+        self.path = path
+
+
 class ConfigUnreadable(OrchestratorError):
     """What stands in the node of the configuration is none; the last good limits hold."""
 

@@ -67,3 +67,12 @@ class Nodes:
     def schedule(self, name: str) -> str:
         """The node of one periodic job."""
         return f"{self.schedules}/{name}"
+
+    @property
+    def histories(self) -> str:
+        """The folder of what the last runs of each name took."""
+        return f"{self.root}/history"
+
+    def history(self, name: str) -> str:
+        """The ring of the last runs of one name."""
+        return f"{self.histories}/{name}"

@@ -15,11 +15,13 @@ from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.entry import find_hosts, open_session
 from orchestrator.handlers.job import Context
+from orchestrator.history.history import History
 from orchestrator.hooks import Hook, Hooks, installed_hooks
 from orchestrator.leader.depth import Depth
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
 from orchestrator.leader.leadership import Leadership
+from orchestrator.leader.old_histories import OldHistories
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.retention_count import RetentionCount
 from orchestrator.leader.scrub import Scrub
@@ -71,6 +73,7 @@ def build_leadership(
         RetentionCount(queue_set, lambda: context.limits().retention_count),
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),
+        OldHistories(queue_set, nodes, election.fence),
         Depth(queue_set, metrics),
         Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
     ]
@@ -122,6 +125,7 @@ def build_worker(
         spark_of=pool_spark(settings.spark),
         fits=(lambda _spark: None) if guard is None else guard.fits,
         hooks=Hooks([*hooks, *installed_hooks()]),
+        history=History(session, nodes),
         archive=open_archive(settings.archive, settings.state_dir),
     )
     worker = Worker(

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from spark_runner.proc_memory import cpu_seconds, rss_peak
@@ -137,9 +137,3 @@ class RunMetrics:
 def first_line(error: Exception) -> str:
     """What failed, without the pages that an error of Java brings along."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__
-
-
-def input_bytes(metrics: Mapping[str, Any]) -> int:
-    """How much a run has read; 0 when that is not known."""
-    value = metrics.get("input_bytes")
-    return value if isinstance(value, int) else 0

@@ -11,28 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-SETTINGS = (
-    "spark.master",
-    "spark.submit.deployMode",
-    "spark.driver.cores",
-    "spark.driver.memory",
-    "spark.driver.memoryOverhead",
-    "spark.executor.instances",
-    "spark.executor.cores",
-    "spark.executor.memory",
-    "spark.executor.memoryOverhead",
-    "spark.executor.pyspark.memory",
-    "spark.cores.max",
-    "spark.dynamicAllocation.enabled",
-    "spark.dynamicAllocation.maxExecutors",
-    "spark.memory.fraction",
-    "spark.memory.offHeap.size",
-    "spark.sql.shuffle.partitions",
-    "spark.task.cpus",
-)
-"""Which settings decide what a run takes."""
+from spark_runner.sizing import MAX_VALUE_CHARACTERS, SIZING
 
-_MAX_VALUE_CHARACTERS = 80  # what stands in a setting is the user's
 _MAX_ACTIVE_STAGES = 10  # shown at once; more are for Spark's own UI
 _MAX_EXECUTORS = 500  # asked at once: each takes some calls
 _MAX_TASKS_FOR_SKEW = 20_000  # the store sorts them for each quantile of each of its measures
@@ -94,8 +74,8 @@ class SparkStatus:
     def settings(self) -> dict[str, str]:
         """The settings in force that decide what the run takes."""
         conf = self._context.getConf()
-        found = {name: conf.get(name) for name in SETTINGS}
-        return {name: value[:_MAX_VALUE_CHARACTERS] for name, value in found.items() if value}
+        found = {name: conf.get(name) for name in SIZING}
+        return {name: value[:MAX_VALUE_CHARACTERS] for name, value in found.items() if value}
 
     def wait_for_events(self, seconds: float) -> None:
         """Wait until Spark has noted what it has told so far; raises when that takes longer."""

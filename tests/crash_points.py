@@ -1,8 +1,9 @@
 """Named steps of a job's life, and the death of a process just before or just after one of them.
 
 A step is named by what its multi does: `claim accept`, `intent`, `killed` (the attempt is closed as killed),
-`running>success` (the token goes from queue to queue), `mark` (for the archive), `removal`; or by what is
-called: `submit` (of the runner), `call` (of the callback), `archive` (the write).
+`running>success` (the token goes from queue to queue), `history` (the run is noted), `mark` (for the
+archive), `removal`; or by what is called: `submit` (of the runner), `call` (of the callback), `archive` (the
+write).
 """
 
 import json
@@ -22,6 +23,7 @@ Matcher = Callable[[Sequence[Operation]], bool]
 
 _RECORD = re.compile(r".*/jobs/[0-9a-f]{2}/[^/]+")
 _ATTEMPT = re.compile(r".*/jobs/[0-9a-f]{2}/[^/]+/attempt-\d+")
+_HISTORY = re.compile(r".*/history/[^/]+")
 _TOKEN = re.compile(r".*/queues/(\w+)/[^/]+/queue-\|.*")
 
 
@@ -67,7 +69,13 @@ def matcher(step: str) -> Matcher:
         return lambda operations: (
             _in_queue(operations, Delete, source) and _in_queue(operations, Create, target)
         )
-    return {"intent": _makes_attempt, "killed": _kills, "mark": _marks, "removal": _removes}[step]
+    return {
+        "intent": _makes_attempt,
+        "killed": _kills,
+        "history": _notes,
+        "mark": _marks,
+        "removal": _removes,
+    }[step]
 
 
 def die() -> None:
@@ -87,6 +95,10 @@ def _makes_attempt(operations: Sequence[Operation]) -> bool:
 def _kills(operations: Sequence[Operation]) -> bool:
     attempts = [json.loads(o.data) for o in operations if isinstance(o, Set) and _ATTEMPT.fullmatch(o.path)]
     return any(attempt["state"] == "killed" for attempt in attempts)
+
+
+def _notes(operations: Sequence[Operation]) -> bool:
+    return any(isinstance(o, Create | Set) and _HISTORY.fullmatch(o.path) for o in operations)
 
 
 def _marks(operations: Sequence[Operation]) -> bool:

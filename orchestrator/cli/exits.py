@@ -6,6 +6,7 @@ from orchestrator.cli.exit_codes import Exit
 from orchestrator.errors import (
     AlreadyEnded,
     DefinitionError,
+    HistoryNotFound,
     NoSuchAttempt,
     NoSuchPool,
     NotConfirmed,
@@ -40,7 +41,7 @@ from spark_runner.sql.errors import SqlError
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound), Exit.NOT_FOUND),
+    ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound), Exit.NOT_FOUND),
     (
         (IdTaken, AlreadyEnded, StateConflict, ItemHeld, NotClaimed, ClaimLost, Conflict, DataDirectoryInUse),
         Exit.CONFLICT,

@@ -54,6 +54,9 @@ def describe_progress(progress: dict[str, Any] | None) -> str:
         return ""
     parts = [str(progress.get("phase") or "")]
     parts += [f"stage {s['stage']}: {s['done']}/{s['tasks']} tasks" for s in progress.get("stages", [])]
+    for done in ("read", "written"):
+        if rows := (progress.get(done) or {}).get("rows"):
+            parts.append(f"{rows:,} rows {done}")
     return " · ".join(part for part in parts if part)
 
 

@@ -56,4 +56,6 @@ def look_at_pools(survey: Survey) -> Iterator[Finding]:
         if size > _LARGE:
             what = f"{size:,} nodes stand in one folder: ZooKeeper's own tools may fail to list it"
             remedy = "spread the jobs over more pools; for finish, lower `retention_count` or `retention`"
+            if path == survey.nodes.histories:
+                remedy = "name jobs by what they do, not by the run: each name has a history for 90 days"
             yield Finding.of(Kind.LARGE_FOLDER, path, what, remedy)

@@ -1,10 +1,11 @@
 """A started attempt whose `alive` is away: given up when that lasts longer than the driver's lease."""
 
 import time
+from dataclasses import replace
 
 from orchestrator.handlers.job import HeldJob, Watch
 from orchestrator.models.job import JobError
-from queues.documents import timestamp
+from queues.documents import decode, timestamp
 from queues.operations import Set
 from spark_runner.attempt import Attempt, AttemptState
 
@@ -13,9 +14,11 @@ _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lea
 
 def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
     """Seconds until the attempt counts as lost, None while its driver shows life; by our own clock."""
-    stat = job.context.session.exists(attempt.alive)
-    if stat is not None:
+    found = job.context.session.get(attempt.alive)
+    if found is not None:
+        data, stat = found
         watch.absent_since = None
+        watch.application_id = _application_id(data) or watch.application_id
         if stat.modified != watch.progress:
             watch.progress, watch.progress_since = stat.modified, time.monotonic()
         return None
@@ -23,6 +26,21 @@ def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
         watch.absent_since = time.monotonic()
     limit = job.definition.timeout.lease + _LEASE_MARGIN_SECONDS
     return limit - (time.monotonic() - watch.absent_since)
+
+
+def with_application(attempt: Attempt, watch: Watch) -> Attempt:
+    """The attempt with the application that `alive` has told of: it outlives a driver that says no word."""
+    if watch.application_id is None or attempt.document.get("application_id"):
+        return attempt
+    return replace(attempt, document={**attempt.document, "application_id": watch.application_id})
+
+
+def _application_id(data: bytes) -> str | None:
+    try:
+        told = decode(data).get("application_id") if data else None
+    except ValueError:  # an operator's, perhaps
+        return None
+    return told if isinstance(told, str) else None
 
 
 def lost(job: HeldJob, attempt: Attempt) -> tuple[JobError, Set]:

@@ -4,6 +4,7 @@ from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Action, Bury, Move
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.remember import remember
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
 from queues.names import LOW
@@ -18,6 +19,7 @@ def handle(job: HeldJob) -> Action:
     The failure is counted in the step by which the job leaves this queue, so once, however often it is looked
     at here.
     """
+    remember(job)
     state, definition = job.state, job.definition
     error = state.error or JobError(error_class="lost", message="it failed, and gives no reason")
     if error.error_class == "timeout" and error.type == "QueuedTimeout":

@@ -14,6 +14,7 @@ from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.callbacks.callback import Callbacks
+from orchestrator.history.history import History
 from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
@@ -56,6 +57,7 @@ class Context:
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
     draining: threading.Event = field(default_factory=threading.Event)
+    history: History | None = None
     archive: Archive | None = None  # None: jobs are removed without being archived
 
     def runner_at(self, place: Place) -> Runner | None:
@@ -71,6 +73,7 @@ class Watch:
     runner: Runner | None = None  # asked in bulk while the job waits
     run: str = ""
     submitted: int = 0  # times, by this worker
+    application_id: str | None = None  # as `alive` told it; in the record when that is written anyway
     polls: int = 0
     unknown: int = 0  # answers in a row that told nothing
     unknown_reason: str = ""
@@ -99,6 +102,7 @@ class HeldJob:
         self.claim = claim
         self.context = context
         self.refusals = 0  # of steps of ours in a row, because somebody was faster
+        self.remembered = 0  # the attempt that was noted in the history
         self.watch = Watch(0)
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None

@@ -1,9 +1,10 @@
 """kill: end what runs, verify that nothing is left, and keep the driver's outcome if it was faster."""
 
-from orchestrator.handlers.absence import absence
+from orchestrator.handlers.absence import absence, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.remember import remember
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.states import Status
 from queues.documents import timestamp
@@ -24,14 +25,15 @@ def handle(job: HeldJob) -> Action:
             # First the node, so that a driver that is just starting ends at once; then the processes.
             return Move(Status.KILL, extra=(_killed(attempt),))
         case AttemptState.STARTED if runner is not None:
+            absence(job, attempt, job.watching())  # for the application: `alive` goes with the driver
             runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
-            return Move(Status.KILL, extra=(_killed(attempt),))
+            return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
         case AttemptState.STARTED:
             # A driver out of reach obeys the stop node by itself; one that never answers again is gone
             # for certain only when its lease is over.
             left = absence(job, attempt, job.watching())
             if left is not None and left <= 0:
-                return Move(Status.KILL, extra=(_killed(attempt),))
+                return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
             return Wait(_LOOK_SECONDS)
         case _:
             if runner is not None:
@@ -45,6 +47,8 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
     if state.status is Status.CANCEL:  # stopped while it waited for its next attempt
         return conclude(job, Status.CANCEL)
     times = {"started": attempt.document.get("started"), "ended": attempt.document.get("ended")}
+    if application_id := attempt.document.get("application_id"):
+        times["application_id"] = application_id
     if verdict.status is not Status.KILL:
         return Move(verdict.status, changes={"error": verdict.error, **times})
     request = job.stop_request()
@@ -53,6 +57,7 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
         # Nobody but its time limit asked: what comes next is for the handler of failures to say.
         extra = () if request is None else (request[0],)
         return Move(Status.ERROR_FAIL, changes=times, extra=extra)
+    remember(job)
     never_ran = not attempt.incarnation
     return conclude(job, Status.CANCEL if never_ran else Status.KILL, times)
 

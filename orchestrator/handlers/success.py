@@ -3,9 +3,11 @@
 from orchestrator.handlers.actions import Action
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.remember import remember
 from orchestrator.states import Status
 
 
 def handle(job: HeldJob) -> Action:
-    """Tell it, and bring it to finish."""
+    """Note what it took, tell it, and bring it to finish."""
+    remember(job)
     return conclude(job, Status.SUCCESS)

@@ -3,7 +3,7 @@
 import math
 import time
 
-from orchestrator.handlers.absence import absence, lost
+from orchestrator.handlers.absence import absence, lost, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.ending import end_driver
 from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
@@ -23,9 +23,10 @@ _STALLED_LOOK_SECONDS = 5.0  # how soon new progress ends a warning
 
 def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     """A verdict when the driver is gone, a warning when something is strange, else wait."""
+    left = absence(job, attempt, watch)
+    attempt = with_application(attempt, watch)
     if watch.runner is not None and (action := _exit(job, attempt, watch.runner)) is not None:
         return action
-    left = absence(job, attempt, watch)
     if left is not None and left <= 0:
         return _lost(job, attempt, watch)
     run_left = _run_left(job, attempt)
@@ -96,7 +97,7 @@ def _over_limit(job: HeldJob, watch: Watch) -> Move:
             extra = (Create(job.stop_path, request),)
         elif job.run_key.encode() not in found[0]:  # left from an earlier job of this id: nobody obeys it
             extra = (Set(job.stop_path, request, found[1].version),)
-    return Move(Status.KILL, changes={"error": error, "warning": None}, extra=extra)
+    return Move(Status.KILL, changes={"error": error, "warning": None, **_seen(watch)}, extra=extra)
 
 
 def _warning(job: HeldJob, watch: Watch) -> tuple[str | None, float]:
@@ -115,4 +116,11 @@ def _warning(job: HeldJob, watch: Watch) -> tuple[str | None, float]:
 
 
 def _seen(watch: Watch) -> dict[str, object]:
-    return {"last_seen": watch.last_seen, "polls": watch.polls, "unknown_answers": watch.unknown}
+    seen: dict[str, object] = {
+        "last_seen": watch.last_seen,
+        "polls": watch.polls,
+        "unknown_answers": watch.unknown,
+    }
+    if watch.application_id is not None:
+        seen["application_id"] = watch.application_id
+    return seen

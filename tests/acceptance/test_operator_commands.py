@@ -18,6 +18,7 @@ FAILED, STARTED = AttemptState.FAILED, AttemptState.STARTED
 LISTED = {"id", "name", "pool", "queue", "status", "attempt", "created", "updated", "error"}
 HELP_OF = [
     *("job submit", "job list", "job show", "job wait", "job kill", "job retry", "job remove", "job logs"),
+    "job history",
     *(
         "queue list",
         "queue show",

@@ -1,8 +1,8 @@
 """A worker is killed at each step of a job's life, before and after every commit; the next one goes on.
 
 Whatever the step: the job ends as its program says, its user code is started once in each attempt, who wants
-to know is told at least once and always the same, it is archived once, and nothing is left over.
-With the real Spark of each backend: `test_trials.py`.
+to know is told at least once and always the same, each attempt is in the history once, it is archived once,
+and nothing is left over. With the real Spark of each backend: `test_trials.py`.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.errors import HistoryNotFound
 from orchestrator.handlers import conclude
 from orchestrator.states import Status
 from queues.errors import ItemNotFound
@@ -140,12 +141,12 @@ FULL_CLUSTER = "is-killed-in-the-queue-of-the-cluster"
 """Only the scripted backend can be told to be full."""
 
 MATRIX: dict[str, list[Point]] = {
-    "succeeds": points("claim accept", "intent", "submit", "running>success", "success>finish"),
-    "fails": points("running>fail", "fail>finish"),
+    "succeeds": points("claim accept", "intent", "submit", "running>success", "history", "success>finish"),
+    "fails": points("running>fail", "history", "fail>finish"),
     "is-run-again": points("fail>accept"),
     "leaves-no-word": points("running>fail"),
-    "runs-too-long": points("running>kill", "killed", "kill>fail"),
-    "is-killed": points("running>kill", "kill>finish"),
+    "runs-too-long": points("running>kill", "killed", "kill>fail", "history"),
+    "is-killed": points("running>kill", "history", "kill>finish"),
     FULL_CLUSTER: points("killed", "kill>finish"),
     "is-cancelled": points("accept>kill", "kill>finish"),
     "is-told": points("call", "success>finish"),
@@ -214,6 +215,7 @@ def survive(scene: Scene, story: Story, point: Point) -> None:
     assert violations(scene.office.client, scene.ledger, expected) == []
     assert scene.ledger.starts_of(run_key) == story.starts
     assert max(scene.ledger.starts().values(), default=1) == 1
+    assert _remembered(scene) == [f"{run_key}-{number}" for number in range(1, story.starts + 1)]
     bodies = {told.data for told in scene.receiver.told}
     assert len(bodies) == bool(story.answers), bodies
     assert _archived(scene) == ([job_id] if story.is_removed else [])
@@ -223,6 +225,13 @@ def survive(scene: Scene, story: Story, point: Point) -> None:
 def _archived(scene: Scene) -> list[str]:
     paths = (scene.office.settings.state_dir / "archive").glob("*.jsonl")
     return [json.loads(line)["id"] for path in paths for line in path.read_bytes().splitlines()]
+
+
+def _remembered(scene: Scene) -> list[str]:
+    try:
+        return [run["run"] for run in scene.office.client.history("test")]
+    except HistoryNotFound:
+        return []
 
 
 def _assert_nothing_is_left(scene: Scene, run_key: str, removed: set[str]) -> None:

@@ -69,4 +69,6 @@ def test_progress_is_one_line() -> None:
         "INSERT INTO t · stage 3: 5/8 tasks"
     )
     assert describe_progress({"phase": "", "stages": []}) == ""
+    rows = {"phase": "it reads", "read": {"rows": 1234, "bytes": 5}, "written": {"rows": 0, "bytes": 0}}
+    assert describe_progress(rows) == "it reads · 1,234 rows read"
     assert describe_progress(None) == ""

@@ -58,7 +58,7 @@ class Job(HeldJob):
         claim = SimpleNamespace(record=record, id="job", version=0)
         super().__init__(
             cast("Claim", claim),
-            cast("Context", SimpleNamespace(callbacks=self.receiver, layout=Layout("/jobs"))),
+            cast("Context", SimpleNamespace(callbacks=self.receiver, history=None, layout=Layout("/jobs"))),
         )
         state = JobState.enqueued("name").evolve(status=status, attempt=2, started="then", ended="later")
         self._now = state.evolve(**fields.pop("state", {}))

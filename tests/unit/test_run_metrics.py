@@ -3,7 +3,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from spark_runner.metrics import MAX_METRICS_BYTES, RunMetrics
-from spark_runner.spark_status import PEAKS, SETTINGS, SUMS, Stage
+from spark_runner.sizing import SIZING
+from spark_runner.spark_status import PEAKS, SUMS, Stage
 
 HUGE = 2**63 - 1
 
@@ -16,7 +17,7 @@ class Status:
         self._ended = [Stage(number, 0, 10_000, dict.fromkeys(SUMS, HUGE)) for number in range(3)]
 
     def settings(self) -> dict[str, str]:
-        return dict.fromkeys(SETTINGS, "x" * 80)
+        return dict.fromkeys(SIZING, "x" * 80)
 
     def wait_for_events(self, _seconds: float) -> None:
         if self._broken:

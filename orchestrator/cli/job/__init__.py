@@ -1,4 +1,4 @@
-"""`orchestrator job`: submit, list, show, wait, kill, retry, remove, logs."""
+"""`orchestrator job`: submit, list, show, wait, kill, retry, remove, history, logs."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -36,6 +36,11 @@ app = lazy_app(
             "remove",
             "orchestrator.cli.job.acts:remove",
             "Remove jobs with all that ZooKeeper has of them: definition, attempts, result.",
+        ),
+        Command(
+            "history",
+            "orchestrator.cli.job.history:history",
+            "Show what the last 50 runs of a name took, failures among them, the latest last.",
         ),
         Command(
             "logs",

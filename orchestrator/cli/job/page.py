@@ -8,7 +8,7 @@ from orchestrator.models.job import JobError
 
 def show_detail(detail: JobDetail) -> None:
     """Write all that a person wants to know of a job to stdout."""
-    console, job = stdout_console(), detail.job
+    console, job, progress = stdout_console(), detail.job, detail.progress or {}
     facts = {
         "job": f"{job.id} ({job.name})",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
@@ -16,6 +16,7 @@ def show_detail(detail: JobDetail) -> None:
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
+        "spark": " · ".join(str(progress[it]) for it in ("application_id", "ui") if progress.get(it)),
         "held by": (detail.held_by or {}).get("worker", ""),
         "node": detail.record_path,
     }

@@ -1,0 +1,92 @@
+"""One run in the history: how an attempt ended, what was in force, and what it took."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from orchestrator.models.job import JobError
+from orchestrator.models.spark import Spark
+from queues.documents import encode
+from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.sizing import MAX_VALUE_CHARACTERS, SIZING
+
+MAX_RUN_BYTES = 3_800  # fifty of them and a name make less than 200 KiB
+
+_MAX_MESSAGE_CHARACTERS = 300  # the whole of it is in the attempt
+_MAX_TEXT_CHARACTERS = 120
+
+
+def is_run(attempt: Attempt) -> bool:
+    """Whether an ended attempt belongs in the history: a driver took it, or its submission failed for good.
+
+    What was closed before anything ran, and is started again or was cancelled, is no run.
+    """
+    if attempt.state.is_open:
+        return False
+    failed = attempt.document.get("error") is not None and not attempt.document.get("passing")
+    return bool(attempt.incarnation) or failed
+
+
+def run_of(attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | None) -> dict[str, Any]:
+    """The entry of an ended attempt, at most MAX_RUN_BYTES as JSON.
+
+    `spark`: as it was submitted; `error`: why it did not succeed. A run that lacked memory, of class
+    `memory`, tells that it needs more than it had, not how much.
+    """
+    document = attempt.document
+    metrics = document.get("metrics")
+    metrics = dict(metrics) if isinstance(metrics, dict) else {}
+    in_force = metrics.pop("settings", None)
+    entry: dict[str, Any] = {
+        "run": attempt.run,
+        "job": job_id,
+        "attempt": document.get("attempt"),
+        "state": attempt.state.value,
+        "class": None,
+        "exit_code": document.get("exit_code"),
+        "started": document.get("started"),
+        "ended": document.get("ended"),
+        "seconds": _seconds(document),
+        "application_id": document.get("application_id"),
+        "input_bytes": metrics.get("input_bytes"),
+        "settings": in_force if isinstance(in_force, dict) else _settings(spark),
+    }
+    if attempt.state is not AttemptState.SUCCEEDED:
+        entry["class"] = "killed" if error is None else error.error_class
+    if error is not None:
+        entry |= {"type": error.type, "message": error.message[:_MAX_MESSAGE_CHARACTERS]}
+    entry["metrics"] = metrics
+    return _fitting(entry)
+
+
+def _settings(spark: Spark) -> dict[str, str]:
+    """What was asked for, of a driver that told nothing."""
+    target = spark.target
+    named = {"spark.master": target.master, "spark.submit.deployMode": target.deploy_mode}
+    given = {**spark.properties, **named}
+    return {name: given[name][:MAX_VALUE_CHARACTERS] for name in SIZING if name in given}
+
+
+def _seconds(document: Mapping[str, Any]) -> float | None:
+    try:
+        started, ended = (datetime.fromisoformat(str(document.get(name))) for name in ("started", "ended"))
+    except ValueError:
+        return None
+    return round((ended - started).total_seconds(), 3)
+
+
+def _fitting(entry: dict[str, Any]) -> dict[str, Any]:
+    """As it is where it is small enough; else without what a driver may have blown up."""
+    if _size(entry) <= MAX_RUN_BYTES:
+        return entry
+    entry = {**entry, "metrics": {}, "left_out": "its measurements are too large"}
+    if _size(entry) <= MAX_RUN_BYTES:
+        return entry
+    return {
+        name: value[:_MAX_TEXT_CHARACTERS] if isinstance(value, str) else value
+        for name, value in (entry | {"settings": {}, "input_bytes": None, "exit_code": None}).items()
+    }
+
+
+def _size(entry: dict[str, Any]) -> int:
+    return len(encode(entry))

@@ -1,0 +1,48 @@
+"""Histories of names under which nothing has run for a long time."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from loguru import logger
+
+from orchestrator.leader.duty import Fence
+from orchestrator.nodes import Nodes
+from queues.bundle import commit_many
+from queues.operations import Delete
+from queues.queue import QueueSet
+
+_KEEP_MS = 90 * 24 * 3_600_000
+_LOOK_SECONDS = 3_600.0
+_AT_ONCE = 100
+
+
+class OldHistories:
+    """Removes those that were written last more than 90 days ago, with the fence of the leader.
+
+    A run that ends in this very moment changes the version: then its history stays.
+    """
+
+    name = "old-histories"
+
+    def __init__(self, queue_set: QueueSet, nodes: Nodes, fence: Fence, *, keep_ms: int = _KEEP_MS) -> None:
+        self._set, self._nodes, self._fence = queue_set, nodes, fence
+        self._keep_ms = keep_ms
+
+    def step(self) -> float:
+        """Remove some, a hundred at most; raises NotLeading, and what reads raise."""
+        fence, session = self._fence(), self._set.session
+        before = self._set.clock.now_ms() - self._keep_ms
+        old = list(islice(self._older_than(before), _AT_ONCE))
+        refusals = commit_many(session, [(*fence, removal) for removal in old])
+        for removal, refused in zip(old, refusals, strict=True):
+            words = "is removed" if refused is None else f"is not removed: {refused}"
+            logger.info("{} was not written for long and {}", removal.path, words)
+        return 0.0 if len(old) == _AT_ONCE else _LOOK_SECONDS
+
+    def _older_than(self, before: int) -> Iterator[Delete]:
+        session = self._set.session
+        for name in session.children(self._nodes.histories) or ():
+            path = self._nodes.history(name)
+            stat = session.exists(path)  # one by one: their bytes, together, are more than an answer holds
+            if stat is not None and stat.modified < before:
+                yield Delete(path, stat.version)

@@ -1,0 +1,23 @@
+"""Which settings of Spark decide what a run takes."""
+
+SIZING = (
+    "spark.master",
+    "spark.submit.deployMode",
+    "spark.driver.cores",
+    "spark.driver.memory",
+    "spark.driver.memoryOverhead",
+    "spark.executor.instances",
+    "spark.executor.cores",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
+    "spark.executor.pyspark.memory",
+    "spark.cores.max",
+    "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.maxExecutors",
+    "spark.memory.fraction",
+    "spark.memory.offHeap.size",
+    "spark.sql.shuffle.partitions",
+    "spark.task.cpus",
+)
+
+MAX_VALUE_CHARACTERS = 80  # what stands in a setting is the user's

@@ -1,0 +1,177 @@
+"""What the last runs of a name took, on a real ZooKeeper: noted by many, lost by none."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import CorruptHistory, HistoryNotFound
+from orchestrator.history.history import History
+from orchestrator.history.ring import MAX_RUNS
+from orchestrator.leader.election import Election
+from orchestrator.leader.old_histories import OldHistories
+from orchestrator.nodes import Nodes
+from orchestrator.states import Status
+from orchestrator.wiring import build_queue_set
+from queues.operations import Operation, Set
+from queues.session import ReplyLost, Session
+from queues.transaction import commit
+from tests.jobs_support import Office, python_job, sleeps, waits_for
+from tests.waiting import wait_until
+
+THREADS, EACH = 6, 8
+
+
+def run(number: int) -> dict[str, Any]:
+    return {"run": f"run-{number:03}", "ended": f"{number:06}"}
+
+
+def names(runs: Sequence[Any]) -> list[str]:
+    return [each["run"] for each in runs]
+
+
+def history(office: Office) -> History:
+    return History(office.session(), Nodes(office.settings.root))
+
+
+def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -> None:
+    histories = [history(office), history(office), history(office)]
+    failed: list[Exception] = []
+
+    def note(thread: int) -> None:
+        mine = histories[thread % len(histories)]
+        try:
+            for number in range(thread * EACH, (thread + 1) * EACH):
+                mine.note("flights", run(number))
+                mine.note("flights", run(number))  # again, as after a crash
+                mine.note(f"other-{thread}", run(number))
+        except Exception as error:  # noqa: BLE001 - told below
+            failed.append(error)
+
+    threads = [threading.Thread(target=note, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert names(histories[0].read("flights")) == [f"run-{number:03}" for number in range(THREADS * EACH)]
+    assert len(histories[0].read("other-0")) == EACH
+    for number in range(100, 110):
+        histories[0].note("flights", run(number))
+    kept = names(histories[1].read("flights"))
+    assert (len(kept), kept[-1]) == (MAX_RUNS, "run-109")
+    histories[0].note("flights", run(0))  # it was there, and has gone: it does not come back
+    assert names(histories[1].read("flights")) == kept
+
+
+def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = history(office)
+    mine.note("flights", run(0))
+    post, lost = Session.post, list[bool]()
+
+    def lossy(session: Session, operations: Sequence[Operation]) -> Any:
+        posted = post(session, operations)
+        if not lost:
+            lost.append(True)
+            posted.results(10)  # it is carried out, and nobody hears of it
+
+            def results(_timeout: float) -> list[Any]:
+                raise ReplyLost("lost by the test")
+
+            monkeypatch.setattr(posted, "results", results, raising=True)
+        return posted
+
+    monkeypatch.setattr(Session, "post", lossy)
+    mine.note("flights", run(1))
+    assert lost
+    assert names(mine.read("flights")) == ["run-000", "run-001"]
+
+
+def test_what_is_no_history_is_told_and_begun_anew(office: Office) -> None:
+    mine, path = history(office), Nodes(office.settings.root).history("flights")
+    with pytest.raises(HistoryNotFound, match="no run of a job named 'flights' is known"):
+        mine.read("flights")
+    mine.note("flights", run(0))
+    commit(office.session(), [Set(path, b"by hand", -1)])
+    with pytest.raises(CorruptHistory, match="cannot be read"):
+        mine.read("flights")
+    mine.note("flights", run(1))
+    assert names(mine.read("flights")) == ["run-001"]
+
+
+def test_every_attempt_is_in_the_history_with_what_it_took_and_why_it_failed(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    once = tmp_path / "once"
+    program = (
+        f"import pathlib; p = pathlib.Path({str(once)!r}); seen = p.exists(); p.touch(); assert seen, 'why'"
+    )
+    job_id = office.submit(program, retry={"attempts": 2, "delay": "100ms"})
+    assert office.wait(job_id).job.status is Status.SUCCESS
+    killed = office.submit(sleeps(tmp_path / "pid"))
+    wait_until(lambda: office.client.progress(office.client.get(killed)), 30, "it runs")
+    office.client.kill(killed)
+    office.wait(killed)
+    too_long = office.submit("import time; time.sleep(600)", timeout={"run": 1})
+    assert office.wait(too_long).job.error is not None
+    cancelled = office.client.submit(python_job("pass"), delay=3600).id
+    office.client.kill(cancelled)
+    office.wait(cancelled)
+    runs = office.client.history("test")
+    assert [(each["job"], each["attempt"], each["state"], each["class"]) for each in runs] == [
+        (job_id, 1, "failed", "user"),
+        (job_id, 2, "succeeded", None),
+        (killed, 1, "killed", "killed"),
+        (too_long, 1, "killed", "timeout"),
+    ]
+    assert (runs[0]["type"], runs[0]["message"]) == ("AssertionError", "why")
+    assert runs[1]["input_bytes"] == 1000
+    assert runs[1]["metrics"] == {"input_bytes": 1000, "input_rows": 10}
+    assert runs[1]["settings"] == {"spark.master": "local[*]", "spark.submit.deployMode": "client"}
+    assert 0 <= runs[1]["seconds"] < 60
+    assert {each["application_id"] for each in runs} == {"local-standin"}
+
+
+def test_the_application_of_a_driver_that_says_no_word_is_known(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    go = tmp_path / "go"
+    job_id = office.submit(waits_for(go) + "import os; os.kill(os.getpid(), 9)")
+    wait_until(
+        lambda: (office.client.progress(office.client.get(job_id)) or {}).get("application_id"), 30, "it runs"
+    )
+    go.touch()
+    detail = office.wait(job_id)
+    assert detail.job.application_id == detail.attempts[0]["application_id"] == "local-standin"
+    (found,) = office.client.history("test")
+    assert (found["class"], found["exit_code"]) == ("infrastructure", 137)
+
+
+def test_a_history_that_cannot_be_written_keeps_no_job_from_its_end(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("no room")
+
+    monkeypatch.setattr(History, "note", broken)
+    office.worker()
+    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+
+
+def test_histories_of_names_that_do_not_run_any_more_are_removed(office: Office) -> None:
+    mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
+    nodes = Nodes(office.settings.root)
+    for name in ("old", "older"):
+        mine.note(name, run(0))
+    election = Election(queue_set.session, nodes, "leader")
+    assert election.look(lambda: None)
+    OldHistories(queue_set, nodes, election.fence).step()
+    assert names(mine.read("old")) == ["run-000"]
+    OldHistories(queue_set, nodes, election.fence, keep_ms=-60_000).step()
+    for name in ("old", "older"):
+        with pytest.raises(HistoryNotFound):
+            mine.read(name)
+    mine.note("old", run(1))
+    assert names(mine.read("old")) == ["run-001"]
