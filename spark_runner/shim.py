@@ -1,11 +1,11 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
-Run by path, standard library only: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`. It leaves
-in RUN_DIR:
+Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`; it imports the standard library and
+`tree_usage`. It leaves in RUN_DIR:
 
     shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id
     stdout.log   stderr.log   what the driver and all below it wrote
-    exit.json    how the driver ended; written only when nothing of it is left
+    exit.json    how the driver ended, and what all of it took; written only when nothing of it is left
     shim.log     the shim's own troubles; empty when it had none
 
 The driver gets TERM when the shim gets one, or when the owner behind `--owner-fd` is gone, and KILL after
@@ -24,6 +24,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+
+if not __package__:  # run by its path, where nothing beside it can be imported otherwise
+    sys.path.append(str(Path(__file__).resolve().parent.parent))
+from spark_runner.tree_usage import TreeUsage
 
 GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
 ORPHAN_GRACE_SECONDS = 2.0  # Python workers have nothing to save once their driver is gone
@@ -48,6 +52,7 @@ class Shim:
         self._status: int | None = None  # of the driver, as waitpid tells it
         self._kill_at: float | None = None  # monotonic; None = nobody asked to stop
         self._owner_fd = owner_fd
+        self._usage = TreeUsage()
         self._poller = select.poll()
         if owner_fd is not None:
             os.set_inheritable(owner_fd, False)  # the starter had to pass it; the driver must not get it
@@ -100,10 +105,11 @@ class Shim:
 
     def _wait_for_driver(self) -> None:
         while self._reap() and self._status is None:
+            next_look = self._usage.look()
             if self._kill_at is None:
-                self._next_event(None)
+                self._next_event(next_look)
             elif (left := self._kill_at - time.monotonic()) > 0:
-                self._next_event(left)
+                self._next_event(min(left, next_look))
             else:  # the driver is not reaped yet, so its group id cannot have been given to others
                 signal_quietly(os.killpg, self._driver, signal.SIGKILL)
                 self._next_event(1.0)
@@ -139,8 +145,8 @@ class Shim:
             if pid == self._driver:
                 self._status = status
 
-    def _next_event(self, timeout: float | None) -> None:
-        for fd, _ in self._poller.poll(None if timeout is None else max(0, int(timeout * 1000) + 1)):
+    def _next_event(self, timeout: float) -> None:
+        for fd, _ in self._poller.poll(max(0, int(timeout * 1000) + 1)):
             if fd == self._signals:
                 received = os.read(fd, 4096)
                 if any(number in received for number in STOP_SIGNALS):
@@ -179,6 +185,7 @@ class Shim:
             "exit_code": code if code >= 0 else 128 - code,
             "signal": -code if code < 0 else None,
             "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "usage": self._usage.facts(),
         }
         for left in reversed(range(WRITE_ATTEMPTS)):
             try:

@@ -71,7 +71,14 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
         )
     error = _error_of_exit(submission)
     state = AttemptState.LOST if error.error_class == "lost" else AttemptState.FAILED
-    recorded = {"ended": timestamp(), "exit_code": code, "error": error.model_dump(), "recorded_by": "worker"}
+    recorded: dict[str, Any] = {
+        "ended": timestamp(),
+        "exit_code": code,
+        "error": error.model_dump(),
+        "recorded_by": "worker",
+    }
+    if submission.usage is not None:  # all that is known of what it took
+        recorded["metrics"] = {"host": dict(submission.usage)}
     return Verdict(Status.ERROR_FAIL, error), attempt.advance(state, **recorded)
 
 

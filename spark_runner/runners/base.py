@@ -108,6 +108,7 @@ class Submission:
     detail: str = ""
     outcome: Mapping[str, Any] | None = None  # what the driver wrote beside its logs, if it did
     failure: Failure | None = None  # what the backend says of how it ended, if it does
+    usage: Mapping[str, Any] | None = None  # what its host has measured of all its processes, if it has
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[st
     defaults = {
         "spark.ui.enabled": "false",  # a port and a second of start-up that few look at
         "spark.ui.showConsoleProgress": "false",  # bars have no place in a file
+        "spark.executor.processTreeMetrics.enabled": "true",  # else nobody knows what Python workers take
         "spark.sql.warehouse.dir": str(directory.path / "spark-warehouse"),
         "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp for ever
     }

@@ -98,6 +98,14 @@ class RunDirectory:
             ProcessId(record["pid"], record["start"], boot), ProcessId(child["pid"], child["start"], boot)
         )
 
+    def usage(self) -> dict[str, Any] | None:
+        """What the processes took, as its shim has measured it; None while that is not known."""
+        try:
+            usage = (self._read("exit.json") or {}).get("usage")
+        except (OSError, ValueError, AttributeError):
+            return None
+        return usage if isinstance(usage, dict) else None
+
     def exit_code(self) -> int | None:
         """How it ended, if it has; raises OSError, ValueError or KeyError as `shim` does."""
         record = self._read("exit.json")

@@ -21,6 +21,7 @@ from spark_runner.runners.base import LogFile, Place, RunState, Submission, Subm
 from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
 from spark_runner.runners.launch import Launch, spark_submit_command
+from spark_runner.runners.out_of_memory import memory_failure
 from spark_runner.runners.run_directory import (
     LOG_STREAMS,
     RunDirectory,
@@ -164,8 +165,16 @@ def _submission(directory: RunDirectory, look: _Look) -> Submission:
             detail = directory.trouble()
     except _UNREADABLE as error:
         detail = f"{directory.path} cannot be read: {error!r}"
+    usage = directory.usage() if state is RunState.EXITED else None
     return Submission(
-        directory.run, directory.incarnation, state, exit_code, detail=detail, outcome=directory.outcome()
+        directory.run,
+        directory.incarnation,
+        state,
+        exit_code,
+        detail=detail,
+        outcome=directory.outcome(),
+        failure=memory_failure(exit_code, usage),
+        usage=usage,
     )
 
 
