@@ -1,5 +1,8 @@
 """One job on one screen."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.output import duration, elapsed, local_time, short_path, stdout_console, table
 from orchestrator.client import JobDetail
@@ -16,7 +19,7 @@ def show_detail(detail: JobDetail) -> None:
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
-        "spark": " · ".join(str(progress[it]) for it in ("application_id", "ui") if progress.get(it)),
+        "spark": " · ".join(_application(progress)),
         "held by": (detail.held_by or {}).get("worker", ""),
         "node": detail.record_path,
     }
@@ -38,7 +41,7 @@ def show_detail(detail: JobDetail) -> None:
             local_time(item.get("started")),
             elapsed(item.get("started"), item.get("ended")),
             "" if item.get("exit_code") is None else str(item["exit_code"]),
-            item.get("application_id", ""),
+            item.get("application_id") or _application_of_running(item, progress),
             item.get("place", {}).get("host", ""),
         ]
         for item in detail.attempts
@@ -58,6 +61,18 @@ def show_detail(detail: JobDetail) -> None:
     if wrote:
         console.print()
         console.print(table(["wrote", "as", "rows", "took", "to"], wrote))
+
+
+def _application(progress: Mapping[str, Any]) -> Iterator[str]:
+    yield from (str(progress[name]) for name in ("application_id", "ui") if progress.get(name))
+    if executors := progress.get("executors"):
+        yield f"executors: {executors['number']}, tasks: {executors['active_tasks']} running"
+        if failed := executors["failed_tasks"]:
+            yield f"{failed} failed"
+
+
+def _application_of_running(attempt: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
+    return str(progress.get("application_id", "")) if attempt.get("state") == "started" else ""
 
 
 def _show_error(heading: str, error: JobError | None) -> None:
