@@ -32,6 +32,11 @@ def _state_dir() -> Path:
     return Path(base).expanduser() / _NAME
 
 
+def _cache_dir() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / _NAME
+
+
 def config_file() -> Path:
     """The TOML file of settings; it need not exist."""
     named = os.environ.get("ORCHESTRATOR_CONFIG")
@@ -63,6 +68,12 @@ class Settings(BaseModel):
     )
     connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
     state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
+    cache_dir: Path = Field(
+        default_factory=_cache_dir, description="what can be made anew: archives of classes for drivers"
+    )
+    class_archives: bool = Field(
+        True, description="make archives of classes, with which drivers start sooner (up to 800 MB)"
+    )
     slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 2) // 2), description="jobs run at once by a worker"
     )
@@ -87,7 +98,7 @@ class Settings(BaseModel):
         600.0, description="between the searches for damage in the queues"
     )
 
-    @field_validator("state_dir")
+    @field_validator("state_dir", "cache_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()

@@ -56,6 +56,7 @@ def submit_request(
         plan=plan,
         target=spark.target,
         conf=found.properties,
+        is_short=spark.start == "fast",
     )
 
 

@@ -37,6 +37,7 @@ from orchestrator.worker.worker import Worker
 from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session
+from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -57,7 +58,8 @@ DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
 def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
     """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does."""
     submits = SparkSubmits(settings.state_dir, owned=owned)
-    local = OneRunner(LocalRunner(submits, driver_main=DRIVER_MAIN))
+    archives = ClassArchives(settings.cache_dir) if settings.class_archives else None
+    local = OneRunner(LocalRunner(submits, driver_main=DRIVER_MAIN, quick_start=archives))
     return Runners({"local": lambda: local, **installed_backends()})
 
 

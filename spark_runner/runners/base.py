@@ -85,6 +85,7 @@ class SubmitRequest:
     target: Target = field(default_factory=Target)
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark properties
     environment: Mapping[str, str] = field(default_factory=dict)
+    is_short: bool = False  # its start counts for more than what it computes
 
 
 @dataclass(frozen=True, slots=True)

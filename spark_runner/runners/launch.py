@@ -7,10 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.java_flags import chosen_options, short_job_flags
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -44,12 +46,45 @@ class Launch:
     environment: Mapping[str, str]
 
 
+class QuickStart(Protocol):
+    """What lets the JVM of a driver start sooner; see `class_archive`."""
+
+    def conf_dir(self, otherwise: Path) -> Path:
+        """The empty directory that is SPARK_CONF_DIR."""
+
+    def options(
+        self,
+        directory: RunDirectory,
+        environment: Mapping[str, str],
+        conf: Mapping[str, str],
+        chosen: Sequence[str] | None,
+    ) -> list[str]:
+        """More options, for a JVM that gets those `chosen`; never raises."""
+
+
 def launch_driver(
-    request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, conf_dir: Path
+    request: SubmitRequest,
+    directory: RunDirectory,
+    *,
+    driver_main: Path,
+    conf_dir: Path,
+    java_options: Sequence[str] = (),
+    quick_start: QuickStart | None = None,
 ) -> Launch:
-    """How the driver is started on this host; raises RefusedSubmission, SubmissionError."""
+    """How the driver is started on this host; raises RefusedSubmission, SubmissionError.
+
+    `java_options` are ours, for its JVM; those of the user go before them.
+    """
     directory.write("log4j2.properties", LOG4J2_PROPERTIES)
-    properties = spark_properties(request, directory)
+    environment = driver_environment(
+        request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir)
+    )
+    chosen = chosen_options(environment, request.conf)
+    ours = [*java_options, *(short_job_flags(chosen) if request.is_short else ())]
+    if quick_start is not None:
+        known = None if chosen is None else [*ours, *chosen]
+        ours += quick_start.options(directory, environment, request.conf, known)
+    properties = spark_properties(request, directory, ours)
     return Launch(
         submit_arguments(
             request,
@@ -57,7 +92,7 @@ def launch_driver(
             driver_main,
             directory.path / "plan.json",
         ),
-        driver_environment(request, directory, conf_dir),
+        environment,
     )
 
 
@@ -72,11 +107,10 @@ def submit_arguments(
     return [*named, "--name", request.name, str(program), *map(str, arguments)]
 
 
-def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[str, str]:
-    """The settings of the driver: our defaults, over them the user's; raises RefusedSubmission.
-
-    No flags for a quicker JVM: those that help a short job (C1 alone, SerialGC: 7 % of 8 s) cost a heavy one.
-    """
+def spark_properties(
+    request: SubmitRequest, directory: RunDirectory, more_java_options: Sequence[str] = ()
+) -> dict[str, str]:
+    """The settings of the driver: our defaults, over them the user's; raises RefusedSubmission."""
     if strangers := [key for key in request.conf if not key.startswith("spark.")]:
         raise RefusedSubmission(
             f"Spark ignores settings that do not start with `spark.`: {', '.join(strangers)}"
@@ -91,6 +125,7 @@ def spark_properties(request: SubmitRequest, directory: RunDirectory) -> dict[st
     if is_local(request.target.master):
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
     java_options = [
+        *more_java_options,
         f"-Dlog4j2.configurationFile={(directory.path / 'log4j2.properties').as_uri()}",
         f"-Djava.io.tmpdir={directory.scratch}",  # as spark.local.dir, for the spark-<uuid> beside it
     ]

@@ -1,0 +1,106 @@
+"""What a driver is started with so that its JVM finds its classes ready; never what a driver depends on."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from spark_runner.runners.class_archive.fit import fit_of
+from spark_runner.runners.class_archive.idle import host_is_idle
+from spark_runner.runners.class_archive.maker import LOOK_SECONDS, Maker
+from spark_runner.runners.class_archive.store import ArchiveStore, is_ours
+from spark_runner.runners.run_directory import RunDirectory
+
+log = logging.getLogger(__name__)
+
+_CRASHES = {128 + 6, 128 + 7, 128 + 11}  # ABRT, BUS, SEGV: the JVM itself, no program in it
+_MAX_REMEMBERED = 200  # drivers that run with an archive
+# An archive that does not fit is passed over in silence: the job's output is no place for that.
+_QUIET = ("-Xshare:auto", "-Xlog:cds*=off", "-Xlog:class+path*=off")
+
+
+class ClassArchives:
+    """The archives of one cache directory, as drivers of this host use them. Thread-safe.
+
+    With `make=False` those are used that are there, and none is made.
+    """
+
+    def __init__(
+        self,
+        cache_dir: Path,
+        *,
+        make: bool = True,
+        is_idle: Callable[[Path], bool] = host_is_idle,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._conf_dir = cache_dir.absolute() / "spark-conf"
+        self.store = ArchiveStore(cache_dir.absolute() / "class-archives")
+        self.maker = Maker(self.store, self._conf_dir, is_idle=is_idle, look_seconds=look_seconds)
+        self._make = make
+        self._used: deque[tuple[RunDirectory, str]] = deque(maxlen=_MAX_REMEMBERED)
+        self._crashed: set[str] = set()
+        self._guard = threading.Lock()
+
+    def conf_dir(self, otherwise: Path) -> Path:
+        """The empty SPARK_CONF_DIR that all drivers of this cache share; `otherwise` where it cannot be.
+
+        It is the first part of the class path, which is the same for all who use one archive.
+        """
+        try:
+            self._conf_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._conf_dir.mkdir(mode=0o500, exist_ok=True)  # nobody writes there by mistake
+            is_fit = is_ours(self._conf_dir.lstat()) and not any(self._conf_dir.iterdir())
+        except OSError:
+            is_fit = False
+        return self._conf_dir if is_fit else otherwise
+
+    def options(
+        self,
+        directory: RunDirectory,
+        environment: Mapping[str, str],
+        conf: Mapping[str, str],
+        chosen: Sequence[str] | None,
+    ) -> list[str]:
+        """Options for a JVM that gets those `chosen`, of a driver in `directory`; none without an archive."""
+        try:
+            self._look_for_crashes()
+            if environment.get("SPARK_CONF_DIR") != str(self._conf_dir):
+                return []
+            fit = fit_of(environment, conf, chosen, self._conf_dir)
+            if fit is None or fit.key in self._crashed:
+                return []
+            archive = self.store.find(fit.key)
+            if archive is None:
+                if self._make:
+                    self.maker.want(fit)
+                return []
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the cache, the driver starts
+            log.info("no class archive for this driver: %s", error)
+            return []
+        with self._guard:
+            self._used.append((directory, fit.key))
+        return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+
+    def close(self) -> None:
+        """End what is being made."""
+        self.maker.stop()
+
+    def _look_for_crashes(self) -> None:
+        """Give up an archive with which a JVM has crashed: perhaps by chance, but no second one is to."""
+        with self._guard:
+            used = list(self._used)
+        for entry in used:
+            directory, key = entry
+            code = directory.exit_code()
+            if code is None and directory.path.exists():
+                continue
+            with self._guard:
+                if entry in self._used:
+                    self._used.remove(entry)
+            if code in _CRASHES and directory.outcome() is None and key not in self._crashed:
+                self._crashed.add(key)
+                log.warning(
+                    "a driver with a class archive crashed (exit code %d): the archive is given up", code
+                )
+                self.store.remove(key)

@@ -1,0 +1,154 @@
+"""Makes archives in the background: on an idle host, one at a time, and no longer than this process lives."""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from spark_runner.errors import SparkRunnerError
+from spark_runner.runners.base import RunState, SubmitRequest
+from spark_runner.runners.class_archive import sample_job
+from spark_runner.runners.class_archive.fit import Fit
+from spark_runner.runners.class_archive.idle import host_is_idle
+from spark_runner.runners.class_archive.store import ArchiveStore
+from spark_runner.runners.launch import launch_driver
+from spark_runner.runners.spark_submits import SparkSubmits
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 15.0  # how often it is looked whether the host is idle
+_POLL_SECONDS = 0.2
+_RUN_SECONDS = 600.0  # 20 s on an idle host; what takes so much longer comes to no end
+# The dump itself needs no second compiler, whatever the drivers do that will use the archive.
+_DUMP_FLAGS = ("-XX:TieredStopAtLevel=1",)
+# What `fit_of` has looked at is in the flags; what may stand at the end of a class path must not be dumped.
+_NEUTRAL = dict.fromkeys(
+    (
+        "SPARK_SUBMIT_OPTS",
+        "JDK_JAVA_OPTIONS",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "HADOOP_CONF_DIR",
+        "YARN_CONF_DIR",
+        "SPARK_DIST_CLASSPATH",
+    ),
+    "",
+)
+
+
+class Maker:
+    """Tries once to make each archive that is wanted; what goes wrong is logged, and no more."""
+
+    def __init__(
+        self,
+        store: ArchiveStore,
+        conf_dir: Path,
+        *,
+        is_idle: Callable[[Path], bool] = host_is_idle,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._store, self._conf_dir = store, conf_dir
+        self._is_idle, self._look_seconds = is_idle, look_seconds
+        self._wanted: dict[str, Fit] = {}
+        self._tried: set[str] = set()
+        self._guard = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def want(self, fit: Fit) -> None:
+        """Make this archive when there is time for it."""
+        with self._guard:
+            if fit.key in self._tried or self._stopping.is_set():
+                return
+            self._wanted[fit.key] = fit
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="class-archives", daemon=True)
+                self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Make nothing more; what is being made is ended."""
+        self._stopping.set()
+        with self._guard:
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout)
+
+    def make(self, fit: Fit) -> None:
+        """Make it now; raises OSError, ValueError, SparkRunnerError. For who holds the lock of the store."""
+        # Owned: the shim ends the driver, and all that it started, when this process is gone for any reason.
+        submits = SparkSubmits(self._store.making, owned=True, spark_submit=_niced(fit))
+        try:
+            self._store.making.mkdir(mode=0o700, exist_ok=True)
+            made = self._store.making / f"{fit.key}.jsa"
+            self._run(submits, fit, [*_DUMP_FLAGS, f"-XX:ArchiveClassesAtExit={made}"])
+            # A driver that goes through all of it with the new archive, or else does not start at all.
+            self._run(submits, fit, [*_DUMP_FLAGS, f"-XX:SharedArchiveFile={made}", "-Xshare:on"])
+            self._store.publish(fit.key, made)
+        finally:
+            submits.close()
+            self._store.tidy()
+
+    def _work(self) -> None:
+        while not self._stopping.wait(self._look_seconds):
+            with self._guard:
+                if not self._wanted:
+                    self._thread = None
+                    return
+                fit = next(iter(self._wanted.values()))
+            if self._try(fit):
+                with self._guard:
+                    self._tried.add(fit.key)
+                    del self._wanted[fit.key]
+
+    def _try(self, fit: Fit) -> bool:
+        """Whether it is settled: there by now, or not to be had."""
+        try:
+            with self._store.locked() as is_mine:
+                if not is_mine or not self._is_idle(self._store.directory):
+                    return False
+                if self._store.find(fit.key) is None:
+                    began = time.monotonic()
+                    self.make(fit)
+                    log.info(
+                        "drivers start sooner from now on: class archive made in %.0f s",
+                        time.monotonic() - began,
+                    )
+        except Exception as error:  # noqa: BLE001 - a full disk, a driver that fails: no job is to notice
+            if not self._stopping.is_set():
+                log.info("no class archive, drivers start as before: %s", error)
+        return True
+
+    def _run(self, submits: SparkSubmits, fit: Fit, options: Sequence[str]) -> None:
+        request = SubmitRequest(
+            f"class-archive-{fit.key}",
+            uuid.uuid4().hex,
+            "class archive",
+            {},
+            environment={"JAVA_HOME": fit.java_home, "SPARK_HOME": fit.spark_home, **_NEUTRAL},
+        )
+        program = Path(sample_job.__file__)
+        submits.start(
+            request,
+            lambda directory: launch_driver(
+                request,
+                directory,
+                driver_main=program,
+                conf_dir=self._conf_dir,
+                java_options=[*fit.flags, *options],
+            ),
+        )
+        deadline = time.monotonic() + _RUN_SECONDS
+        try:
+            while (found := submits.find(request.run)[-1]).state is RunState.RUNNING:
+                if self._stopping.wait(_POLL_SECONDS) or time.monotonic() > deadline:
+                    raise SparkRunnerError(f"{request.run} was ended before its time")
+            if found.exit_code != 0:
+                raise SparkRunnerError(f"{request.run} ended with exit code {found.exit_code} {found.detail}")
+        finally:
+            submits.kill(request.run, grace_seconds=0)
+
+
+def _niced(fit: Fit) -> list[str]:
+    return ["nice", "-n", "19", str(Path(fit.spark_home, "bin", "spark-submit"))]

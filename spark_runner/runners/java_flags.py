@@ -1,0 +1,30 @@
+"""The options of a driver's JVM: those that a user has chosen, and those that a short job starts with."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+SHORT_JOB_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""The second compiler and G1 pay off after a minute of work; until then they only take processors from it."""
+
+COLLECTOR = re.compile(r"-XX:[+-]Use\w+GC")
+_LEVEL = re.compile(r"-XX:TieredStopAtLevel=|-XX:[+-]TieredCompilation|-Xint|-Xcomp")
+_SETTINGS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
+# Each of them is read by spark-class or by the JVM itself.
+_VARIABLES = ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+
+
+def chosen_options(environment: Mapping[str, str], conf: Mapping[str, str]) -> list[str] | None:
+    """Every option that the user gives to the JVM of a driver; None where they cannot be told apart."""
+    given = [environment.get(name, "") for name in _VARIABLES] + [conf.get(name, "") for name in _SETTINGS]
+    try:
+        return [option for text in given for option in shlex.split(text)]
+    except ValueError:  # a quotation mark without its partner
+        return None
+
+
+def short_job_flags(chosen: Sequence[str] | None) -> list[str]:
+    """The flags for a short job that leave the user's choice alone: with two collectors no JVM starts."""
+    if chosen is None or any(COLLECTOR.match(option) or _LEVEL.match(option) for option in chosen):
+        return []
+    return list(SHORT_JOB_FLAGS)

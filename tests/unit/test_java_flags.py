@@ -1,0 +1,21 @@
+import pytest
+
+from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, short_job_flags
+
+
+def test_all_that_reaches_the_jvm_is_found() -> None:
+    environment = {"SPARK_SUBMIT_OPTS": "-Da=1 '-Db=x y'", "JAVA_TOOL_OPTIONS": "-Xss2m", "OTHER": "-Dno"}
+    conf = {"spark.driver.extraJavaOptions": '-Dc="1 2"', "spark.driver.defaultJavaOptions": "-Dd"}
+    assert chosen_options(environment, conf) == ["-Da=1", "-Db=x y", "-Xss2m", "-Dd", "-Dc=1 2"]
+    assert chosen_options({"SPARK_SUBMIT_OPTS": "-Da='"}, {}) is None
+
+
+def test_a_short_job_gets_one_compiler_and_one_thread_for_garbage() -> None:
+    assert short_job_flags(["-Dmine", "-Xss2m"]) == list(SHORT_JOB_FLAGS)
+
+
+@pytest.mark.parametrize(
+    "chosen", [["-XX:+UseG1GC"], ["-XX:-UseSerialGC"], ["-XX:TieredStopAtLevel=4"], ["-Xint"], None]
+)
+def test_what_the_user_chose_stays(chosen: list[str] | None) -> None:
+    assert short_job_flags(chosen) == []
