@@ -8,13 +8,13 @@ import psutil
 
 _MAX_WAITED_PERCENT = 10.0  # of the last ten seconds in which something had to wait for a processor
 _MAX_LOAD = 0.5  # per processor, where the kernel does not tell the above
-_LEAST_MEMORY = 2 << 30  # bytes; the driver itself takes about 1 GiB
-_LEAST_DISK = 1 << 30  # bytes; the archive, and what the sample job writes
+LEAST_MEMORY = 2 << 30  # bytes; the driver itself takes about 1 GiB
+LEAST_DISK = 1 << 30  # bytes; the archive, and what the sample job writes
 
 
 def host_is_idle(directory: Path) -> bool:
     """Whether processors, memory and the disk of `directory` can be used without harm; raises OSError."""
-    if psutil.virtual_memory().available < _LEAST_MEMORY or shutil.disk_usage(directory).free < _LEAST_DISK:
+    if psutil.virtual_memory().available < LEAST_MEMORY or shutil.disk_usage(directory).free < LEAST_DISK:
         return False
     waited = waited_percent()
     if waited is not None:

@@ -67,6 +67,11 @@ class Maker:
                 self._thread = threading.Thread(target=self._work, name="class-archives", daemon=True)
                 self._thread.start()
 
+    def is_busy(self) -> bool:
+        """Whether some archive is still wanted."""
+        with self._guard:
+            return bool(self._wanted)
+
     def stop(self, timeout: float | None = None) -> None:
         """Make nothing more; what is being made is ended."""
         self._stopping.set()

@@ -1,0 +1,239 @@
+"""Class archives with a Spark that is a shell script: who makes them, when, and what never happens."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_runner.process import processes_of
+from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.class_archive.archives import ClassArchives
+from spark_runner.runners.class_archive.fit import Fit, fit_of
+from spark_runner.runners.launch import launch_driver
+from spark_runner.runners.run_directory import RunDirectory, run_directory
+from tests.waiting import wait_until
+
+# As spark-submit: reads the settings from the file after --properties-file; writes what the JVM would.
+SPARK_SUBMIT = """#!/bin/sh
+options=$(grep extraJavaOptions "$2")
+archive=$(expr "$options" : '.*ArchiveClassesAtExit\\\\=\\([^"]*\\)"')
+echo run >> "{folder}/runs"
+nice >> "{folder}/nice"
+[ -z "$archive" ] || {dump}
+{then}
+"""
+DUMP = 'head -c 2000000 /dev/zero > "$archive"'
+
+
+class Place:
+    """A Java and a Spark that do as they are told, and a cache directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("java/bin/java", "java/lib/modules", "java/lib/server/libjvm.so", "spark/jars/core.jar"):
+            path = folder / name
+            path.parent.mkdir(parents=True)
+            path.write_text("#!/bin/sh\n", "ascii")
+        (folder / "java/bin/java").chmod(0o755)
+        (folder / "spark/bin").mkdir()
+        self.spark(DUMP)
+        self.cache = folder / "cache"
+
+    def spark(self, dump: str, then: str = "exit 0") -> None:
+        program = self.folder / "spark/bin/spark-submit"
+        program.write_text(SPARK_SUBMIT.format(folder=self.folder, dump=dump, then=then), "ascii")
+        program.chmod(0o755)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"JAVA_HOME": str(self.folder / "java"), "SPARK_HOME": str(self.folder / "spark")}
+
+    def archives(self, *, is_idle: Callable[[Path], bool] = lambda _folder: True) -> ClassArchives:
+        return ClassArchives(self.cache, is_idle=is_idle, look_seconds=0.05)
+
+    def launch(self, archives: ClassArchives, *, options: str = "") -> tuple[RunDirectory, str]:
+        """Where a driver would start, and the settings it would get."""
+        conf = {"spark.driver.extraJavaOptions": options} if options else {}
+        request = SubmitRequest(
+            f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, conf=conf, environment=self.environment
+        )
+        directory = run_directory(self.folder / "state", request.run, request.incarnation)
+        directory.create()
+        launch_driver(
+            request,
+            directory,
+            driver_main=Path("driver.py"),
+            conf_dir=self.folder / "state/spark-conf",
+            quick_start=archives,
+        )
+        return directory, (directory.path / "spark.properties").read_text("ascii")
+
+    def fit(self, archives: ClassArchives) -> Fit:
+        found = fit_of(self.environment, {}, (), archives.conf_dir(self.cache))
+        assert found is not None
+        return found
+
+    def runs(self) -> int:
+        path = self.folder / "runs"
+        return len(path.read_text("ascii").splitlines()) if path.exists() else 0
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def archives(place: Place) -> Iterator[ClassArchives]:
+    archives = place.archives()
+    yield archives
+    archives.close()
+    assert not processes_of(f"class-archive-{place.fit(archives).key}")
+
+
+def wait_made(place: Place, archives: ClassArchives) -> Path:
+    key = place.fit(archives).key
+    path = wait_until(lambda: archives.store.find(key), 30, "the archive")
+    wait_until(lambda: not archives.maker.is_busy(), 10, "the maker's rest")
+    return path
+
+
+def test_the_first_driver_starts_without_and_the_next_ones_with_an_archive(
+    place: Place, archives: ClassArchives
+) -> None:
+    _, first = place.launch(archives)
+    assert "SharedArchiveFile" not in first
+    path = wait_made(place, archives)
+    _, second = place.launch(archives)
+    assert f"SharedArchiveFile\\={path}" in second
+    assert "Xshare\\:auto" in second
+    assert place.runs() == 2  # the dump, and a driver that proves it
+    assert set((place.folder / "nice").read_text("ascii").split()) == {"19"}
+    assert not archives.store.making.exists()
+
+
+def test_another_worker_uses_what_one_has_made(place: Place, archives: ClassArchives) -> None:
+    place.launch(archives)
+    wait_made(place, archives)
+    other = ClassArchives(place.cache, make=False)
+    assert "SharedArchiveFile" in place.launch(other)[1]
+
+
+def test_the_empty_conf_dir_is_shared_and_an_other_one_gets_no_archive(
+    place: Place, archives: ClassArchives
+) -> None:
+    otherwise = place.folder / "state/spark-conf"
+    shared = archives.conf_dir(otherwise)
+    assert (shared, list(shared.iterdir())) == (place.cache / "spark-conf", [])
+    place.launch(archives)
+    wait_made(place, archives)
+    shared.chmod(0o700)
+    (shared / "spark-defaults.conf").write_text("spark.x 1", "ascii")
+    assert archives.conf_dir(otherwise) == otherwise
+    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    (shared / "spark-defaults.conf").unlink()
+    shared.chmod(0o777)  # anybody may put settings there
+    assert archives.conf_dir(otherwise) == otherwise
+
+
+def test_the_users_own_archive_stays(place: Place, archives: ClassArchives) -> None:
+    place.launch(archives)
+    wait_made(place, archives)
+    _, settings = place.launch(archives, options="-XX:SharedArchiveFile=/mine.jsa")
+    assert settings.count("SharedArchiveFile") == 1
+    assert "/mine.jsa" in settings
+
+
+@pytest.mark.parametrize(
+    ("dump", "then"),
+    [
+        ("exit 1", "exit 0"),
+        ("true", "exit 0"),
+        ('echo x > "$archive"', "exit 0"),
+        (DUMP, '[ -n "$archive" ]'),
+    ],
+    ids=["a failing dump", "no archive", "a scrap", "a driver that fails with it"],
+)
+def test_what_was_not_made_well_is_not_used_and_not_tried_again(
+    place: Place, archives: ClassArchives, dump: str, then: str
+) -> None:
+    place.spark(dump, then)
+    place.launch(archives)
+    wait_until(lambda: place.runs() >= 1 and not archives.maker.is_busy(), 30, "the end of the try")
+    runs = place.runs()
+    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    assert not archives.maker.is_busy()
+    assert place.runs() == runs
+    assert {path.name for path in archives.store.directory.iterdir()} == {"lock"}
+
+
+def test_a_busy_host_makes_none(place: Place) -> None:
+    looks: list[Path] = []
+    archives = place.archives(is_idle=lambda folder: bool(looks.append(folder)))
+    place.launch(archives)
+    wait_until(lambda: len(looks) > 3, 20, "several looks")
+    archives.close()
+    assert place.runs() == 0
+
+
+def test_while_another_worker_makes_one_this_one_waits(place: Place, archives: ClassArchives) -> None:
+    looks: list[bool] = []
+    waiting = place.archives(is_idle=lambda _folder: bool(looks.append(True)) or True)
+    with archives.store.locked() as mine:
+        assert mine
+        place.launch(waiting)
+        threads_look = wait_until(waiting.maker.is_busy, 10, "the other one wants it")
+        assert threads_look
+    wait_made(place, waiting)
+    waiting.close()
+
+
+def test_a_cache_that_cannot_be_used_costs_nothing(place: Place) -> None:
+    place.cache.write_text("a file", "ascii")
+    archives = place.archives()
+    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    archives.close()
+    assert place.runs() == 0
+
+
+def test_an_archive_with_which_a_jvm_crashed_is_given_up(place: Place, archives: ClassArchives) -> None:
+    place.launch(archives)
+    path = wait_made(place, archives)
+    ended, _ = place.launch(archives)
+    ended.write("exit.json", '{"exit_code": 1}')
+    assert "SharedArchiveFile" in place.launch(archives)[1]  # a failed program says nothing of it
+    crashed, _ = place.launch(archives)
+    crashed.write("exit.json", '{"exit_code": 139}')
+    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    assert not path.exists()
+    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    assert place.runs() == 2  # and it is not made again
+
+
+def test_what_makes_an_archive_ends_with_its_worker(place: Place, archives: ClassArchives) -> None:
+    place.spark("sleep 600")
+    run = f"class-archive-{place.fit(archives).key}"
+    worker = (
+        "import sys, threading; from pathlib import Path\n"
+        "from tests.integration.test_class_archive import Place\n"
+        "place = object.__new__(Place); place.folder = Path(sys.argv[1]); place.cache = Path(sys.argv[2])\n"
+        "archives = place.archives(); place.launch(archives); threading.Event().wait()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", worker, str(place.folder), str(place.cache)])
+    try:
+        wait_until(lambda: place.runs() == 1, 30, "a dump that is under way")
+        assert processes_of(run)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    wait_until(lambda: not processes_of(run), 20, "the end of the dump")
+    with archives.store.locked() as mine:
+        assert mine  # and the next worker may make it
+    assert archives.store.find(place.fit(archives).key) is None
