@@ -40,7 +40,7 @@ class Files:
         if mode == "overwrite":
             refuse_foreign_files(frame.sparkSession, path)
         observation = Observation()
-        counted = frame.observe(observation, sql.count(sql.lit(1)).alias("rows"))
+        counted = frame.observe(observation, sql.expr("count(1)").alias("rows"))
         writer = counted.write.format(self.format).mode(mode).options(**self._format_options(options))
         if self.format == "json":
             writer = writer.option("ignoreNullFields", "false")

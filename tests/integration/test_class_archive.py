@@ -176,7 +176,12 @@ def test_what_was_not_made_well_is_not_used_and_not_tried_again(
 
 def test_a_busy_host_makes_none(place: Place) -> None:
     looks: list[Path] = []
-    archives = place.archives(is_idle=lambda folder: bool(looks.append(folder)))
+
+    def is_busy_now(folder: Path) -> bool:
+        looks.append(folder)
+        return False
+
+    archives = place.archives(is_idle=is_busy_now)
     place.launch(archives)
     wait_until(lambda: len(looks) > 3, 20, "several looks")
     archives.close()
@@ -184,13 +189,18 @@ def test_a_busy_host_makes_none(place: Place) -> None:
 
 
 def test_while_another_worker_makes_one_this_one_waits(place: Place, archives: ClassArchives) -> None:
-    looks: list[bool] = []
-    waiting = place.archives(is_idle=lambda _folder: bool(looks.append(True)) or True)
+    looks: list[Path] = []
+
+    def is_idle_now(folder: Path) -> bool:
+        looks.append(folder)
+        return True
+
+    waiting = place.archives(is_idle=is_idle_now)
     with archives.store.locked() as mine:
         assert mine
         place.launch(waiting)
-        threads_look = wait_until(waiting.maker.is_busy, 10, "the other one wants it")
-        assert threads_look
+        assert not waiting.maker.try_to_make(place.fit(waiting))
+        assert not looks
     wait_made(place, waiting)
     waiting.close()
 

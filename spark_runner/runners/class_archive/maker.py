@@ -95,20 +95,8 @@ class Maker:
             submits.close()
             self._store.tidy()
 
-    def _work(self) -> None:
-        while not self._stopping.wait(self._look_seconds):
-            with self._guard:
-                if not self._wanted:
-                    self._thread = None
-                    return
-                fit = next(iter(self._wanted.values()))
-            if self._try(fit):
-                with self._guard:
-                    self._tried.add(fit.key)
-                    del self._wanted[fit.key]
-
-    def _try(self, fit: Fit) -> bool:
-        """Whether it is settled: there by now, or not to be had."""
+    def try_to_make(self, fit: Fit) -> bool:
+        """Make it if this is the time for it; False when it is not, and never raises."""
         try:
             with self._store.locked() as is_mine:
                 if not is_mine or not self._is_idle(self._store.directory):
@@ -124,6 +112,18 @@ class Maker:
             if not self._stopping.is_set():
                 log.info("no class archive, drivers start as before: %s", error)
         return True
+
+    def _work(self) -> None:
+        while not self._stopping.wait(self._look_seconds):
+            with self._guard:
+                if not self._wanted:
+                    self._thread = None
+                    return
+                fit = next(iter(self._wanted.values()))
+            if self.try_to_make(fit):
+                with self._guard:
+                    self._tried.add(fit.key)
+                    del self._wanted[fit.key]
 
     def _run(self, submits: SparkSubmits, fit: Fit, options: Sequence[str]) -> None:
         request = SubmitRequest(

@@ -62,4 +62,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     sys.path.pop(0)  # this file's folder, as in driver_main
+    from spark_runner.quick_imports import prepare_imports
+
+    prepare_imports()
     main()

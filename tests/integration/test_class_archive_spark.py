@@ -1,0 +1,149 @@
+"""Class archives with the real Spark and Java: who gets one, and what a JVM does with one that does not fit."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_runner.process import processes_of
+from spark_runner.runners.base import RunState, SubmitRequest, Target
+from spark_runner.runners.class_archive.archives import ClassArchives
+from spark_runner.runners.class_archive.fit import Fit, fit_of
+from spark_runner.runners.java_flags import SHORT_JOB_FLAGS
+from spark_runner.runners.launch import driver_environment
+from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_submits import SparkSubmits
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+START_SECONDS = 240.0  # beside other tests; a few seconds on an idle host
+DRIVER = """
+import json, os, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+maps = Path(f"/proc/{os.getppid()}/maps").read_text()
+outcome = {"rows": spark.range(1000).count(), "archive": ".jsa" in maps.replace("classes.jsa", "")}
+json.dump(outcome, open("outcome.json", "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cáche dir")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_options_of_the_tests() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_CONF_DIR"):
+            patch.delenv(name, raising=False)
+        yield
+
+
+def fit(archives: ClassArchives, *flags: str) -> Fit:
+    conf_dir = archives.conf_dir(Path("/nowhere"))
+    request = SubmitRequest("x-1", "y", "a name", {})
+    environment = driver_environment(request, RunDirectory(conf_dir), conf_dir)
+    found = fit_of(environment, {}, flags, conf_dir)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def archives(cache: Path) -> ClassArchives:
+    archives = ClassArchives(cache, make=False)
+    short = fit(archives, *SHORT_JOB_FLAGS)
+    with archives.store.locked():
+        archives.maker.make(short)
+    assert not processes_of(f"class-archive-{short.key}")
+    return archives
+
+
+class Desk:
+    """Runs drivers one after the other."""
+
+    def __init__(self, folder: Path, archives: ClassArchives) -> None:
+        self.main = folder / "driver.py"
+        self.main.write_text(DRIVER, "utf-8")
+        self.runner = LocalRunner(SparkSubmits(folder / "state"), driver_main=self.main, quick_start=archives)
+
+    def outcome(self, **more: Any) -> dict[str, Any]:
+        """What a driver says that has ended well and without a word of the JVM about archives."""
+        request = SubmitRequest(
+            f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target=Target("local[1]"), **more
+        )
+        self.runner.submit(request)
+        try:
+            wait_until(
+                lambda: self.runner.find(request.run)[0].state is not RunState.RUNNING,
+                START_SECONDS,
+                "its end",
+            )
+        finally:
+            self.runner.kill(request.run, grace_seconds=0)
+        found = self.runner.find(request.run)[0]
+        said = {log.stream: log.path.read_text("utf-8") for log in self.runner.logs(request.run)}
+        assert found.exit_code == 0, said
+        assert not any("archive" in said[stream].lower() for stream in ("stdout", "stderr")), said
+        return dict(found.outcome or {})
+
+
+@pytest.fixture
+def desk(tmp_path: Path, archives: ClassArchives) -> Desk:
+    return Desk(tmp_path, archives)
+
+
+def test_a_short_job_runs_with_the_archive(desk: Desk) -> None:
+    assert desk.outcome(is_short=True) == {"rows": 1000, "archive": True}
+
+
+def test_another_collector_runs_without(desk: Desk) -> None:
+    conf = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
+    assert desk.outcome(is_short=True, conf=conf) == {"rows": 1000, "archive": False}
+
+
+def test_what_stands_behind_on_the_class_path_does_no_harm(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "hadoop").mkdir()
+    (tmp_path / "hadoop/core-site.xml").write_text("<configuration/>", "ascii")
+    environment = {"HADOOP_CONF_DIR": str(tmp_path / "hadoop")}
+    assert desk.outcome(is_short=True, environment=environment) == {"rows": 1000, "archive": True}
+
+
+@pytest.mark.parametrize("content", ["another class path", "garbage"])
+def test_the_jvm_goes_without_an_archive_that_does_not_fit(
+    tmp_path: Path, archives: ClassArchives, content: str
+) -> None:
+    """Though we give it: its sum is right, and the key is that of this driver."""
+    strange = ClassArchives(tmp_path / "cache", make=False)
+    key = fit(strange, *SHORT_JOB_FLAGS).key
+    real = archives.store.find(fit(archives, *SHORT_JOB_FLAGS).key)
+    assert real is not None
+    draft = tmp_path / "draft"
+    draft.write_bytes(real.read_bytes() if content != "garbage" else b"garbage " * (1 << 20))
+    with strange.store.locked():
+        strange.store.publish(key, draft)
+    assert strange.store.find(key) is not None
+    assert Desk(tmp_path, strange).outcome(is_short=True)["rows"] == 1000
+
+
+def test_a_truncated_archive_is_not_given_to_the_jvm(tmp_path: Path, archives: ClassArchives) -> None:
+    """With it the JVM would end by SIGBUS, whatever -Xshare says."""
+    damaged = ClassArchives(tmp_path / "cache", make=False)
+    key = fit(damaged, *SHORT_JOB_FLAGS).key
+    real = archives.store.find(fit(archives, *SHORT_JOB_FLAGS).key)
+    assert real is not None
+    draft = tmp_path / "draft"
+    draft.write_bytes(real.read_bytes())
+    with damaged.store.locked():
+        damaged.store.publish(key, draft)
+    found = damaged.store.find(key)
+    assert found is not None
+    found.chmod(0o600)
+    with found.open("r+b") as file:
+        file.truncate(found.stat().st_size // 2)
+    assert Desk(tmp_path, damaged).outcome(is_short=True) == {"rows": 1000, "archive": False}
