@@ -1,4 +1,4 @@
-"""Class archives with the real Spark and Java: who gets one, and what a JVM does with one that does not fit."""
+"""Class archives with real Spark and Java: who gets one, and what a JVM does with one that does not fit."""
 
 import uuid
 from collections.abc import Iterator

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from spark_runner.errors import SparkRunnerError
 from spark_runner.runners.base import RunState, SubmitRequest
-from spark_runner.runners.class_archive import sample_job
 from spark_runner.runners.class_archive.fit import Fit
 from spark_runner.runners.class_archive.idle import host_is_idle
 from spark_runner.runners.class_archive.store import ArchiveStore
@@ -18,6 +17,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 
 log = logging.getLogger(__name__)
 
+_SAMPLE = Path(__file__).parents[2] / "class_sample.py"  # never imported here: a worker loads no pyspark
 LOOK_SECONDS = 15.0  # how often it is looked whether the host is idle
 _POLL_SECONDS = 0.2
 _RUN_SECONDS = 600.0  # 20 s on an idle host; what takes so much longer comes to no end
@@ -133,13 +133,12 @@ class Maker:
             {},
             environment={"JAVA_HOME": fit.java_home, "SPARK_HOME": fit.spark_home, **_NEUTRAL},
         )
-        program = Path(sample_job.__file__)
         submits.start(
             request,
             lambda directory: launch_driver(
                 request,
                 directory,
-                driver_main=program,
+                driver_main=_SAMPLE,
                 conf_dir=self._conf_dir,
                 java_options=[*fit.flags, *options],
             ),

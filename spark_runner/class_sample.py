@@ -43,7 +43,7 @@ INSERT INTO shown SELECT kind, n FROM totals WHERE kind IN (SELECT kind FROM lin
 
 def main() -> None:
     """Run the script as a job of that kind would."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - only what Spark starts may need it
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - after `prepare_imports`
 
     from spark_runner.driver import end_with_parent  # noqa: PLC0415 - likewise
     from spark_runner.sql.compile import compile_script  # noqa: PLC0415
