@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.servers.zookeeper",
     "tests.servers.secured",
     "tests.servers.elasticsearch",
+    "tests.servers.standalone",
     "tests.queues_support",
     "tests.jobs_support",
     "tests.runner_support",

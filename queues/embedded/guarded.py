@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -21,17 +21,23 @@ GUARD_MARGIN_S = 5.0
 class GuardedProcess:
     """A program in a session of its own which ends with this process, whatever ends this process.
 
-    A terminal's Ctrl-C does not reach it. `keep` are file descriptors that it holds open while it lives.
+    A terminal's Ctrl-C does not reach it. `keep` are file descriptors that it holds open while it lives,
+    `environment` is what it gets beside, or instead of, our own.
     """
 
     def __init__(
-        self, command: Sequence[str], cwd: Path, output: IO[bytes], keep: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        output: IO[bytes],
+        keep: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._guard = subprocess.Popen(
             [sys.executable, "-I", "-S", str(GUARD), str(GRACE_S), *command],
             cwd=cwd,
             # File names in UTF-8 whatever the locale (Java finds no "ü" in LC_ALL=C), messages in English.
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
