@@ -15,3 +15,14 @@ class RefusedSubmission(SubmissionError):
 
 class KillError(SparkRunnerError):
     """Processes of a run were still alive after the last step of the kill ladder."""
+
+
+class BackendUnreachable(SparkRunnerError):
+    """A cluster did not answer as it should; nothing follows from that for what runs there.
+
+    `sent`: the request may have reached it, so that what was asked for may have been done.
+    """
+
+    def __init__(self, message: str, *, sent: bool = False) -> None:
+        super().__init__(message)
+        self.sent = sent

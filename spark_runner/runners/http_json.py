@@ -1,0 +1,116 @@
+"""JSON over HTTP, as the masters of clusters speak it: bounded in time and size, and never sent twice."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from spark_runner.errors import BackendUnreachable
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 10.0  # between two pieces of a reply
+REPLY_SECONDS = 30.0  # for all of it: who sends a byte now and then must not hold a worker up
+MAX_REPLY_BYTES = 16 * 1024 * 1024
+_PIECE_BYTES = 64 * 1024
+_SHOWN_CHARACTERS = 200
+_NEVER_SENT = (
+    urllib3.exceptions.ConnectTimeoutError,  # also a refused connection and a name that nobody knows
+    urllib3.exceptions.LocationValueError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a server answered, whatever its status."""
+
+    url: str
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the status says that it was done."""
+        return 200 <= self.status < 300  # noqa: PLR2004 - the class of statuses that mean success
+
+    def text(self) -> str:
+        """The body as text, whatever its bytes are."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body as JSON; raises BackendUnreachable for anything else, as a proxy's page."""
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            shown = self.text()[:_SHOWN_CHARACTERS]
+            raise BackendUnreachable(
+                f"{self.url} answered {self.status} with something that is no JSON: {shown!r}", sent=True
+            ) from error
+
+
+class Http:
+    """Requests to the servers of one cluster; follows no redirect and repeats nothing by itself."""
+
+    def __init__(self, *, headers: Mapping[str, str] | None = None) -> None:
+        self._pool = urllib3.PoolManager(
+            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+            retries=False,
+            headers=dict(headers or {}),
+        )
+
+    def get(self, url: str) -> Reply:
+        """Ask; raises BackendUnreachable when no whole reply came."""
+        return self._exchange("GET", url, None, {})
+
+    def send(self, method: str, url: str, document: Any = None) -> Reply:
+        """Send a document as JSON; raises BackendUnreachable, whose `sent` tells whether it may be there."""
+        body = b"" if document is None else json.dumps(document).encode()
+        return self._exchange(method, url, body, {"Content-Type": "application/json;charset=UTF-8"})
+
+    def post_form(self, url: str, fields: Mapping[str, str]) -> Reply:
+        """Send a form as a browser does; raises as `send` does."""
+        body = urlencode(fields).encode()
+        return self._exchange("POST", url, body, {"Content-Type": "application/x-www-form-urlencoded"})
+
+    def _exchange(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        try:
+            response = self._pool.request(
+                method,
+                url,
+                body=body,
+                headers={**self._pool.headers, **headers},
+                redirect=False,
+                preload_content=False,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise BackendUnreachable(
+                f"{url} does not answer: {_words(error)}", sent=not isinstance(error, _NEVER_SENT)
+            ) from error
+        try:
+            return Reply(url, response.status, _read(url, response), dict(response.headers))
+        except urllib3.exceptions.HTTPError as error:
+            raise BackendUnreachable(f"{url} did not end its answer: {_words(error)}", sent=True) from error
+        finally:
+            response.close()  # a connection kept open may be closed over there as the next request leaves
+
+
+def _read(url: str, response: urllib3.BaseHTTPResponse) -> bytes:
+    """The whole body; raises BackendUnreachable when it is too long, in time or in bytes."""
+    body = bytearray()
+    deadline = time.monotonic() + REPLY_SECONDS
+    while piece := response.read1(_PIECE_BYTES):
+        body += piece
+        if len(body) > MAX_REPLY_BYTES:
+            raise BackendUnreachable(f"{url} answers more than {MAX_REPLY_BYTES} bytes", sent=True)
+        if time.monotonic() > deadline:
+            raise BackendUnreachable(f"{url} did not end its answer in {REPLY_SECONDS:.0f} s", sent=True)
+    return bytes(body)
+
+
+def _words(error: Exception) -> str:
+    """What urllib3 says, without the object of the connection before it."""
+    return str(error).rpartition("): ")[2] or type(error).__name__
