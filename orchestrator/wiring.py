@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from orchestrator.access import build_client, build_queue_set
@@ -41,6 +42,7 @@ from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.standalone import StandaloneBackend
 
 __all__ = [
     "DRIVER_MAIN",
@@ -60,7 +62,13 @@ def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
     submits = SparkSubmits(settings.state_dir, owned=owned)
     archives = ClassArchives(settings.cache_dir) if settings.class_archives else None
     local = OneRunner(LocalRunner(submits, driver_main=DRIVER_MAIN, quick_start=archives))
-    return Runners({"local": lambda: local, **installed_backends()})
+    return Runners(
+        {
+            "local": lambda: local,
+            "standalone": partial(StandaloneBackend, submits, driver_main=DRIVER_MAIN),
+            **installed_backends(),
+        }
+    )
 
 
 def build_leadership(

@@ -21,6 +21,7 @@ from queues.documents import encode
 from queues.errors import QueueError
 from queues.session import Session, SessionSettings
 from spark_runner import exit_codes
+from spark_runner.announcement import announce, leave_exit_code
 from spark_runner.errors import SparkRunnerError
 from spark_runner.holder import AttemptHolder, Superseded
 from spark_runner.program import run_program
@@ -35,6 +36,13 @@ def main(arguments: Sequence[str]) -> int:
     """Run the plan in the file named by the only argument; returns the exit code of the driver."""
     end_with_parent()
     keep_streams_apart()
+    announce()
+    exit_code = _drive(arguments)
+    leave_exit_code(exit_code)
+    return exit_code
+
+
+def _drive(arguments: Sequence[str]) -> int:
     plan = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     settings = SessionSettings.from_plan(plan["zookeeper"])
     session = Session(settings)

@@ -12,6 +12,7 @@ from queues.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session
 from queues.transaction import commit
 from spark_runner import exit_codes
+from spark_runner.announcement import leave_exit_code
 from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recordable
 from spark_runner.errors import SparkRunnerError
 from spark_runner.progress import SparkWatch
@@ -206,6 +207,7 @@ class AttemptHolder:
 
     def _exit(self, code: int, reason: str) -> None:
         self._say(f"this driver ends: {reason}")
+        leave_exit_code(code)
         os._exit(code)  # the user's code is in the main thread and must not go on
 
     @staticmethod

@@ -17,12 +17,14 @@ from spark_runner.attempt import Attempt, attempt_path, intent
 from spark_runner.runners.base import Runner, RunState, Submission, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.standalone import StandaloneBackend
 from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
 from tests.scripted.backend import Backend
 from tests.scripted.ledger import Ledger
 from tests.scripted.runner import ScriptedRunner
 from tests.scripted.words import for_real_drivers
+from tests.servers.standalone import SMALL_APPLICATION, Standalone
 from tests.waiting import wait_until
 
 END_S = 120
@@ -130,10 +132,25 @@ def _local(scene: Scene) -> Iterator[Kit]:
     yield scene.kit(LocalRunner(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN))
 
 
+@contextmanager
+def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
+    cluster: Standalone = scene.fixtures.getfixturevalue("standalone")
+    options = {"rest": cluster.rest, "ui": cluster.ui, "staging": cluster.staging}
+    target = Target(cluster.url, mode, options)
+    backend = StandaloneBackend(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN)
+    yield scene.kit(backend.runner_for(target), target=target, conf=SMALL_APPLICATION)
+    if cluster.cluster is not None:  # what belongs to it has no mark of the test
+        wait_until(lambda: not cluster.local().processes(), 30, "no executor and no driver is left")
+
+
 QUICK = {"scripted": _scripted, "stand-in": _stand_in}
 """Kinds that start no Spark."""
 
-REAL = {"local": _local}
+REAL = {
+    "local": _local,
+    "standalone-client": lambda scene: _standalone(scene, "client"),
+    "standalone-cluster": lambda scene: _standalone(scene, "cluster"),
+}
 """Kinds that start real Spark, each in its real place."""
 
 

@@ -30,6 +30,18 @@ MARK = "ORCHESTRATOR_TEST_CLUSTER"
 """In the environment of the daemons, and so of all that they start: executors and drivers."""
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+SMALL_APPLICATION = {
+    "spark.cores.max": "1",
+    "spark.executor.memory": "512m",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.executor.extraJavaOptions": QUICK_START,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.host": HOST,
+    "spark.driver.bindAddress": HOST,
+}
+"""What drivers on it are started with: little memory, and quickly there."""
+
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 

@@ -1,0 +1,71 @@
+"""Standalone clusters: drivers on this host (client mode) or on a node (cluster mode)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from spark_runner.errors import RefusedSubmission
+from spark_runner.runners.base import Place, Runner, Target
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.standalone_address import StandaloneCluster
+from spark_runner.runners.standalone_client_mode import ClientModeRunner
+from spark_runner.runners.standalone_cluster_mode import ClusterModeRunner
+
+_NAME = "standalone"
+_ID = "id"
+
+
+class StandaloneBackend:
+    """Has two runners for each cluster, one of each deploy mode.
+
+    `driver_main` is the file that spark-submit runs; the state directory of `submits` is also where drivers
+    in cluster mode leave their files, unless a definition names another folder.
+    """
+
+    def __init__(self, submits: SparkSubmits, *, driver_main: Path) -> None:
+        self._submits = submits
+        self._driver_main = driver_main
+        self._clients: dict[StandaloneCluster, ClientModeRunner] = {}
+        self._clusters: dict[tuple[StandaloneCluster, Path], ClusterModeRunner] = {}
+
+    def runner_for(self, target: Target) -> Runner:
+        """The runner that a definition asks for; raises RefusedSubmission where there can be none."""
+        cluster = StandaloneCluster.of(target)
+        if target.deploy_mode == "client":
+            return self._client(cluster)
+        staging = Path(target.options.get("staging") or self._submits.state_dir)
+        if not staging.is_absolute():
+            raise RefusedSubmission(f"`staging` must be an absolute path, all nodes see it: {staging}")
+        return self._on_cluster(cluster, staging)
+
+    def runner_at(self, place: Place) -> Runner | None:
+        """The runner that can see and stop what was submitted at `place`; None where none here can."""
+        try:
+            cluster = StandaloneCluster.at(place.cluster)
+        except KeyError:
+            return None
+        if place.host:
+            return self._client(cluster) if self._submits.reaches(place) else None
+        return self._on_cluster(cluster, Path(place.cluster["staging"])) if _sees(place.cluster) else None
+
+    def places(self) -> list[Place]:
+        """This host for client mode, and any cluster."""
+        return [self._submits.place(_NAME), Place(_NAME)]
+
+    def _client(self, cluster: StandaloneCluster) -> ClientModeRunner:
+        if cluster not in self._clients:
+            self._clients[cluster] = ClientModeRunner(cluster, self._submits, driver_main=self._driver_main)
+        return self._clients[cluster]
+
+    def _on_cluster(self, cluster: StandaloneCluster, staging: Path) -> ClusterModeRunner:
+        key = (cluster, staging)
+        if key not in self._clusters:
+            self._clusters[key] = ClusterModeRunner(cluster, staging, driver_main=self._driver_main)
+        return self._clusters[key]
+
+
+def _sees(cluster: Mapping[str, str]) -> bool:
+    """Whether the folder of that place is the one that this host has under the path."""
+    try:
+        return Path(cluster["staging"], _ID).read_text(encoding="utf-8").strip() == cluster["store"]
+    except (OSError, ValueError, KeyError):
+        return False

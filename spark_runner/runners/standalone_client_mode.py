@@ -1,0 +1,98 @@
+"""Drivers on this host whose executors are on a standalone cluster."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from spark_runner.errors import BackendUnreachable, SubmissionError
+from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.launch import launch_driver
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.standalone_address import StandaloneCluster
+from spark_runner.runners.standalone_api import Snapshot
+from spark_runner.runners.standalone_applications import end_applications
+from spark_runner.runners.standalone_launch import application_name, bounded
+from spark_runner.runners.standalone_room import application_waits
+
+
+class ClientModeRunner:
+    """Runs drivers as processes of this host; the cluster is asked only for what is left there.
+
+    What becomes of a driver its shim tells. The master says FINISHED for each application that ended.
+    """
+
+    backend: ClassVar[str] = "standalone"
+
+    def __init__(self, cluster: StandaloneCluster, submits: SparkSubmits, *, driver_main: Path) -> None:
+        self._cluster = cluster
+        self._submits = submits
+        self._driver_main = driver_main.absolute()
+        self._masters = cluster.masters()
+
+    def place(self) -> Place:
+        """This host, in its present boot; raises SubmissionError without a usable state directory."""
+        return self._submits.place(self.backend, self._cluster.to_json())
+
+    def reaches(self, place: Place) -> bool:
+        """Whether that is our directory on this host, and our cluster."""
+        ours = place.backend == self.backend and place.cluster == self._cluster.to_json()
+        return ours and self._submits.reaches(place)
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        """Start a driver under a shim of its own; raises SubmissionError, also while no master leads."""
+        try:
+            self._masters.snapshot()
+        except BackendUnreachable as error:
+            # Said now, in words: the driver would try for a minute, and then blame the user's program.
+            raise SubmissionError(f"driver of run {request.run} not started: {error}") from error
+        named = replace(request, name=application_name(request.name, request.run), conf=bounded(request.conf))
+        conf_dir = self._submits.state_dir / "spark-conf"
+        return self._submits.start(
+            named,
+            lambda directory: launch_driver(
+                named, directory, driver_main=self._driver_main, conf_dir=conf_dir
+            ),
+        )
+
+    def find(self, run: str) -> list[Submission]:
+        """Every submission of `run` in the state directory, oldest first."""
+        return self.poll_many([run])[run]
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        """`find` for many runs; the master is asked once, and only why a running one may have to wait."""
+        snapshot = cache(self._snapshot)
+        return {
+            run: [_with_wait(submission, snapshot) for submission in submissions]
+            for run, submissions in self._submits.poll_many(runs).items()
+        }
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        """End every submission of `run`, then its applications, verified; raises KillError."""
+        known = bool(self._submits.find(run))
+        self._submits.kill(run, grace_seconds=grace_seconds)
+        if known:
+            end_applications(self._masters, run)
+
+    def logs(self, run: str) -> list[LogFile]:
+        """The logs of every submission of `run` that exist by now, oldest first."""
+        return self._submits.logs(run)
+
+    def cleanup(self, run: str) -> None:
+        """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
+        self._submits.cleanup(run)
+
+    def _snapshot(self) -> Snapshot | None:
+        try:
+            return self._masters.snapshot()
+        except BackendUnreachable:
+            return None  # no news of the driver: that is our own process
+
+
+def _with_wait(submission: Submission, snapshot: Callable[[], Snapshot | None]) -> Submission:
+    if submission.state is not RunState.RUNNING or submission.detail:
+        return submission
+    known = snapshot()
+    words = application_waits(known, submission.run) if known else "no master of its cluster leads now"
+    return replace(submission, detail=words)

@@ -1,0 +1,172 @@
+"""Drivers in cluster mode: they run on a node, and tell of themselves in a folder that all nodes see."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from spark_runner.errors import BackendUnreachable, KillError, SparkRunnerError, SubmissionError
+from spark_runner.process import processes_of
+from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.run_directory import (
+    LOG_STREAMS,
+    RunDirectory,
+    run_directories,
+    run_directory,
+    run_path,
+)
+from spark_runner.runners.standalone_address import StandaloneCluster
+from spark_runner.runners.standalone_applications import end_applications, wait_ended
+from spark_runner.runners.standalone_launch import application_name, bounded, driver_request
+from spark_runner.runners.standalone_verdict import SUBMISSION_FILE, Look, driver_id
+from spark_runner.shim import write_durably
+from spark_runner.state_id import state_id
+
+_KILL_SECONDS = 15.0  # a node gives its driver 10 s from TERM to KILL
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
+
+
+class ClusterModeRunner:
+    """Runs drivers on the nodes of one cluster, through its REST server.
+
+    `staging` is a folder that this host and all nodes see under the same path; who runs Spark's workers
+    must be able to read and write what we make there, so it is the same user.
+    """
+
+    backend: ClassVar[str] = "standalone"
+
+    def __init__(self, cluster: StandaloneCluster, staging: Path, *, driver_main: Path) -> None:
+        self._cluster = cluster
+        self._staging = staging.absolute()
+        self._driver_main = driver_main.absolute()
+        self._masters = cluster.masters()
+
+    @cached_property
+    def _where(self) -> Mapping[str, str]:
+        folder = {"staging": str(self._staging), "store": state_id(self._staging)}
+        return {**self._cluster.to_json(), **folder}
+
+    def place(self) -> Place:
+        """The cluster; raises SubmissionError without a usable folder."""
+        return Place(self.backend, cluster=self._where)
+
+    def reaches(self, place: Place) -> bool:
+        """Whether that is our cluster, with our folder."""
+        return (place.backend, place.host, place.cluster) == (self.backend, "", self._where)
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        """Hand a driver over to the master; raises SubmissionError.
+
+        Where the reply is lost the driver may be there or not: `find` tells in a while.
+        """
+        named = replace(request, name=application_name(request.name, request.run), conf=bounded(request.conf))
+        directory = run_directory(self._staging, request.run, request.incarnation)
+        directory.create()
+        detail = ""
+        try:
+            travels = driver_zip(self._staging / "driver")
+            document = driver_request(named, directory, driver_main=self._driver_main, driver_zip=travels)
+            directory.write("plan.json", json.dumps(request.plan))
+            driver = self._masters.create_driver(document)
+            with suppress(OSError):  # a full disk: the driver tells its name itself
+                write_durably(directory.path / SUBMISSION_FILE, {"driver": driver})
+        except BackendUnreachable as error:
+            if not error.sent:
+                raise self._not_submitted(directory, error) from error
+            detail = f"the master's reply was lost: {error}"
+        except (OSError, TypeError, ValueError, SubmissionError) as error:
+            raise self._not_submitted(directory, error) from error
+        return Submission(request.run, request.incarnation, RunState.RUNNING, detail=detail)
+
+    def find(self, run: str) -> list[Submission]:
+        """Every submission of `run` in the folder, oldest first; raises BackendUnreachable."""
+        return self.poll_many([run])[run]
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        """`find` for many runs: one question to the master, and one more for each that it has forgotten."""
+        directories = {run: run_directories(self._staging, run) for run in runs}
+        if not any(directories.values()):
+            return {run: [] for run in runs}
+        look = Look(self._masters, self._masters.snapshot(), self._claimed)
+        return {run: [_submission(look, found) for found in directories[run]] for run in runs}
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        """End every submission of `run`, verified; raises KillError. How long a driver has is its node's."""
+        directories = run_directories(self._staging, run)
+        if not directories:
+            return
+        try:
+            for directory in directories:
+                directory.request_kill(grace_seconds)  # a driver that has not begun will end at once
+        except OSError as error:
+            raise KillError(f"run {run} cannot be ended: {error}") from error
+        asked: set[str] = set()
+        wait_ended(lambda: self._end_drivers(run, directories, asked), run, _KILL_SECONDS)
+        end_applications(self._masters, run)
+
+    def logs(self, run: str) -> list[LogFile]:
+        """The logs of every submission of `run` that exist by now, oldest first."""
+        return [
+            LogFile(found.incarnation, stream, path)
+            for found in run_directories(self._staging, run)
+            for stream in LOG_STREAMS
+            if (path := found.path / f"{stream}.log").exists()
+        ]
+
+    def cleanup(self, run: str) -> None:
+        """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
+        for submission in self.find(run):
+            if submission.state in (RunState.RUNNING, RunState.UNKNOWN):
+                raise SparkRunnerError(
+                    f"run {run} is {submission.state}: kill it before its files are removed"
+                )
+        try:
+            shutil.rmtree(run_path(self._staging, run))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
+
+    def _end_drivers(self, run: str, directories: Sequence[RunDirectory], asked: set[str]) -> str:
+        """Ask for the end of what is still there; returns what that is, empty when nothing is."""
+        active = {driver.id for driver in self._masters.snapshot().active_drivers}
+        left = sorted(active.intersection(filter(None, map(driver_id, directories))))
+        for driver in left:
+            if driver not in asked:
+                asked.add(driver)
+                self._masters.kill_driver(driver)
+        if left:
+            return f"drivers {', '.join(left)}"
+        here = processes_of(run)  # of a driver on this very host that its node has left behind
+        for pid in here:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return f"processes {', '.join(map(str, here))}" if here else ""
+
+    def _claimed(self) -> set[str]:
+        found = set()
+        for folder in (self._staging / "runs").glob("*/*"):
+            with suppress(*_UNREADABLE):
+                found.add(driver_id(RunDirectory(folder)) or "")
+        return found
+
+    @staticmethod
+    def _not_submitted(directory: RunDirectory, error: Exception) -> SubmissionError:
+        shutil.rmtree(directory.path, ignore_errors=True)  # nothing was started, so nothing is to be found
+        kind = type(error) if isinstance(error, SubmissionError) else SubmissionError
+        return kind(f"driver of run {directory.run} not submitted: {error}")
+
+
+def _submission(look: Look, directory: RunDirectory) -> Submission:
+    try:
+        return look.submission(directory)
+    except _UNREADABLE as error:
+        detail = f"{directory.path} cannot be read: {error!r}"
+        return Submission(directory.run, directory.incarnation, RunState.UNKNOWN, detail=detail)

@@ -1,0 +1,125 @@
+"""What a driver on a standalone cluster is started with, in both deploy modes."""
+
+import glob
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from spark_runner.errors import RefusedSubmission, SubmissionError
+from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
+from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.launch import LOG4J2_PROPERTIES, RUN_DIR_VARIABLE, spark_properties
+from spark_runner.runners.properties import render_properties
+from spark_runner.runners.run_directory import RunDirectory
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SUPERVISE = "spark.driver.supervise"
+_FILE_LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.files")
+# What the JVM of the driver itself is started with. The node shows it to all its users, so no more than that.
+_JVM_PROPERTIES = (
+    "spark.driver.memory",
+    "spark.driver.cores",
+    "spark.driver.extraClassPath",
+    "spark.driver.extraLibraryPath",
+    _JAVA_OPTIONS,
+)
+
+
+def application_name(name: str, run: str) -> str:
+    """The name of an application at the master, by which it is found."""
+    return f"{name} {_mark(run)}"
+
+
+def is_application_of(name: str, run: str) -> bool:
+    """Whether an application with this name belongs to the run."""
+    return name.endswith(_mark(run))
+
+
+def bounded(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings with a bound on cores for the wanted number of executors.
+
+    A standalone master knows no number of executors: without `spark.cores.max` an application takes all
+    cores that are free.
+    """
+    instances = conf.get("spark.executor.instances", "")
+    if not instances.isdecimal() or "spark.cores.max" in conf:
+        return dict(conf)
+    cores = conf.get("spark.executor.cores", "1")
+    most = int(instances) * int(cores) if cores.isdecimal() else instances
+    return {**conf, "spark.executor.cores": cores, "spark.cores.max": str(most)}
+
+
+def driver_request(
+    request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, driver_zip: Path
+) -> dict[str, Any]:
+    """What the REST server is sent; writes what travels into the run directory, which all nodes see.
+
+    Raises RefusedSubmission, SubmissionError. Spark refuses Python programs in cluster mode, so the main
+    class is its own SparkSubmit, which then runs the program in client mode on the node.
+    """
+    if request.conf.get(_SUPERVISE, "false") != "false":
+        raise RefusedSubmission(
+            f"{_SUPERVISE} would start user code again and again in one attempt; use `retry` for that"
+        )
+    properties = spark_properties(request, directory)
+    for name in ("spark.local.dir", _JAVA_OPTIONS):  # scratch belongs on the disks of the node, not here
+        properties.pop(name)
+    log4j = LOG4J2_PROPERTIES.replace("= spark.log", f"= ${{env:{RUN_DIR_VARIABLE}}}/spark.log")
+    log4j_uri = directory.write("log4j2.properties", log4j).as_uri()  # has neither blanks nor quotes
+    java_options = f"-Dlog4j2.configurationFile={log4j_uri} {request.conf.get(_JAVA_OPTIONS, '')}".strip()
+    try:
+        properties |= {
+            name: ",".join(_here(properties[name], directory)) for name in _FILE_LISTS if name in properties
+        }
+    except OSError as error:
+        raise SubmissionError(
+            f"{error.filename} could not be brought to the nodes: {error.strerror}"
+        ) from error
+    ours = "spark.submit.pyFiles"
+    properties[ours] = ",".join(filter(None, (str(driver_zip), properties.get(ours, ""))))
+    arguments = ["--master", request.target.master, "--deploy-mode", "client", "--name", request.name]
+    arguments += [
+        "--properties-file",
+        str(directory.write("spark.properties", render_properties(properties))),
+    ]
+    program = directory.write("driver_main.py", driver_main.read_text(encoding="utf-8"))
+    jvm = {name: properties[name] for name in _JVM_PROPERTIES if name in properties}
+    return {
+        "action": "CreateSubmissionRequest",
+        "clientSparkVersion": "4.0.0",
+        "appResource": "",
+        "mainClass": "org.apache.spark.deploy.SparkSubmit",
+        "appArgs": [*arguments, str(program), str(directory.path / "plan.json")],
+        "environmentVariables": {
+            **request.environment,
+            RUN_VARIABLE: request.run,
+            INCARNATION_VARIABLE: request.incarnation,
+            RUN_DIR_VARIABLE: str(directory.path),
+        },
+        "sparkProperties": {
+            **jvm,
+            _JAVA_OPTIONS: java_options,
+            "spark.app.name": request.name,
+            "spark.master": request.target.master,
+            "spark.submit.deployMode": "cluster",
+            _SUPERVISE: "false",
+        },
+    }
+
+
+def _mark(run: str) -> str:
+    return f"orch:{run}"
+
+
+def _here(names: str, directory: RunDirectory) -> Iterator[str]:
+    """The items of a list, files of this host as copies in the run directory; raises OSError."""
+    folder = directory.path / "files"
+    for name in filter(None, names.split(",")):
+        path, mark, alias = name.partition("#")
+        if ":" in path:  # of a kind that the nodes fetch themselves
+            yield name
+            continue
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for found in sorted(glob.glob(path)) or [path]:  # noqa: PTH207 - absolute patterns too
+            yield f"{shutil.copy2(found, folder)}{mark}{alias}"

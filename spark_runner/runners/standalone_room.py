@@ -1,0 +1,30 @@
+"""What a driver or an application waits for, in words for its user."""
+
+from spark_runner.runners.standalone_api import Driver, Snapshot
+from spark_runner.runners.standalone_launch import is_application_of
+
+_WAITING = "WAITING"
+
+
+def driver_waits(snapshot: Snapshot, driver: Driver) -> str:
+    """Why a driver is not on a node yet."""
+    words = f"it waits for a node with {driver.memory_mib} MiB and {driver.cores} cores for its driver"
+    return words + _beyond(snapshot, driver.memory_mib, driver.cores)
+
+
+def application_waits(snapshot: Snapshot, run: str) -> str:
+    """Why the application of a run has no executor; empty where it has one, or is not there."""
+    for application in snapshot.applications:
+        if application.state == _WAITING and is_application_of(application.name, run):
+            words = f"it waits for executors with {application.memory_mib} MiB each"
+            return words + _beyond(snapshot, application.memory_mib)
+    return ""
+
+
+def _beyond(snapshot: Snapshot, memory_mib: int, cores: int = 0) -> str:
+    alive = [worker for worker in snapshot.workers if worker.is_alive]
+    if any(worker.memory_mib >= memory_mib and worker.cores >= cores for worker in alive):
+        return ""
+    largest = max((worker.memory_mib for worker in alive), default=0)
+    most = max((worker.cores for worker in alive), default=0)
+    return f"; none of the {len(alive)} nodes is as large: they have {largest} MiB and {most} cores at most"
