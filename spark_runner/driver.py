@@ -30,6 +30,7 @@ from spark_runner.progress import SparkWatch
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_CHARACTERS = 4_000
 _MAX_TRACEBACK_CHARACTERS = 8_000
+_OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "Command exited with code 52")  # the second: an executor's
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -135,7 +136,7 @@ def _exit_code(code: object) -> int:
 
 def _describe(error: BaseException) -> dict[str, Any]:
     message = _readable(str(error)) or type(error).__name__
-    out_of_memory = isinstance(error, MemoryError) or "java.lang.OutOfMemoryError" in message
+    out_of_memory = isinstance(error, MemoryError) or any(sign in message for sign in _OUT_OF_MEMORY)
     described = {
         "class": "memory" if out_of_memory else "user",
         "type": type(error).__name__,
