@@ -22,6 +22,7 @@ from spark_runner.runners.base import Runner, RunState, Submission, Target
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone import StandaloneBackend
 from spark_runner.runners.standalone_address import StandaloneCluster as Cluster
+from spark_runner.runners.standalone_applications import end_applications
 from spark_runner.runners.standalone_launch import is_application_of
 from tests.runner_kits import Kit, open_kit
 from tests.servers.memory_group import memory_group
@@ -124,13 +125,13 @@ def applications(kit: Kit, run: str) -> list[str]:
     return [application.id for application in found if is_application_of(application.name, run)]
 
 
-def kills_application(kit: Kit, attempt: Attempt) -> None:
-    """What the link on the master's page does."""
+def ends_on_the_page(kit: Kit, attempt: Attempt) -> None:
+    """The application has not gone by itself, so it is ended as the link on the master's page does it."""
     kit.wait_started(attempt)
     (application,) = wait_until(lambda: applications(kit, attempt.run), END_S, "it is registered")
     assert "waits for executors with 102400 MiB each; none of the 1 nodes" in kit.only(attempt.run).detail
-    Cluster.of(kit.target).masters().kill_application(application)
-    wait_until(lambda: not applications(kit, attempt.run), GONE_S, "the master has ended it")
+    end_applications(Cluster.of(kit.target).masters(), attempt.run)
+    assert application not in applications(kit, attempt.run)
     Path(kit.ledger.path.parent, "go").touch()
 
 
@@ -157,7 +158,7 @@ def test_each_end_of_a_driver_on_this_host_is_told_as_it_was_and_leaves_nothing(
             "SIGTERM of Java": Case("os.kill(os.getppid(), 15); hang()", failed("infrastructure", 143)),
             "SIGKILL of all": Case("os.killpg(os.getpgid(0), 9); hang()", failed("infrastructure", 137)),
             "SIGKILL of Java": Case("os.kill(os.getppid(), 9); hang()", failed("infrastructure", 137)),
-            "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=kills_application),
+            "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=ends_on_the_page),
             "executor without memory": Case(
                 TASK_NEEDS_TOO_MUCH, failed("memory", 1), {"spark.task.maxFailures": "1"}
             ),
@@ -180,7 +181,7 @@ def test_each_end_of_a_driver_on_a_node_is_told_as_far_as_its_master_can_and_lea
         "SIGKILL of Python": Case("os.kill(os.getpid(), 9); hang()", failed("infrastructure", None)),
         "SIGTERM of Java": Case("os.kill(os.getppid(), 15); hang()", failed("infrastructure", None)),
         "SIGKILL of Java": Case("os.kill(os.getppid(), 9); hang()", failed("infrastructure", None)),
-        "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=kills_application),
+        "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=ends_on_the_page),
     }
     assert ends(cluster, cases) == expected(cases)
 
@@ -272,16 +273,36 @@ def through(kit: Kit, rest: str) -> Runner:
     return StandaloneBackend(submits, driver_main=DRIVER_MAIN).runner_for(target)
 
 
+BROUGHT = """
+import mine
+with open(f"/proc/{os.getppid()}/cmdline") as command:
+    assert "correct-horse" not in command.read(), "every user of the node can read it"
+assert spark.conf.get("spark.secret") == "correct-horse"
+say(mine.__file__)
+"""
+
+
 def test_a_submission_whose_reply_was_lost_is_found_by_what_its_driver_tells(
-    cluster: Kit, standalone: Standalone
+    cluster: Kit, standalone: Standalone, tmp_path: Path
 ) -> None:
+    module = tmp_path / "mine.py"
+    module.write_text("")
+    attempt = cluster.attempt()
+    request = cluster.request(attempt, SPARK + BROUGHT)
+    conf = {
+        **cluster.conf,
+        **NO_EXECUTOR,
+        "spark.secret": "correct-horse",
+        "spark.submit.pyFiles": str(module),
+    }
     with mute(standalone.rest, deliver=True) as rest:
-        attempt = cluster.attempt()
-        replied = through(cluster, rest).submit(cluster.request(attempt, "pass"))
+        replied = through(cluster, rest).submit(replace(request, conf=conf))
     assert (replied.state, "reply was lost" in replied.detail) == (RunState.RUNNING, True)
     cluster.wait_ended(attempt.run)
     assert end_of(cluster, attempt) == (Status.SUCCESS, "", 0)
     assert cluster.ledger.starts() == {attempt.run: 1}
+    assert {log.stream for log in cluster.runner.logs(attempt.run)} == {"stdout", "stderr", "spark"}
+    assert not words(cluster, attempt.run).startswith(str(tmp_path / "mine.py")), "the nodes have a copy"
 
 
 def test_a_submission_that_was_lost_on_its_way_is_gone_after_a_while_and_not_at_once(

@@ -1,0 +1,208 @@
+"""What is told of a driver in cluster mode for each thing that its master and its run directory can say."""
+
+import json
+import os
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_runner.process import current_boot_id, identify
+from spark_runner.runners.base import RunState, Submission
+from spark_runner.runners.run_directory import YOUNG_SECONDS, RunDirectory, run_directory
+from spark_runner.runners.standalone_api import DriverState, DriverStatus, Snapshot, StandaloneMasters
+from spark_runner.runners.standalone_verdict import Look
+
+DRIVER = "driver-20260101000000-0000"
+PAGE = "http://node:8081"
+OTHER_BOOT = {"host": "node", "page": PAGE, "pid": 1, "start": 1, "boot": "of-another-host"}
+
+
+class Masters(StandaloneMasters):
+    """Masters whose REST server knows one thing of all drivers."""
+
+    def __init__(self, state: DriverState | None = None, message: str = "", stderr: str = "") -> None:
+        super().__init__([])
+        self._status = DriverStatus(state, message)
+        self._stderr = stderr
+
+    def driver_status(self, driver: str) -> DriverStatus:  # noqa: ARG002 - the same for all
+        return self._status
+
+    def driver_stderr(self, *_: object) -> str:
+        return self._stderr
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    made = run_directory(tmp_path, f"{uuid.uuid4()}-1", uuid.uuid4().hex)
+    made.create()
+    made.write("plan.json", "{}")
+    return made
+
+
+def leave(directory: RunDirectory, name: str, **facts: Any) -> None:
+    directory.write(f"{name}.json", json.dumps(facts))
+
+
+def told(
+    directory: RunDirectory,
+    state: str | None = None,
+    *,
+    masters: StandaloneMasters | None = None,
+    worker_state: str = "ALIVE",
+    started: float | None = None,
+    claimed: set[str] | None = None,
+) -> Submission:
+    """What is told where the master lists the driver in this state, or not at all."""
+    driver = {
+        "id": DRIVER,
+        "state": state,
+        "starttime": str(int((started or time.time()) * 1000)),
+        "cores": 1,
+        "memory": 512,
+        "worker": "worker-1",
+    }
+    worker = {"id": "worker-1", "state": worker_state, "webuiaddress": PAGE, "cores": 4, "coresfree": 4}
+    active = state in {"SUBMITTED", "RUNNING", "RELAUNCHING", "UNKNOWN"}
+    snapshot = Snapshot.model_validate(
+        {
+            "status": "ALIVE",
+            "workers": [{**worker, "memory": 1024, "memoryfree": 1024}],
+            "activeapps": [],
+            "activedrivers": [driver] if active else [],
+            "completeddrivers": [driver] if state and not active else [],
+        }
+    )
+    return Look(masters or Masters(), snapshot, lambda: claimed or set()).submission(directory)
+
+
+@pytest.mark.parametrize("state", ["SUBMITTED", "RUNNING", "RELAUNCHING"])
+def test_one_that_its_master_has_runs_whatever_it_has_already_written(
+    directory: RunDirectory, state: str
+) -> None:
+    leave(directory, "submission", driver=DRIVER)
+    leave(directory, "exit", exit_code=0)
+    assert told(directory, state).state is RunState.RUNNING
+
+
+@pytest.mark.parametrize(("state", "code"), [("FINISHED", 0), ("KILLED", 143)])
+def test_an_end_that_its_master_knows_has_an_exit_code(
+    directory: RunDirectory, state: str, code: int
+) -> None:
+    leave(directory, "submission", driver=DRIVER)
+    found = told(directory, state)
+    assert (found.state, found.exit_code, found.failure) == (RunState.EXITED, code, None)
+
+
+@pytest.mark.parametrize("state", ["FINISHED", "KILLED", "FAILED", "ERROR", None])
+def test_its_own_exit_code_goes_before_all_that_its_master_says_of_its_end(
+    directory: RunDirectory, state: str | None
+) -> None:
+    leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
+    leave(directory, "exit", exit_code=75)
+    found = told(directory, state)
+    assert (found.state, found.exit_code, found.failure) == (RunState.EXITED, 75, None)
+
+
+@pytest.mark.parametrize(
+    ("began", "stderr", "error_class", "words"),
+    [
+        (True, "", "infrastructure", "left no word"),
+        (True, "x\njava.lang.OutOfMemoryError: heap\n  at y\n", "memory", "OutOfMemoryError: heap"),
+        (False, "python3: can't open file 'driver_main.py'\n", "submission", "can't open file"),
+        (False, "", "submission", "do all nodes see"),
+    ],
+)
+def test_one_that_failed_without_a_word_is_told_with_the_last_one_of_its_java(
+    directory: RunDirectory, began: bool, stderr: str, error_class: str, words: str
+) -> None:
+    leave(directory, "submission", driver=DRIVER)
+    if began:
+        leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
+    found = told(directory, "FAILED", masters=Masters(stderr=stderr))
+    assert (found.state, found.exit_code) == (RunState.EXITED, None)
+    assert found.failure is not None
+    assert found.failure.error_class == error_class
+    assert words in found.failure.message
+
+
+def test_one_that_its_node_could_not_start_may_have_more_luck_elsewhere(directory: RunDirectory) -> None:
+    leave(directory, "submission", driver=DRIVER)
+    masters = Masters(DriverState.ERROR, "Exception from the cluster:\njava.io.IOException: no space\n\tat x")
+    found = told(directory, "ERROR", masters=masters)
+    assert found.failure is not None
+    assert (found.failure.error_class, found.failure.is_passing) == ("submission", True)
+    assert "no space" in found.failure.message
+
+
+@pytest.mark.parametrize("state", ["ERROR", None], ids=["node-lost", "forgotten"])
+class TestOneThatItsMasterCannotTellAnythingOf:
+    def test_is_gone_when_it_never_began(self, directory: RunDirectory, state: str | None) -> None:
+        leave(directory, "submission", driver=DRIVER)
+        assert told(directory, state).state is RunState.GONE
+
+    def test_runs_while_its_process_is_on_this_host(self, directory: RunDirectory, state: str | None) -> None:
+        me = identify(os.getpid())
+        assert me is not None
+        here = {**OTHER_BOOT, "pid": me.pid, "start": me.start, "boot": current_boot_id()}
+        leave(directory, "driver", driver=DRIVER, **here)
+        assert told(directory, state).state is RunState.RUNNING
+
+    def test_is_gone_when_its_process_was_on_this_host(
+        self, directory: RunDirectory, state: str | None
+    ) -> None:
+        leave(directory, "driver", driver=DRIVER, **{**OTHER_BOOT, "boot": current_boot_id()})
+        assert told(directory, state).state is RunState.GONE
+
+    def test_is_unknown_while_its_node_is_away_for_it_may_run_there_on(
+        self, directory: RunDirectory, state: str | None
+    ) -> None:
+        leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
+        assert told(directory, state, worker_state="DEAD").state is RunState.UNKNOWN
+
+    def test_is_gone_when_its_node_is_back(self, directory: RunDirectory, state: str | None) -> None:
+        leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
+        assert told(directory, state).state is RunState.GONE
+
+
+def test_one_that_came_after_the_list_was_made_runs(directory: RunDirectory) -> None:
+    leave(directory, "submission", driver=DRIVER)
+    assert told(directory, masters=Masters(DriverState.SUBMITTED)).state is RunState.RUNNING
+
+
+def test_a_master_that_has_just_taken_over_tells_nothing(directory: RunDirectory) -> None:
+    leave(directory, "submission", driver=DRIVER)
+    assert told(directory, "UNKNOWN").state is RunState.UNKNOWN
+
+
+class TestOneWithoutAReply:
+    @pytest.fixture(autouse=True)
+    def old(self, directory: RunDirectory) -> float:
+        """It was submitted so long ago that a reply would have come."""
+        then = time.time() - YOUNG_SECONDS - 1
+        os.utime(directory.path / "plan.json", (then, then))
+        return then
+
+    def test_may_be_any_driver_that_came_then_and_belongs_to_nobody(
+        self, directory: RunDirectory, old: float
+    ) -> None:
+        found = told(directory, "SUBMITTED", started=old)
+        assert (found.state, "did not reply" in found.detail) == (RunState.RUNNING, True)
+
+    def test_is_gone_when_each_of_them_belongs_to_another(self, directory: RunDirectory, old: float) -> None:
+        assert told(directory, "SUBMITTED", started=old, claimed={DRIVER}).state is RunState.GONE
+
+    def test_is_gone_when_none_came_then(self, directory: RunDirectory, old: float) -> None:
+        assert told(directory, "SUBMITTED", started=old - 3600).state is RunState.GONE
+        assert told(directory).state is RunState.GONE
+
+    def test_is_gone_when_somebody_has_asked_for_its_end(self, directory: RunDirectory, old: float) -> None:
+        directory.request_kill(1)
+        assert told(directory, "SUBMITTED", started=old).state is RunState.GONE
+
+
+def test_one_that_was_submitted_just_now_runs(directory: RunDirectory) -> None:
+    assert told(directory).state is RunState.RUNNING
