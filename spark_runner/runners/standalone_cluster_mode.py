@@ -29,7 +29,7 @@ from spark_runner.runners.standalone_verdict import SUBMISSION_FILE, Look, drive
 from spark_runner.shim import write_durably
 from spark_runner.state_id import state_id
 
-_KILL_SECONDS = 15.0  # a node gives its driver 10 s from TERM to KILL
+_KILL_SECONDS = 14.0  # a node gives its driver 10 s from TERM to KILL; its applications get the rest of 20
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
 
 
