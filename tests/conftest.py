@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.servers.secured",
     "tests.servers.elasticsearch",
     "tests.servers.standalone",
+    "tests.servers.yarn",
     "tests.queues_support",
     "tests.jobs_support",
     "tests.runner_support",

@@ -1,0 +1,109 @@
+"""What Hadoop's configuration says of a YARN cluster: where its ResourceManagers are to be asked."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from spark_runner.errors import RefusedSubmission
+
+CONF_DIR_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")  # as spark-submit takes them
+_FILES = ("core-site.xml", "yarn-site.xml")  # of a property in both, the later file counts
+_REFERENCE = re.compile(r"\$\{([^${}\s]+)\}")
+_DEEPEST_REFERENCE = 20  # as Hadoop's own Configuration
+_PREFIX = "yarn.resourcemanager"
+_HTTP_PORT, _HTTPS_PORT = 8088, 8090  # what Hadoop takes when it is told nothing
+
+
+def conf_dir(environment: Mapping[str, str]) -> Path:
+    """The folder of Hadoop's configuration; raises RefusedSubmission where none is named or none is there."""
+    for variable in CONF_DIR_VARIABLES:
+        if folder := environment.get(variable):
+            if not (path := Path(folder)).is_dir():
+                raise RefusedSubmission(f"{variable} is {folder}, which is no folder: correct it")
+            return path
+    raise RefusedSubmission(
+        "YARN's configuration is not known: set HADOOP_CONF_DIR to the folder with yarn-site.xml"
+    )
+
+
+def read_configuration(folder: Path) -> dict[str, str]:
+    """The properties of the folder's core-site.xml and yarn-site.xml; raises RefusedSubmission."""
+    raw: dict[str, str] = {}
+    for name in _FILES:
+        try:
+            root = ET.parse(folder / name).getroot()  # noqa: S314 - the operator's own file
+        except FileNotFoundError:
+            continue
+        except (OSError, ET.ParseError) as error:
+            raise RefusedSubmission(f"{folder / name} cannot be read: {error}") from error
+        for entry in root.iter("property"):
+            key, value = entry.findtext("name"), entry.findtext("value")
+            if key and value is not None:
+                raw[key.strip()] = value.strip()
+    if not raw:
+        raise RefusedSubmission(
+            f"{folder} says nothing of YARN: it needs a yarn-site.xml with the ResourceManager"
+        )
+    return {key: _expanded(raw, value) for key, value in raw.items()}
+
+
+def resource_manager_urls(folder: Path) -> list[str]:
+    """The web addresses of all ResourceManagers, such as `http://rm1:8088`; raises RefusedSubmission.
+
+    Rules: YARN's "ResourceManager High Availability", with `yarn.http.policy` for https.
+    """
+    properties = read_configuration(folder)
+    ids = [""]
+    if properties.get(f"{_PREFIX}.ha.enabled", "").lower() == "true":
+        ids = [
+            f".{name.strip()}"
+            for name in properties.get(f"{_PREFIX}.ha.rm-ids", "").split(",")
+            if name.strip()
+        ]
+    secure = properties.get("yarn.http.policy", "").upper() == "HTTPS_ONLY"
+    urls = [url for suffix in ids if (url := _url(properties, suffix, secure=secure))]
+    if not urls:
+        raise RefusedSubmission(
+            f"{folder} names no ResourceManager: yarn-site.xml needs {_PREFIX}.hostname or .webapp.address"
+        )
+    return urls
+
+
+def needs_kerberos(folder: Path) -> bool:
+    """Whether the web services of the cluster want SPNEGO, which is not supported here."""
+    properties = read_configuration(folder)
+    kind = properties.get("hadoop.http.authentication.type", "simple")
+    return kind.lower() == "kerberos"
+
+
+def _url(properties: Mapping[str, str], suffix: str, *, secure: bool) -> str:
+    key = f"{_PREFIX}.webapp.https.address" if secure else f"{_PREFIX}.webapp.address"
+    port = _HTTPS_PORT if secure else _HTTP_PORT
+    address = properties.get(f"{key}{suffix}", "")
+    if not address and (host := properties.get(f"{_PREFIX}.hostname{suffix}", "")):
+        address = f"{host}:{port}"
+    if not address:
+        return ""
+    if ":" not in address:
+        address = f"{address}:{port}"
+    return f"{'https' if secure else 'http'}://{address}"
+
+
+def _expanded(properties: Mapping[str, str], value: str) -> str:
+    """The value with `${name}` and `${env.NAME}` put in; what nobody defines stays as it is."""
+
+    def put_in(found: re.Match[str]) -> str:
+        name = found[1]
+        if name.startswith("env."):
+            variable, _, default = name.removeprefix("env.").partition(":-")
+            return os.environ.get(variable, default or found[0])
+        return properties.get(name, found[0])
+
+    for _ in range(_DEEPEST_REFERENCE):
+        expanded = _REFERENCE.sub(put_in, value)
+        if expanded == value:
+            break
+        value = expanded
+    return value

@@ -1,0 +1,29 @@
+"""Servers that are fetched or built once for all checkouts of this machine."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def cached(name: str, make: Callable[[Path], None]) -> Path:
+    """The folder `name` of the cache; where it is not there yet, `make` fills it.
+
+    Processes that ask at the same time wait for the one that makes it. What `make` leaves unfinished is
+    never seen.
+    """
+    # Root's own folders cannot be read by the users as whom some servers run.
+    caches = Path("/var/cache") if os.geteuid() == 0 else Path.home() / ".cache"
+    cache = Path(os.environ.get("ORCHESTRATOR_TEST_CACHE") or caches / "spark-job-orchestrator-tests")
+    cache.mkdir(parents=True, exist_ok=True)
+    made = cache / name
+    with (cache / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.is_dir():
+            with tempfile.TemporaryDirectory(dir=cache) as folder:
+                unfinished = Path(folder, name)
+                unfinished.mkdir(mode=0o755)
+                make(unfinished)
+                unfinished.rename(made)
+    return made

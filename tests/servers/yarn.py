@@ -1,0 +1,81 @@
+"""A real YARN for tests: from the environment, else Hadoop's own daemons on this host."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from spark_runner.runners.yarn_site import resource_manager_urls
+from tests.servers.yarn_daemons import (
+    NODE_MANAGER,
+    RESOURCE_MANAGER,
+    Daemon,
+    fetch_text,
+    node_properties,
+    resource_manager_properties,
+    wait_for_daemons,
+    write_configuration,
+)
+from tests.servers.zookeeper import unavailable
+from tests.waiting import wait_until
+
+START_TIMEOUT_S = 120
+
+
+@dataclass
+class Yarn:
+    """A cluster that runs: what a client of it has to know."""
+
+    conf_dir: Path  # for HADOOP_CONF_DIR
+    url: str  # of the ResourceManager
+    staging: str  # a URL below which every node reads what a submission leaves
+    node: Daemon | None = None  # its one NodeManager, where it is ours to stop
+
+    def lose_node(self) -> None:
+        """End the node with all its containers as a power cut does; until `bring_node_back`."""
+        self.own_node().cut_power()
+
+    def bring_node_back(self) -> None:
+        """Start the node again, with nothing of what ran there."""
+        node = self.own_node()
+        if node.has_ended():
+            node.start()
+        url = f"{self.url}/ws/v1/cluster/metrics"
+        wait_until(lambda: '"activeNodes":1' in fetch_text(url), START_TIMEOUT_S, "the node is back")
+
+    def own_node(self) -> Daemon:
+        """The node, of a cluster that is ours; a test that needs it cannot run elsewhere."""
+        if self.node is None:
+            unavailable("the cluster of YARN_CONF_DIR is not ours to break")
+        return self.node
+
+
+@pytest.fixture(scope="session")
+def yarn() -> Iterator[Yarn]:
+    """A real YARN; one cluster per test session and xdist worker."""
+    if given := os.environ.get("YARN_CONF_DIR"):
+        staging = os.environ.get("YARN_STAGING_DIR", "")
+        yield Yarn(Path(given), resource_manager_urls(Path(given))[0], staging)
+        return
+    with tempfile.TemporaryDirectory(prefix="yarn-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        addresses = resource_manager_properties()
+        write_configuration(folder / "conf", folder, {**addresses, **node_properties()})
+        manager, node = (
+            Daemon(folder, main_class, folder / "conf", name)
+            for main_class, name in ((RESOURCE_MANAGER, "rm"), (NODE_MANAGER, "nm"))
+        )
+        url = f"http://{addresses['yarn.resourcemanager.webapp.address']}"
+        try:
+            for daemon in (manager, node):
+                daemon.start()
+            wait_for_daemons(
+                (manager, node), f"{url}/ws/v1/cluster/metrics", '"activeNodes":1', START_TIMEOUT_S
+            )
+            yield Yarn(folder / "conf", url, (folder / "staging").as_uri(), node)
+        finally:
+            node.close()
+            manager.close()

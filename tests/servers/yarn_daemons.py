@@ -1,0 +1,254 @@
+"""The real daemons of Hadoop for tests: ResourceManagers and a NodeManager, from Maven Central."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import psutil
+
+from queues.embedded.ports import free_ports
+from spark_runner import shim
+from tests.servers.cache import cached
+from tests.servers.zookeeper import unavailable
+from tests.waiting import wait_until
+
+VERSION = "3.5.0"
+_ARTIFACTS = {  # the shaded jars of Hadoop, and what these leave to others
+    "org.apache.hadoop:hadoop-client-minicluster": VERSION,
+    "org.bouncycastle:bcpkix-jdk18on": "1.82",
+    "ch.qos.reload4j:reload4j": "1.2.26",
+    "org.slf4j:slf4j-reload4j": "1.7.36",
+}
+FETCH_TIMEOUT_S = 240
+END_TIMEOUT_S = 30
+NODE_MEMORY_MB = 4096
+_SERVER = "org.apache.hadoop.yarn.server"
+RESOURCE_MANAGER = f"{_SERVER}.resourcemanager.ResourceManager"
+NODE_MANAGER = f"{_SERVER}.nodemanager.NodeManager"
+# Daemons that live for minutes: the short compiler alone, and little memory.
+_JVM = (
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+)
+_GRACE = ("--grace", "2")  # a NodeManager that is told to end takes ten seconds for it
+_LOG4J = """\
+log4j.rootLogger=INFO,out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
+"""
+
+QUEUES = {
+    "root.queues": "default,guest,full,stopped",
+    "root.default.capacity": "80",
+    "root.guest.capacity": "20",  # what it has beyond that is taken back when `default` wants it
+    "root.full.capacity": "0",
+    "root.full.maximum-applications": "0",
+    "root.stopped.capacity": "0",
+    "root.stopped.state": "STOPPED",
+    "maximum-am-resource-percent": "1.0",
+}
+"""Queues of the capacity scheduler; the last two take nothing."""
+
+
+class Daemon:
+    """One daemon under a shim: it and all that it starts end with this process, however that ends."""
+
+    def __init__(self, folder: Path, main_class: str, conf_dir: Path, name: str) -> None:
+        self._folder = folder / name
+        self._folder.mkdir(parents=True)
+        jars = hadoop_jars()
+        self._command = [
+            "java",
+            *_JVM,
+            f"-Dhadoop.log.dir={self._folder}",
+            f"-Dyarn.log.dir={self._folder}",
+            "-cp",
+            f"{conf_dir}:{jars}/*",
+            main_class,
+        ]
+        self._owner, owned = os.pipe()
+        self._owner_end = owned
+        self._shim: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; the files of an earlier start go."""
+        for name in ("shim.json", "exit.json"):
+            (self._folder / name).unlink(missing_ok=True)
+        script = [sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()), str(self._folder)]
+        self._shim = subprocess.Popen(
+            [*script, "--owner-fd", str(self._owner), *_GRACE, "--", *self._command],
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=[self._owner],
+        )
+
+    def has_ended(self) -> bool:
+        """Whether it has ended, by itself or not."""
+        return self._shim is None or self._shim.poll() is not None
+
+    def last_words(self) -> str:
+        """The end of what it wrote."""
+        return "\n".join(
+            path.read_text("utf-8", errors="replace")[-2000:] for path in self._folder.glob("*.log")
+        )
+
+    def stop(self) -> None:
+        """End it in order, with all that it started."""
+        if self._shim is not None:
+            self._shim.terminate()
+            self._shim.wait(END_TIMEOUT_S)
+
+    def cut_power(self) -> None:
+        """End it and all that it started at once, without a word to anyone, as when its machine fails."""
+        assert self._shim is not None
+        for process in psutil.Process(self._shim.pid).children(recursive=True):  # the daemon comes first
+            try:
+                process.send_signal(signal.SIGKILL)
+            except psutil.NoSuchProcess:
+                continue
+        self._shim.wait(END_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Stop it for good."""
+        self.stop()
+        os.close(self._owner)
+        os.close(self._owner_end)
+
+
+def write_site(path: Path, properties: Mapping[str, str]) -> None:
+    """Write a configuration file as Hadoop reads it."""
+    lines = [
+        f"<property><name>{escape(name)}</name><value>{escape(properties[name])}</value></property>"
+        for name in properties
+    ]
+    path.write_text("\n".join(["<configuration>", *lines, "</configuration>"]), "utf-8")
+
+
+def write_configuration(conf_dir: Path, folder: Path, properties: Mapping[str, str]) -> None:
+    """Write all files that the daemons and spark-submit read; `properties` go into yarn-site.xml."""
+    conf_dir.mkdir()
+    write_site(
+        conf_dir / "core-site.xml", {"fs.defaultFS": "file:///", "hadoop.tmp.dir": str(folder / "hadoop")}
+    )
+    write_site(conf_dir / "yarn-site.xml", {**_common(folder), **properties})
+    prefix = "yarn.scheduler.capacity"
+    write_site(conf_dir / "capacity-scheduler.xml", {f"{prefix}.{name}": QUEUES[name] for name in QUEUES})
+    (conf_dir / "log4j.properties").write_text(_LOG4J, "utf-8")
+
+
+def _common(folder: Path) -> dict[str, str]:
+    scheduler = f"{_SERVER}.resourcemanager.scheduler.capacity.CapacityScheduler"
+    preemption = "yarn.resourcemanager.monitor.capacity.preemption"
+    return {
+        "yarn.resourcemanager.scheduler.class": scheduler,
+        "yarn.resourcemanager.scheduler.monitor.enable": "true",
+        f"{preemption}.monitoring_interval": "500",
+        f"{preemption}.max_wait_before_kill": "1000",
+        f"{preemption}.total_preemption_per_round": "1.0",
+        f"{preemption}.natural_termination_factor": "1.0",
+        "yarn.nm.liveness-monitor.expiry-interval-ms": "8000",
+        "yarn.scheduler.minimum-allocation-mb": "128",
+        "yarn.scheduler.maximum-allocation-mb": str(NODE_MEMORY_MB),
+        "yarn.nodemanager.bind-host": "127.0.0.1",
+        "yarn.nodemanager.local-dirs": str(folder / "local"),
+        "yarn.nodemanager.log-dirs": str(folder / "containers"),
+        "yarn.nodemanager.resource.memory-mb": str(NODE_MEMORY_MB),
+        "yarn.nodemanager.resource.cpu-vcores": "16",
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.container-monitor.interval-ms": "500",
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.9",
+    }
+
+
+def resource_manager_properties(suffix: str = "") -> dict[str, str]:
+    """The addresses of one ResourceManager on free ports; `suffix` is "" or a dot and its id."""
+    names = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
+    ports = free_ports("127.0.0.1", len(names))
+    addresses = {
+        f"yarn.resourcemanager.{name}{suffix}": f"127.0.0.1:{port}"
+        for name, port in zip(names, ports, strict=True)
+    }
+    return {f"yarn.resourcemanager.hostname{suffix}": "127.0.0.1", **addresses}
+
+
+def node_properties() -> dict[str, str]:
+    """The addresses of the NodeManager on free ports."""
+    names = ("address", "localizer.address", "webapp.address")
+    ports = free_ports("127.0.0.1", len(names))
+    return {
+        "yarn.nodemanager.hostname": "127.0.0.1",
+        **{f"yarn.nodemanager.{name}": f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)},
+    }
+
+
+def fetch_text(url: str) -> str:
+    """The answer of one of our daemons; empty when there is none."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own server
+            return str(answer.read(), "utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def wait_for_daemons(daemons: Sequence[Daemon], url: str, words: str, timeout: float) -> None:
+    """Wait until `url` answers with `words`; a daemon that has ended is a missing server."""
+
+    def settled() -> bool:
+        return any(daemon.has_ended() for daemon in daemons) or words in fetch_text(url)
+
+    wait_until(settled, timeout, f"{url} says {words}")
+    for daemon in daemons:
+        if daemon.has_ended():
+            unavailable(f"no YARN: a daemon has ended: {daemon.last_words()}")
+
+
+def hadoop_jars() -> Path:
+    """The folder of Hadoop's jars, fetched once for all checkouts of this machine."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            unavailable(f"no YARN: YARN_CONF_DIR is not set, and there is no {program}")
+    return cached(f"hadoop-{VERSION}", _fetch)
+
+
+def _fetch(folder: Path) -> None:
+    dependencies = "".join(
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
+            *artifact.split(":"), _ARTIFACTS[artifact]
+        )
+        for artifact in _ARTIFACTS
+    )
+    pom = folder / "pom.xml"
+    pom.write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        f"<groupId>tests</groupId><artifactId>yarn</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>",
+        "utf-8",
+    )
+    command = [
+        "mvn",
+        "-q",
+        "-B",
+        "-f",
+        str(pom),
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={folder}",
+    ]
+    try:
+        subprocess.run(
+            command, check=True, cwd=folder, timeout=FETCH_TIMEOUT_S, capture_output=True, text=True
+        )
+    except subprocess.TimeoutExpired:
+        unavailable(f"no YARN: Hadoop {VERSION} was not fetched within {FETCH_TIMEOUT_S} s")
+    except subprocess.CalledProcessError as error:
+        unavailable(f"no YARN: Hadoop {VERSION} was not fetched: {error.stdout[-2000:]}")
