@@ -1,0 +1,84 @@
+"""Drivers of this host whose executors are in YARN."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from spark_runner.errors import BackendUnreachable
+from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.yarn_api import ResourceManager
+from spark_runner.runners.yarn_kill import kill_applications
+from spark_runner.runners.yarn_launch import incarnation_tag, launch_here, run_tag
+from spark_runner.runners.yarn_verdict import verdict_of
+
+_LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
+
+
+class YarnClientRunner:
+    """Runs drivers on this host whose executors are in one YARN cluster."""
+
+    backend: ClassVar[str] = "yarn"
+
+    def __init__(self, submits: SparkSubmits, manager: ResourceManager, *, driver_main: Path) -> None:
+        self._submits = submits
+        self._driver_main = driver_main.absolute()
+        self._manager = manager
+
+    def place(self) -> Place:
+        """This host and the cluster; raises SubmissionError without a usable state directory."""
+        return self._submits.place(self.backend, self._manager.place)
+
+    def reaches(self, place: Place) -> bool:
+        """Whether that is our directory on this host, and this cluster."""
+        ours = self.place()
+        return ours.is_at(place) and ours.cluster == place.cluster
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        """Start a driver under a shim of its own; raises SubmissionError."""
+        return self._submits.start(
+            request,
+            lambda directory: launch_here(
+                request, directory, driver_main=self._driver_main, state_dir=self._submits.state_dir
+            ),
+        )
+
+    def find(self, run: str) -> list[Submission]:
+        """Every submission of `run`, oldest first: drivers are processes of this host."""
+        return self.poll_many([run])[run]
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        """`find` for many runs; YARN is asked why those failed that have left no word."""
+        found = self._submits.poll_many(runs)
+        return {run: [self._explained(submission) for submission in found[run]] for run in runs}
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        """End every driver of `run` and its application, verified; raises KillError."""
+
+        def end_drivers() -> bool:
+            were_there = any(found.state in _LIVE for found in self._submits.find(run))
+            self._submits.kill(run, grace_seconds=grace_seconds)
+            return were_there
+
+        # The driver first: it ends its application in order, if it is given the time.
+        were_there = end_drivers()
+        kill_applications(self._manager, run_tag(run), end_submissions=lambda: were_there)
+
+    def logs(self, run: str) -> list[LogFile]:
+        """The logs of every driver of `run` that exist by now, oldest first."""
+        return self._submits.logs(run)
+
+    def cleanup(self, run: str) -> None:
+        """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
+        self._submits.cleanup(run)
+
+    def _explained(self, submission: Submission) -> Submission:
+        if submission.state is not RunState.EXITED or not submission.exit_code or submission.outcome:
+            return submission
+        try:
+            applications = self._manager.applications([incarnation_tag(submission.incarnation)])
+        except BackendUnreachable:
+            return submission  # what this host knows has to do
+        failures = [failure for found in applications if (failure := verdict_of(found).failure)]
+        return replace(submission, failure=failures[-1]) if failures else submission

@@ -1,0 +1,160 @@
+"""Drivers in YARN: spark-submit hands them over, from then on YARN is asked."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from spark_runner.errors import BackendUnreachable, SparkRunnerError
+from spark_runner.runners.base import Failure, LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.run_directory import run_directory
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.yarn_api import Application, ResourceManager
+from spark_runner.runners.yarn_kill import kill_applications
+from spark_runner.runners.yarn_launch import incarnation_of, launch_on_cluster, run_tag
+from spark_runner.runners.yarn_logs import YarnLogs
+from spark_runner.runners.yarn_verdict import refusal, verdict_of
+
+_MAX_REMEMBERED = 1000  # outcomes of ended drivers: looked at a few times each
+_MAX_LAST_WORDS = 20_000
+_LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
+
+
+class YarnClusterRunner:
+    """Runs drivers in one YARN cluster; any worker that reaches it can go on."""
+
+    backend: ClassVar[str] = "yarn"
+
+    def __init__(self, submits: SparkSubmits, manager: ResourceManager, *, driver_main: Path) -> None:
+        self._submits = submits
+        self._driver_main = driver_main.absolute()
+        self._manager = manager
+        self._logs = YarnLogs(submits.state_dir, manager)
+        self._outcomes: dict[str, Mapping[str, object] | None] = {}
+
+    def place(self) -> Place:
+        """The cluster, whichever host submits."""
+        return Place(self.backend, cluster=self._manager.place)
+
+    def reaches(self, place: Place) -> bool:
+        """Whether that is this cluster."""
+        return place == self.place()
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        """Start the program that hands the driver over; raises SubmissionError."""
+        return self._submits.start(
+            request,
+            lambda directory: launch_on_cluster(
+                request, directory, driver_main=self._driver_main, state_dir=self._submits.state_dir
+            ),
+        )
+
+    def find(self, run: str) -> list[Submission]:
+        """Every submission of `run`, oldest first; raises BackendUnreachable."""
+        return self.poll_many([run])[run]
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        """`find` for many runs, with one request for some fifty of them; raises BackendUnreachable."""
+        # In this order: what was handed over before we looked here is known there.
+        launchers = self._submits.poll_many(runs)
+        by_tag: defaultdict[str, list[Application]] = defaultdict(list)
+        for application in self._manager.applications([run_tag(run) for run in runs]):
+            for tag in application.tags:
+                by_tag[tag].append(application)
+        return {run: self._submissions(run, launchers[run], by_tag[run_tag(run)]) for run in runs}
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        """End every submission of `run`, verified; raises KillError. YARN itself gives no grace."""
+
+        def end_launchers() -> bool:
+            were_there = any(found.state in _LIVE for found in self._submits.find(run))
+            self._submits.kill(run, grace_seconds=min(grace_seconds, 1.0))
+            return were_there
+
+        kill_applications(self._manager, run_tag(run), end_submissions=end_launchers)
+
+    def logs(self, run: str) -> list[LogFile]:
+        """The logs of every driver of `run`; of one that never came to be, those of its submission."""
+        found: list[LogFile] = []
+        handed_over = set()
+        for application in self._manager.applications([run_tag(run)]):
+            incarnation = incarnation_of(application.tags)
+            if copies := self._logs.copy(run, incarnation, application):
+                handed_over.add(incarnation)
+                found += copies
+        return [log for log in self._submits.logs(run) if log.incarnation not in handed_over] + found
+
+    def cleanup(self, run: str) -> None:
+        """Remove what this host keeps of `run`; raises SparkRunnerError while a driver may be running."""
+        for submission in self.find(run):
+            if submission.state in _LIVE:
+                raise SparkRunnerError(
+                    f"run {run} is {submission.state}: kill it before its files are removed"
+                )
+        self._submits.cleanup(run)
+        self._logs.remove(run)
+
+    def _submissions(
+        self, run: str, launchers: Sequence[Submission], applications: Sequence[Application]
+    ) -> list[Submission]:
+        handed_over = {incarnation_of(found.tags): found for found in applications}
+        known = {launcher.incarnation for launcher in launchers}
+        strangers = [incarnation for incarnation in handed_over if incarnation not in known]
+        return [
+            *(self._submission(run, incarnation, handed_over[incarnation]) for incarnation in strangers),
+            *(
+                self._submission(run, launcher.incarnation, handed_over[launcher.incarnation])
+                if launcher.incarnation in handed_over
+                else self._not_handed_over(launcher)
+                for launcher in launchers
+            ),
+        ]
+
+    def _submission(self, run: str, incarnation: str, application: Application) -> Submission:
+        verdict = verdict_of(application)
+        outcome = self._outcome(incarnation, application) if verdict.state is RunState.EXITED else None
+        detail = f"{application.id}: {verdict.detail}" if verdict.detail else application.id
+        return Submission(
+            run, incarnation, verdict.state, verdict.exit_code, detail, outcome, verdict.failure
+        )
+
+    def _outcome(self, incarnation: str, application: Application) -> Mapping[str, object] | None:
+        if incarnation not in self._outcomes:
+            try:
+                outcome = self._logs.outcome(application)
+            except BackendUnreachable:
+                return None  # YARN's own word has to do
+            while len(self._outcomes) >= _MAX_REMEMBERED:
+                self._outcomes.pop(next(iter(self._outcomes)))
+            self._outcomes[incarnation] = outcome
+        return self._outcomes[incarnation]
+
+    def _not_handed_over(self, launcher: Submission) -> Submission:
+        """A submission of which YARN knows nothing: on its way, refused, or forgotten."""
+        if launcher.state is not RunState.EXITED:
+            return launcher
+        if launcher.exit_code == 0:
+            detail = "YARN took its application and does not know it any more"
+            return replace(launcher, state=RunState.GONE, exit_code=None, detail=detail)
+        words = self._last_words(launcher)
+        failure = refusal(words) or Failure(
+            "submission",
+            "SparkSubmit",
+            f"spark-submit ended with exit code {launcher.exit_code}: {_last_line(words)}",
+            is_passing=True,
+        )
+        return replace(launcher, failure=failure, detail=failure.message)
+
+    def _last_words(self, launcher: Submission) -> str:
+        directory = run_directory(self._submits.state_dir, launcher.run, launcher.incarnation)
+        try:
+            return (directory.path / "stderr.log").read_text("utf-8", errors="replace")[-_MAX_LAST_WORDS:]
+        except OSError:
+            return ""
+
+
+def _last_line(words: str) -> str:
+    """Of what Java says at its end, the line that tells the cause."""
+    lines = [line for line in words.splitlines() if line.strip() and not line.startswith(("\t", "    at "))]
+    return lines[-1].strip() if lines else "it has said nothing"

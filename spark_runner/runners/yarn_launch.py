@@ -1,0 +1,110 @@
+"""What spark-submit is started with for YARN: settings and environment of both deploy modes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from spark_runner.errors import RefusedSubmission
+from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
+from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.launch import (
+    LOG4J2_PROPERTIES,
+    RUN_DIR_VARIABLE,
+    Launch,
+    driver_environment,
+    launch_driver,
+    submit_arguments,
+)
+from spark_runner.runners.properties import render_properties
+from spark_runner.runners.run_directory import RunDirectory
+
+PLAN = "orchestrator-plan.json"  # its name beside the driver, where the user's own files are too
+_LAUNCHER_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it lives for seconds
+_SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
+_PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_ENVIRONMENT = "spark.yarn.appMasterEnv."
+_INCARNATION = "orchestrator-incarnation-"
+_LOG_DIR = "<LOG_DIR>"  # YARN puts the log folder of the container there
+
+
+def run_tag(run: str) -> str:
+    """The tag of all submissions of a run; YARN keeps tags in lower case."""
+    return f"orchestrator-run-{run}".lower()
+
+
+def incarnation_tag(incarnation: str) -> str:
+    """The tag of one submission."""
+    return f"{_INCARNATION}{incarnation}".lower()
+
+
+def incarnation_of(tags: frozenset[str]) -> str:
+    """The incarnation that tags name; empty when they are not ours."""
+    return next((tag.removeprefix(_INCARNATION) for tag in tags if tag.startswith(_INCARNATION)), "")
+
+
+def launch_on_cluster(
+    request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, state_dir: Path
+) -> Launch:
+    """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError."""
+    log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
+    plan = directory.write(PLAN, json.dumps(request.plan))
+    conf = yarn_properties(request, driver_zip(state_dir / "driver")) | {
+        "spark.yarn.submit.waitAppCompletion": "false",
+        f"{_ENVIRONMENT}{RUN_VARIABLE}": request.run,
+        f"{_ENVIRONMENT}{INCARNATION_VARIABLE}": request.incarnation,
+        # Where the driver writes what it says, and its outcome: YARN keeps and shows what is there.
+        f"{_ENVIRONMENT}{RUN_DIR_VARIABLE}": _LOG_DIR,
+    }
+    conf["spark.files"] = _joined(conf.get("spark.files", ""), str(plan))
+    properties = directory.write("spark.properties", render_properties(conf))
+    environment = driver_environment(request, directory, state_dir / "spark-conf")
+    for name in _PYTHONS:
+        if name not in request.environment:
+            environment.pop(name, None)  # the interpreter of this worker; nodes have their own
+    options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={directory.scratch}"]
+    environment[_SUBMIT_OPTIONS] = " ".join(
+        [environment.get(_SUBMIT_OPTIONS, ""), *_LAUNCHER_OPTIONS, *map(_quote, options)]
+    ).strip()
+    return Launch(submit_arguments(request, properties, driver_main, PLAN), environment)
+
+
+def launch_here(
+    request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, state_dir: Path
+) -> Launch:
+    """How a driver on this host with executors in YARN is started; raises as `launch_on_cluster` does."""
+    conf = yarn_properties(request, driver_zip(state_dir / "driver"))
+    return launch_driver(
+        replace(request, conf=conf), directory, driver_main=driver_main, conf_dir=state_dir / "spark-conf"
+    )
+
+
+def yarn_properties(request: SubmitRequest, driver: Path) -> dict[str, str]:
+    """The user's settings with ours over them; raises RefusedSubmission."""
+    conf: Mapping[str, str] = request.conf
+    if strangers := [key for key in conf if not key.startswith("spark.")]:
+        raise RefusedSubmission(
+            f"Spark ignores settings that do not start with `spark.`: {', '.join(strangers)}"
+        )
+    tags = (run_tag(request.run), incarnation_tag(request.incarnation))
+    queue = request.target.options.get("queue", "")
+    return {
+        "spark.ui.enabled": "false",  # as for drivers of this host
+        "spark.ui.showConsoleProgress": "false",
+        **conf,
+        **({"spark.yarn.queue": queue} if queue else {}),
+        "spark.submit.pyFiles": _joined(conf.get("spark.submit.pyFiles", ""), str(driver)),
+        "spark.yarn.tags": _joined(conf.get("spark.yarn.tags", ""), *tags),
+        # A second try is a new attempt with a record of its own: never YARN's to make.
+        "spark.yarn.maxAppAttempts": "1",
+    }
+
+
+def _joined(*items: str) -> str:
+    return ",".join(filter(None, items))
+
+
+def _quote(option: str) -> str:
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
