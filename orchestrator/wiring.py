@@ -43,6 +43,7 @@ from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone import StandaloneBackend
+from spark_runner.runners.yarn import YarnBackend
 
 __all__ = [
     "DRIVER_MAIN",
@@ -66,6 +67,7 @@ def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
         {
             "local": lambda: local,
             "standalone": partial(StandaloneBackend, submits, driver_main=DRIVER_MAIN),
+            "yarn": partial(YarnBackend, submits, driver_main=DRIVER_MAIN),
             **installed_backends(),
         }
     )

@@ -21,4 +21,5 @@ pytest_plugins = [
     "tests.jobs_support",
     "tests.runner_support",
     "tests.operators_support",
+    "tests.servers.yarn",
 ]

@@ -18,6 +18,7 @@ from spark_runner.runners.base import Runner, RunState, Submission, SubmitReques
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone import StandaloneBackend
+from spark_runner.runners.yarn import YarnBackend
 from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
 from tests.scripted.backend import Backend
@@ -25,7 +26,9 @@ from tests.scripted.ledger import Ledger
 from tests.scripted.runner import ScriptedRunner
 from tests.scripted.words import for_real_drivers
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
+from tests.servers.yarn import Yarn
 from tests.waiting import wait_until
+from tests.yarn_support import WITHOUT_EXECUTORS, found_by_hadoop, spark_settings
 
 END_S = 120
 """A driver of real Spark needs ten seconds alone, and more on a cluster and beside other tests."""
@@ -42,6 +45,9 @@ class Kit:
     written: Callable[[str], str]  # a program in the words of `tests.scripted.words` for its drivers
     target: Target = field(default_factory=lambda: Target("local[1]"))
     conf: dict[str, str] = field(default_factory=dict)
+    keeps_records: bool = (
+        False  # the cluster itself remembers what has ended, and cannot be told to forget it
+    )
 
     def attempt(self) -> Attempt:
         """A new attempt, announced and taken by nobody."""
@@ -143,6 +149,16 @@ def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
         wait_until(lambda: not cluster.local().processes(), 30, "no executor and no driver is left")
 
 
+@contextmanager
+def _yarn(scene: Scene) -> Iterator[Kit]:
+    yarn: Yarn = scene.fixtures.getfixturevalue("yarn")
+    with found_by_hadoop(yarn):
+        backend = YarnBackend(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN)
+        target = Target("yarn", "cluster")
+        conf = spark_settings(yarn.staging) | WITHOUT_EXECUTORS
+        yield scene.kit(backend.runner_for(target), target=target, conf=conf, keeps_records=True)
+
+
 QUICK = {"scripted": _scripted, "stand-in": _stand_in}
 """Kinds that start no Spark."""
 
@@ -150,6 +166,7 @@ REAL = {
     "local": _local,
     "standalone-client": lambda scene: _standalone(scene, "client"),
     "standalone-cluster": lambda scene: _standalone(scene, "cluster"),
+    "yarn": _yarn,
 }
 """Kinds that start real Spark, each in its real place."""
 

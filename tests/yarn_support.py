@@ -1,15 +1,29 @@
-"""What tests on YARN share: settings that make a Spark of two small containers."""
+"""What tests on YARN share: settings that make a Spark of small containers."""
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+import psutil
 
 from spark_runner.runners.launch import installed_spark_home
 from tests.servers.yarn import Yarn
 
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # as tests/conftest.py has it for drivers of this host
 
+WITHOUT_EXECUTORS = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.initialExecutors": "0",
+    "spark.dynamicAllocation.minExecutors": "0",
+    "spark.dynamicAllocation.maxExecutors": "1",
+}
+"""For programs without tasks: no executor is started until there is one."""
 
-def spark_settings(yarn: Yarn) -> dict[str, str]:
+
+def spark_settings(staging: str) -> dict[str, str]:
     """Settings for a driver with one small executor, in cluster or client mode."""
     settings = {
         "spark.yarn.jars": f"local:{installed_spark_home()}/jars/*",
@@ -25,14 +39,33 @@ def spark_settings(yarn: Yarn) -> dict[str, str]:
         "spark.executor.extraJavaOptions": _JVM,
         "spark.yarn.am.extraJavaOptions": _JVM,
     }
-    return settings | ({"spark.yarn.stagingDir": yarn.staging} if yarn.staging else {})
+    return settings | ({"spark.yarn.stagingDir": staging} if staging else {})
 
 
-def spark_environment(yarn: Yarn) -> dict[str, str]:
+def spark_environment(conf_dir: Path) -> dict[str, str]:
     """The environment in which spark-submit finds the cluster, and listens on loopback only."""
     return {
-        **os.environ,
         "SPARK_HOME": str(installed_spark_home()),
-        "HADOOP_CONF_DIR": str(yarn.conf_dir),
+        "HADOOP_CONF_DIR": str(conf_dir),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+
+
+@contextmanager
+def found_by_hadoop(yarn: Yarn) -> Iterator[None]:
+    """This process, and what it starts, find the cluster."""
+    with mock.patch.dict(os.environ, spark_environment(yarn.conf_dir)):
+        yield
+
+
+def container_processes(application: str) -> list[psutil.Process]:
+    """The living processes of all containers of an application on this host."""
+    number = application.removeprefix("application_")
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if number in process.environ().get("CONTAINER_ID", "") and process.is_running():
+                found.append(process)
+        except psutil.Error:
+            continue  # gone meanwhile, or not ours to look at
+    return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]

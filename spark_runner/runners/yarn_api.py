@@ -95,8 +95,9 @@ class ResourceManager:
         for attempt in _elements(self._get(path).json(), "appAttempts", "appAttempt"):
             reply = self._ask("GET", f"{path}/{attempt.get('appAttemptId')}/containers")
             for element in _containers(reply.json()) if reply.status == _OK else []:
-                node = urlsplit(str(element.get("nodeHttpAddress") or ""))
-                found.append(Container(str(element.get("containerId")), f"{node.scheme}://{node.netloc}"))
+                node = str(element.get("nodeHttpAddress") or "")
+                node = node if "://" in node else f"http://{node}"
+                found.append(Container(str(element.get("containerId")), node.rstrip("/")))
         return found
 
     def kill(self, application: Application) -> None:
@@ -123,7 +124,7 @@ class ResourceManager:
         """The end of one file of its logs, None where its node has none; raises BackendUnreachable."""
         query = urlencode({"size": -last_bytes, "user.name": self._user})
         reply = self._http.get(f"{container.node}/ws/v1/node/containers/{container.id}/logs/{name}?{query}")
-        return reply.body if reply.status == _OK else None
+        return _log_contents(reply.body, name) if reply.status == _OK else None
 
     def _get(self, path: str, **fields: str) -> Reply:
         reply = self._ask("GET", path, **fields)
@@ -183,6 +184,13 @@ def _containers(document: Any) -> list[Mapping[str, Any]]:
     if isinstance(document, dict):
         return [document]
     return document if isinstance(document, list) else []
+
+
+def _log_contents(page: bytes, name: str) -> bytes:
+    """The log without the lines that its node puts before and after it."""
+    _, begin, rest = page.partition(b"\nLogContents:\n")
+    contents, end, _ = rest.rpartition(f"End of LogType:{name}".encode())
+    return contents if begin and end else page
 
 
 def _redirect(headers: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import uuid
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_a_python_program_in_cluster_mode_ends_as_it_says(
     job = tmp_path / "job.py"
     job.write_text(JOB, "utf-8")
     tag = f"job-{uuid.uuid4().hex}"
-    settings = {**spark_settings(yarn), "spark.yarn.tags": tag, "spark.yarn.maxAppAttempts": "1"}
+    settings = {**spark_settings(yarn.staging), "spark.yarn.tags": tag, "spark.yarn.maxAppAttempts": "1"}
     home = installed_spark_home()
     assert home is not None
     command = [str(home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"]
@@ -49,7 +50,7 @@ def test_a_python_program_in_cluster_mode_ends_as_it_says(
         command += ["--conf", f"{name}={value}"]
     ended = subprocess.run(
         [*command, str(job), str(code)],
-        env=spark_environment(yarn),
+        env={**os.environ, **spark_environment(yarn.conf_dir)},
         capture_output=True,
         text=True,
         timeout=END_S,

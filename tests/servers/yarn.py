@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.servers.yarn_daemons import (
     Daemon,
     fetch_text,
     node_properties,
+    pair_properties,
     resource_manager_properties,
     wait_for_daemons,
     write_configuration,
@@ -79,3 +81,43 @@ def yarn() -> Iterator[Yarn]:
         finally:
             node.close()
             manager.close()
+
+
+@dataclass
+class YarnPair:
+    """Two ResourceManagers, of which one is active; there is no node, so what is submitted waits."""
+
+    conf_dir: Path
+    managers: dict[str, Daemon]  # by their URLs
+
+    def active(self) -> str:
+        """The URL of the active one, empty while there is none."""
+        info = {url: fetch_text(f"{url}/ws/v1/cluster/info") for url in self.managers}
+        return next((url for url in info if '"haState":"ACTIVE"' in info[url]), "")
+
+
+@pytest.fixture
+def yarn_pair(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[YarnPair]:
+    """A pair of its own for each test."""
+    if os.environ.get("YARN_CONF_DIR"):
+        unavailable("the cluster of YARN_CONF_DIR is not ours to break")
+    ids = ("rm1", "rm2")
+    with (
+        tempfile.TemporaryDirectory(prefix="yarn-", ignore_cleanup_errors=True) as name,
+        ExitStack() as stack,
+    ):
+        folder = Path(name)
+        conf_dir = folder / "conf"
+        write_configuration(
+            conf_dir, folder, {**pair_properties(zookeeper_hosts, zookeeper_root, ids), **node_properties()}
+        )
+        option = "yarn.resourcemanager.ha.id"
+        daemons = [Daemon(folder, RESOURCE_MANAGER, conf_dir, each, f"-D{option}={each}") for each in ids]
+        for daemon in daemons:
+            stack.callback(daemon.close)
+            daemon.start()
+        pair = YarnPair(conf_dir, dict(zip(resource_manager_urls(conf_dir), daemons, strict=True)))
+        for url in pair.managers:
+            wait_for_daemons(daemons, f"{url}/ws/v1/cluster/info", '"haState"', START_TIMEOUT_S)
+        wait_until(pair.active, START_TIMEOUT_S, "one of the two is active")
+        yield pair

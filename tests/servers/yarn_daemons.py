@@ -14,6 +14,7 @@ import psutil
 
 from queues.embedded.ports import free_ports
 from spark_runner import shim
+from tests.jobs_support import ENVIRONMENT_MARK
 from tests.servers.cache import cached
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
@@ -27,7 +28,7 @@ _ARTIFACTS = {  # the shaded jars of Hadoop, and what these leave to others
 }
 FETCH_TIMEOUT_S = 240
 END_TIMEOUT_S = 30
-NODE_MEMORY_MB = 4096
+NODE_MEMORY_MB = 6144
 _SERVER = "org.apache.hadoop.yarn.server"
 RESOURCE_MANAGER = f"{_SERVER}.resourcemanager.ResourceManager"
 NODE_MANAGER = f"{_SERVER}.nodemanager.NodeManager"
@@ -62,7 +63,7 @@ QUEUES = {
 class Daemon:
     """One daemon under a shim: it and all that it starts end with this process, however that ends."""
 
-    def __init__(self, folder: Path, main_class: str, conf_dir: Path, name: str) -> None:
+    def __init__(self, folder: Path, main_class: str, conf_dir: Path, name: str, *arguments: str) -> None:
         self._folder = folder / name
         self._folder.mkdir(parents=True)
         jars = hadoop_jars()
@@ -74,6 +75,7 @@ class Daemon:
             "-cp",
             f"{conf_dir}:{jars}/*",
             main_class,
+            *arguments,
         ]
         self._owner, owned = os.pipe()
         self._owner_end = owned
@@ -87,6 +89,8 @@ class Daemon:
         self._shim = subprocess.Popen(
             [*script, "--owner-fd", str(self._owner), *_GRACE, "--", *self._command],
             cwd=self._folder,
+            # It outlives the test that is the first to need it.
+            env={name: os.environ[name] for name in os.environ if name != ENVIRONMENT_MARK},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -180,6 +184,24 @@ def resource_manager_properties(suffix: str = "") -> dict[str, str]:
         for name, port in zip(names, ports, strict=True)
     }
     return {f"yarn.resourcemanager.hostname{suffix}": "127.0.0.1", **addresses}
+
+
+def pair_properties(zookeeper: str, root: str, ids: Sequence[str]) -> dict[str, str]:
+    """Two ResourceManagers that agree in ZooKeeper who is active, and keep there what they know."""
+    prefix, ha = "yarn.resourcemanager", "yarn.resourcemanager.ha"
+    addresses = [resource_manager_properties(f".{name}") for name in ids]
+    return {
+        **{name: text for each in addresses for name, text in each.items()},
+        f"{ha}.enabled": "true",
+        f"{ha}.rm-ids": ",".join(ids),
+        f"{ha}.automatic-failover.zk-base-path": f"{root}/election",
+        f"{prefix}.cluster-id": "pair",
+        f"{prefix}.recovery.enabled": "true",
+        f"{prefix}.store.class": f"{_SERVER}.resourcemanager.recovery.ZKRMStateStore",
+        f"{prefix}.zk-state-store.parent-path": f"{root}/store",
+        "hadoop.zk.address": zookeeper,
+        "hadoop.zk.timeout-ms": "4000",
+    }
 
 
 def node_properties() -> dict[str, str]:

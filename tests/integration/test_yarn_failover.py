@@ -1,0 +1,56 @@
+"""Two ResourceManagers: whichever is active is asked, and none is no answer."""
+
+import json
+import os
+import uuid
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from orchestrator.wiring import DRIVER_MAIN
+from spark_runner.errors import BackendUnreachable, KillError
+from spark_runner.runners.base import Place, RunState, SubmitRequest, Target
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.yarn import YarnBackend
+from tests.servers.yarn import YarnPair
+from tests.servers.yarn_daemons import fetch_text
+from tests.waiting import wait_until
+from tests.yarn_support import spark_environment, spark_settings
+
+TAKES_OVER_S = 60
+
+
+@pytest.mark.spark
+def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
+    yarn_pair: YarnPair, tmp_path: Path, process_mark: str
+) -> None:
+    assert process_mark
+    target = Target("yarn", "cluster")
+    run = f"{uuid.uuid4()}-1".upper()  # YARN keeps tags in lower case
+    staging = (tmp_path / "staging").as_uri()
+    with mock.patch.dict(os.environ, spark_environment(yarn_pair.conf_dir)):
+        runner = YarnBackend(SparkSubmits(tmp_path / "state"), driver_main=DRIVER_MAIN).runner_for(target)
+        runner.submit(SubmitRequest(run, uuid.uuid4().hex, "waits", {}, target, conf=spark_settings(staging)))
+    wait_until(lambda: "application_" in runner.find(run)[0].detail, 60, "YARN has it")
+    first = yarn_pair.active()
+    yarn_pair.managers[first].cut_power()
+    with pytest.raises(BackendUnreachable, match="no active ResourceManager"):
+        runner.find(run)
+    with pytest.raises(KillError, match="not known"):
+        runner.kill(run, grace_seconds=0)
+    second = wait_until(yarn_pair.active, TAKES_OVER_S, "the other one is active")
+    (found,) = runner.find(run)
+    assert (second != first, found.state) == (True, RunState.RUNNING)
+    # As a worker on another host finds it: by the place in the attempt alone.
+    place = Place.of(json.loads(json.dumps(runner.place().to_json())))
+    assert place is not None
+    other = YarnBackend(SparkSubmits(tmp_path / "other"), driver_main=DRIVER_MAIN).runner_at(place)
+    assert other is not None
+    yarn_pair.managers[first].start()
+    wait_until(lambda: "STANDBY" in fetch_text(f"{first}/ws/v1/cluster/info"), 60, "the first one is back")
+    other.kill(run, grace_seconds=0)
+    (killed,) = other.find(run)
+    assert killed.state is RunState.EXITED
+    assert killed.failure is not None
+    assert killed.failure.type == "Killed"

@@ -1,0 +1,187 @@
+"""What is special about YARN; what all runners keep is in test_runner_contract.py."""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from orchestrator.wiring import DRIVER_MAIN
+from spark_runner.attempt import AttemptState
+from spark_runner.runners.base import RunState, Submission, Target
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.yarn import YarnBackend
+from tests.runner_kits import END_S, Kit, open_kit
+from tests.servers.yarn import Yarn
+from tests.waiting import wait_until
+from tests.yarn_support import container_processes
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def kit(
+    request: pytest.FixtureRequest,
+    zookeeper_hosts: str,
+    zookeeper_root: str,
+    tmp_path: Path,
+    process_mark: str,
+) -> Iterator[Kit]:
+    assert process_mark
+    with open_kit("yarn", request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as made:
+        yield made
+
+
+def application(submission: Submission) -> str:
+    return submission.detail.partition(":")[0]
+
+
+def java_of(kit: Kit, run: str) -> psutil.Process:
+    """The JVM of the ApplicationMaster."""
+    (found,) = [
+        process
+        for process in container_processes(application(kit.only(run)))
+        if process.name() == "java" and "org.apache.spark.deploy.yarn.ApplicationMaster" in process.cmdline()
+    ]
+    return found
+
+
+def test_each_end_of_a_driver_is_told_as_it_was(kit: Kit) -> None:
+    ends = {
+        "fail('no rows today')": 1,
+        "leave(3)": 3,
+        "os.kill(os.getpid(), signal.SIGKILL)": 137,
+        "held = bytearray(900 << 20); hang()": None,
+    }
+    attempts = {program: kit.attempt() for program in ends}
+    for program, attempt in attempts.items():
+        kit.submit(attempt, program)
+    found = {program: kit.wait_ended(attempt.run)[0] for program, attempt in attempts.items()}
+    failed, left, killed, grown = found.values()
+    assert (failed.exit_code, failed.failure) == (1, None)
+    assert failed.outcome is not None, "read from the logs that YARN keeps"
+    assert failed.outcome["error"]["message"] == "no rows today"
+    assert (left.exit_code, left.failure, left.outcome) == (3, None, None)
+    assert killed.exit_code == 128 + signal.SIGKILL
+    assert grown.failure is not None
+    assert (grown.failure.error_class, grown.failure.type) == ("memory", "MemoryLimit")
+    assert "memory limit" in grown.failure.message
+    errors = {log.stream: log.path for log in kit.runner.logs(attempts["fail('no rows today')"].run)}
+    assert "no rows today" in errors["stderr"].read_text("utf-8")
+    assert "ApplicationMaster" in errors["spark"].read_text("utf-8")
+
+
+def test_what_yarn_refuses_is_said_in_words_and_runs_nothing(kit: Kit) -> None:
+    attempts = {}
+    for queue, conf, kind, is_passing in (
+        ("full", {}, "QueueFull", True),
+        ("stopped", {}, "QueueStopped", True),
+        ("nowhere", {}, "UnknownQueue", False),
+        ("default", {"spark.driver.memory": "100g"}, "Resources", False),
+        ("default", {"spark.executor.memory": "100g"}, "Resources", False),
+    ):
+        attempt = kit.attempt()
+        request = kit.request(attempt, "pass")
+        target = replace(request.target, options={"queue": queue})
+        kit.runner.submit(replace(request, target=target, conf={**request.conf, **conf}))
+        attempts[attempt.run] = (kind, is_passing)
+    for run, expected in attempts.items():
+        (ended,) = kit.wait_ended(run)
+        assert ended.failure is not None, ended
+        assert (ended.failure.type, ended.failure.is_passing) == expected
+        assert ended.failure.error_class == "submission"
+        assert "Exception" not in ended.failure.message
+        assert ended.exit_code != 0
+    assert kit.ledger.starts() == {}
+
+
+def test_a_driver_that_ended_or_was_lost_with_its_node_says_so(kit: Kit, yarn: Yarn) -> None:
+    killed, lost = kit.attempt(), kit.attempt()
+    yarn.own_node()
+    for attempt in (killed, lost):
+        kit.submit(attempt, "hang()")
+    for attempt in (killed, lost):
+        kit.wait_started(attempt)
+    java_of(kit, killed.run).kill()
+    (ended,) = kit.wait_ended(killed.run)
+    assert ended.failure is not None
+    assert (ended.exit_code, ended.failure.type) == (128 + signal.SIGKILL, "Killed")
+    yarn.lose_node()
+    try:
+        assert kit.only(lost.run).state is RunState.RUNNING, "YARN waits for the node"
+        (ended,) = kit.wait_ended(lost.run)
+    finally:
+        yarn.bring_node_back()
+    assert ended.failure is not None
+    assert (ended.exit_code, ended.failure.error_class, ended.failure.type) == (
+        None,
+        "infrastructure",
+        "NodeLost",
+    )
+    assert kit.read(lost.path).state is AttemptState.STARTED
+
+
+def test_a_driver_whose_room_was_taken_back_says_so(kit: Kit) -> None:
+    guest, owner = kit.attempt(), kit.attempt()
+    for attempt, queue, memory in ((guest, "guest", "3g"), (owner, "default", "2500m")):
+        request = kit.request(attempt, "hang()")
+        target = replace(request.target, options={"queue": queue})
+        kit.runner.submit(
+            replace(request, target=target, conf={**request.conf, "spark.driver.memory": memory})
+        )
+        if attempt is guest:
+            kit.wait_started(guest)
+    (ended,) = kit.wait_ended(guest.run)
+    kit.runner.kill(owner.run, grace_seconds=0)
+    assert ended.failure is not None
+    assert (ended.failure.error_class, ended.failure.type) == ("infrastructure", "Preempted")
+
+
+def test_kill_leaves_no_container_and_is_known_as_such(kit: Kit, tmp_path: Path) -> None:
+    attempt, busy = kit.attempt(), tmp_path / "busy"
+    program = f"""
+from pyspark.sql import SparkSession
+def work(rows):
+    import pathlib, time
+    pathlib.Path({str(busy)!r}).touch()
+    time.sleep(600)
+SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreachPartition(work)
+"""
+    kit.submit(attempt, program)
+    wait_until(busy.exists, END_S, "an executor works")
+    name = application(kit.only(attempt.run))
+    assert container_processes(name)
+    kit.runner.kill(attempt.run, grace_seconds=5)
+    assert [process.cmdline() for process in container_processes(name)] == []
+    killed = kit.only(attempt.run)
+    assert killed.failure is not None
+    assert killed.failure.type == "Killed"
+
+
+def test_a_driver_of_this_host_goes_on_when_an_executor_is_lost(kit: Kit, tmp_path: Path) -> None:
+    target = Target("yarn", "client")
+    runner = YarnBackend(SparkSubmits(tmp_path / "client"), driver_main=DRIVER_MAIN).runner_for(target)
+    here = replace(kit, runner=runner, target=target)
+    attempt, first = here.attempt(), tmp_path / "first"
+    program = f"""
+from pyspark.sql import SparkSession
+def work(rows):
+    import pathlib, psutil
+    if not pathlib.Path({str(first)!r}).exists():
+        pathlib.Path({str(first)!r}).touch()
+        psutil.Process().parents()[1].kill()
+    return rows
+print(SparkSession.builder.getOrCreate().sparkContext.parallelize([1, 2], 1).mapPartitions(work).count())
+"""
+    here.submit(attempt, program)
+    (ended,) = here.wait_ended(attempt.run)
+    words = {log.stream: log.path.read_text("utf-8") for log in here.runner.logs(attempt.run)}
+    assert (ended.state, ended.exit_code) == (RunState.EXITED, 0), words
+    assert words["stdout"] == "2\n"
+    assert first.exists()
+    place = here.runner.place()
+    assert place.host == os.uname().nodename
+    assert place.cluster == kit.runner.place().cluster
