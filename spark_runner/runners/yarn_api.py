@@ -51,6 +51,11 @@ class Application:
                 f"the ResourceManager tells of no application: {document!r:.200}"
             ) from error
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has, in whatever way; a state that is new to us may be of one that runs."""
+        return self.state in {"FINISHED", "FAILED", "KILLED"}
+
 
 @dataclass(frozen=True, slots=True)
 class Container:

@@ -11,7 +11,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn_api import ResourceManager
 from spark_runner.runners.yarn_kill import kill_applications
 from spark_runner.runners.yarn_launch import incarnation_tag, launch_here, run_tag
-from spark_runner.runners.yarn_verdict import verdict_of
+from spark_runner.runners.yarn_verdict import APPLICATION_FAILED, verdict_of
 
 _LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
 
@@ -80,5 +80,7 @@ class YarnClientRunner:
             applications = self._manager.applications([incarnation_tag(submission.incarnation)])
         except BackendUnreachable:
             return submission  # what this host knows has to do
-        failures = [failure for found in applications if (failure := verdict_of(found).failure)]
-        return replace(submission, failure=failures[-1]) if failures else submission
+        # That the application failed follows from the end of the driver; only another cause is news.
+        causes = [cause for found in applications if (cause := verdict_of(found).failure)]
+        named = [cause for cause in causes if cause.type != APPLICATION_FAILED]
+        return replace(submission, failure=named[-1]) if named else submission

@@ -1,12 +1,12 @@
 """Drivers in YARN: spark-submit hands them over, from then on YARN is asked."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.errors import BackendUnreachable, SparkRunnerError
+from spark_runner.errors import SparkRunnerError
 from spark_runner.runners.base import Failure, LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -16,7 +16,6 @@ from spark_runner.runners.yarn_launch import incarnation_of, launch_on_cluster, 
 from spark_runner.runners.yarn_logs import YarnLogs
 from spark_runner.runners.yarn_verdict import refusal, verdict_of
 
-_MAX_REMEMBERED = 1000  # outcomes of ended drivers: looked at a few times each
 _MAX_LAST_WORDS = 20_000
 _LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
 
@@ -31,7 +30,6 @@ class YarnClusterRunner:
         self._driver_main = driver_main.absolute()
         self._manager = manager
         self._logs = YarnLogs(submits.state_dir, manager)
-        self._outcomes: dict[str, Mapping[str, object] | None] = {}
 
     def place(self) -> Place:
         """The cluster, whichever host submits."""
@@ -113,22 +111,12 @@ class YarnClusterRunner:
 
     def _submission(self, run: str, incarnation: str, application: Application) -> Submission:
         verdict = verdict_of(application)
-        outcome = self._outcome(incarnation, application) if verdict.state is RunState.EXITED else None
+        state, exit_code = verdict.state, verdict.exit_code
+        outcome = self._logs.outcome(application) if application.has_ended else None
+        if state is RunState.UNKNOWN and outcome is not None:  # the driver knows what YARN does not
+            state, exit_code = RunState.EXITED, outcome.get("exit_code")
         detail = f"{application.id}: {verdict.detail}" if verdict.detail else application.id
-        return Submission(
-            run, incarnation, verdict.state, verdict.exit_code, detail, outcome, verdict.failure
-        )
-
-    def _outcome(self, incarnation: str, application: Application) -> Mapping[str, object] | None:
-        if incarnation not in self._outcomes:
-            try:
-                outcome = self._logs.outcome(application)
-            except BackendUnreachable:
-                return None  # YARN's own word has to do
-            while len(self._outcomes) >= _MAX_REMEMBERED:
-                self._outcomes.pop(next(iter(self._outcomes)))
-            self._outcomes[incarnation] = outcome
-        return self._outcomes[incarnation]
+        return Submission(run, incarnation, state, exit_code, detail, outcome, verdict.failure)
 
     def _not_handed_over(self, launcher: Submission) -> Submission:
         """A submission of which YARN knows nothing: on its way, refused, or forgotten."""

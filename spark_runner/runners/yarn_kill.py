@@ -4,9 +4,7 @@ import time
 from collections.abc import Callable
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.base import RunState
 from spark_runner.runners.yarn_api import Application, Container, ResourceManager
-from spark_runner.runners.yarn_verdict import verdict_of
 
 END_SECONDS = 18.0  # YARN needs one or two; what is left after this has a node that does not obey
 _LOOK_SECONDS = 0.3
@@ -36,7 +34,7 @@ def _kill(manager: ResourceManager, tag: str, end_submissions: Callable[[], bool
     containers: set[Container] = set()
 
     def live_ones() -> list[Application]:
-        live = [found for found in manager.applications([tag]) if _is_live(found)]
+        live = [found for found in manager.applications([tag]) if not found.has_ended]
         for application in live:
             if time.monotonic() - ordered.get(application.id, 0.0) > _AGAIN_SECONDS:
                 if application.id not in ordered:
@@ -62,7 +60,3 @@ def _kill(manager: ResourceManager, tag: str, end_submissions: Callable[[], bool
                 f"still there {END_SECONDS:g} s after YARN was told to end them: {', '.join(left)}"
             )
         time.sleep(_LOOK_SECONDS)
-
-
-def _is_live(application: Application) -> bool:
-    return verdict_of(application).state in {RunState.RUNNING, RunState.UNKNOWN}

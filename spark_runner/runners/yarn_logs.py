@@ -6,9 +6,12 @@ deleted, and they are lost with the node at any time.
 """
 
 import json
+import math
 import os
 import shutil
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,18 @@ from spark_runner.runners.yarn_api import Application, Container, ResourceManage
 
 _MAX_LOG_BYTES = 8 * 1024 * 1024  # of each, its end: that is where errors stand
 _MAX_OUTCOME_BYTES = 1024 * 1024
+_MAX_REMEMBERED = 1000  # outcomes of ended applications: looked at a few times each
+_SILENT_SECONDS = 60.0  # a node that did not answer is left alone for so long
 _FILES = {"stdout": ("stdout.log", "stdout"), "stderr": ("stderr.log",), "spark": ("stderr",)}
 """By stream, the files of the container in which it may be: the driver's own, and those of its JVM."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found of an outcome, and when to ask for it again."""
+
+    outcome: Mapping[str, Any] | None
+    ask_again: float = math.inf  # monotonic
 
 
 class YarnLogs:
@@ -28,6 +41,7 @@ class YarnLogs:
     def __init__(self, state_dir: Path, manager: ResourceManager) -> None:
         self._folder = state_dir / "yarn-logs"
         self._manager = manager
+        self._outcomes: dict[str, _Known] = {}  # by application
 
     def copy(self, run: str, incarnation: str, application: Application) -> list[LogFile]:
         """What can be had of the logs by now; of a node that does not answer the copies made before."""
@@ -49,14 +63,26 @@ class YarnLogs:
         ]
 
     def outcome(self, application: Application) -> Mapping[str, Any] | None:
-        """What the driver said of its end, None where that cannot be had; raises BackendUnreachable."""
+        """What the driver of an ended application said of its end, None where that cannot be had."""
+        known = self._outcomes.get(application.id)
+        if known is None or time.monotonic() >= known.ask_again:
+            while len(self._outcomes) >= _MAX_REMEMBERED:
+                self._outcomes.pop(next(iter(self._outcomes)), None)
+            known = self._outcomes[application.id] = self._ask_outcome(application)
+        return known.outcome
+
+    def _ask_outcome(self, application: Application) -> "_Known":
         container = Container.of_page(application.master_logs)
-        found = self._manager.log(container, "outcome.json", _MAX_OUTCOME_BYTES) if container else None
+        if container is None:
+            return _Known(None)
         try:
+            found = self._manager.log(container, "outcome.json", _MAX_OUTCOME_BYTES)
             outcome = json.loads(found) if found else None
+        except BackendUnreachable:  # YARN's own word has to do, and the next look must not wait for it again
+            return _Known(None, time.monotonic() + _SILENT_SECONDS)
         except ValueError:
-            return None  # cut short by its end
-        return outcome if isinstance(outcome, dict) else None
+            return _Known(None)  # cut short by its end
+        return _Known(outcome if isinstance(outcome, dict) else None)
 
     def remove(self, run: str) -> None:
         """Remove the copies of a run; raises SparkRunnerError."""

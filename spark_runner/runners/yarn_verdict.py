@@ -11,6 +11,9 @@ from spark_runner import exit_codes
 from spark_runner.runners.base import Failure, RunState
 from spark_runner.runners.yarn_api import Application
 
+APPLICATION_FAILED = "ApplicationFailed"
+"""The type of a failure of which nothing is known but words."""
+
 _LIVE = frozenset({"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"})
 _MAX_MESSAGE_CHARACTERS = 1000
 _USER_EXIT = re.compile(r"User application exited with (?:status )?(\d+)")
@@ -33,7 +36,7 @@ _CONTAINERS = {
 }
 """Why the container of the driver ended, by its exit code: error class and type."""
 
-_SAID_BY_DRIVER = frozenset({exit_codes.NO_CONTACT, exit_codes.SUPERSEDED})
+_NO_SESSION = 13  # the driver ended before it had one: user code had not begun, so nobody else wrote the log
 _CLASSES = re.compile(r'Exception in thread "[^"]*" |Caused by: |[\w.$]+\.\w*(?:Exception|Error): ')
 _REFUSALS = (  # words, type, whether another submission may have more luck
     (r"to unknown queue", "UnknownQueue", False),
@@ -75,7 +78,7 @@ def verdict_of(application: Application) -> Verdict:
         case "FINISHED", "SUCCEEDED":
             return Verdict(RunState.EXITED, 0)
         case "FINISHED" | "FAILED", "FAILED":
-            return _failed(diagnostics, words)
+            return _failed(diagnostics, application.diagnostics[len(diagnostics) :], words)
         case ("KILLED", _) | ("FINISHED", "KILLED"):
             failure = Failure("infrastructure", "Killed", words or "somebody has killed it in YARN")
             return Verdict(RunState.EXITED, exit_codes.KILLED, words, failure)
@@ -94,13 +97,13 @@ def refusal(words: str) -> Failure | None:
     return None
 
 
-def _failed(diagnostics: str, words: str) -> Verdict:
+def _failed(diagnostics: str, copied: str, words: str) -> Verdict:
     if found := _USER_EXIT.search(diagnostics):
         return Verdict(RunState.EXITED, int(found[1]), words)
     if found := _MASTER_EXIT.search(diagnostics):
         code = int(found[1])
-        if code in _SAID_BY_DRIVER:
-            return Verdict(RunState.EXITED, code, words)
+        if code == _NO_SESSION and (said := _USER_EXIT.findall(copied)):
+            return Verdict(RunState.EXITED, int(said[-1]), words)
         error_class, kind = _CONTAINERS.get(code, ("infrastructure", "ApplicationMaster"))
         if _BEYOND_MEMORY.search(diagnostics):
             error_class, kind = "memory", "MemoryLimit"
@@ -109,7 +112,7 @@ def _failed(diagnostics: str, words: str) -> Verdict:
     if _BEYOND_MEMORY.search(diagnostics):
         return Verdict(RunState.EXITED, None, words, Failure("memory", "MemoryLimit", words))
     failure = refusal(diagnostics) or Failure(
-        "infrastructure", "ApplicationFailed", words or "YARN gives no reason"
+        "infrastructure", APPLICATION_FAILED, words or "YARN gives no reason"
     )
     return Verdict(RunState.EXITED, None, words, failure)
 

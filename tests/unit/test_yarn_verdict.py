@@ -73,10 +73,11 @@ def test_the_exit_code_of_the_program_is_kept(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [exit_codes.NO_CONTACT, exit_codes.SUPERSEDED])
-def test_a_driver_that_ended_before_it_had_a_session_is_known_by_the_exit_code_of_its_container(
+def test_a_driver_that_ended_before_it_had_a_session_is_known_by_the_log_that_nobody_else_wrote(
     code: int,
 ) -> None:
-    words = AM_EXIT.format(code=code, words="Exception from container-launch.", log="")
+    log = f"ERROR ApplicationMaster: User application exited with status {code}\nFinal app status: FAILED"
+    words = AM_EXIT.format(code=13, words="Exception from container-launch.", log=log)
     verdict = verdict_of(application("FAILED", "FAILED", words))
     assert (verdict.exit_code, verdict.failure) == (code, None)
 
