@@ -15,6 +15,7 @@ from tests.servers.yarn import Yarn
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # as tests/conftest.py has it for drivers of this host
 
 WITHOUT_EXECUTORS = {
+    "spark.executor.instances": "0",
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.initialExecutors": "0",
     "spark.dynamicAllocation.minExecutors": "0",

@@ -170,6 +170,8 @@ def _common(folder: Path) -> dict[str, str]:
         "yarn.nodemanager.resource.memory-mb": str(NODE_MEMORY_MB),
         "yarn.nodemanager.resource.cpu-vcores": "16",
         "yarn.nodemanager.vmem-check-enabled": "false",
+        # True by default, which leaves it to cgroups alone, even where these are not used.
+        "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.container-monitor.interval-ms": "500",
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.9",
     }
