@@ -1,8 +1,7 @@
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,6 +9,7 @@ import pytest
 
 from spark_runner.errors import BackendUnreachable, KillError
 from spark_runner.runners.yarn_api import Application, Container, ResourceManager
+from tests.servers.pages import Page, Reply, serve_pages
 
 APPLICATION = {
     "id": "application_1_0001",
@@ -20,9 +20,6 @@ APPLICATION = {
     "amContainerLogs": "http://node:8042/node/containerlogs/container_e01_1_0001_01_000001/root",
 }
 
-Reply = tuple[int, dict[str, str], str]
-Page = Callable[[str, str], Reply]
-
 
 def apps(*found: dict[str, Any]) -> Reply:
     return 200, {}, json.dumps({"apps": {"app": list(found)} if found else None})
@@ -30,35 +27,9 @@ def apps(*found: dict[str, Any]) -> Reply:
 
 @pytest.fixture
 def manager() -> Iterator[Callable[[Page], str]]:
-    """Starts a ResourceManager that answers as `page(method, path with query)` says; gives its URL."""
-    servers = []
-
-    def start(page: Page) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, headers, text = page(self.command, self.path)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text.encode())
-
-            do_GET = do_PUT = answer  # noqa: N815 - as the library calls them
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    """Starts a ResourceManager that answers as a page does; gives its URL."""
+    with ExitStack() as stack:
+        yield lambda page: stack.enter_context(serve_pages(page))
 
 
 Start = Callable[[Page], str]
