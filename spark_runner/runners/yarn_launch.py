@@ -1,6 +1,7 @@
 """What spark-submit is started with for YARN: settings and environment of both deploy modes."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -61,8 +62,9 @@ def launch_on_cluster(
     properties = directory.write("spark.properties", render_properties(conf))
     environment = driver_environment(request, directory, state_dir / "spark-conf")
     for name in _PYTHONS:
-        if name not in request.environment:
-            environment.pop(name, None)  # the interpreter of this worker; nodes have their own
+        environment.pop(name, None)  # the interpreter of this worker; nodes have their own
+        if given := request.environment.get(name) or os.environ.get(name):
+            environment[name] = given
     options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={directory.scratch}"]
     environment[_SUBMIT_OPTIONS] = " ".join(
         [environment.get(_SUBMIT_OPTIONS, ""), *_LAUNCHER_OPTIONS, *map(_quote, options)]

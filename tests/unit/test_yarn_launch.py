@@ -1,0 +1,104 @@
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from spark_runner.errors import RefusedSubmission
+from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.yarn_launch import (
+    PLAN,
+    incarnation_of,
+    incarnation_tag,
+    launch_here,
+    launch_on_cluster,
+    run_tag,
+    yarn_properties,
+)
+
+ZIP = Path("/state/driver.zip")
+
+
+def request(conf: Mapping[str, str] | None = None, **options: str) -> SubmitRequest:
+    target = Target("yarn", "cluster", options)
+    return SubmitRequest("Key-1", "ABC", "name", {"secret": "x"}, target, conf=conf or {})
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    made = RunDirectory(tmp_path / "runs" / "Key-1" / "ABC")
+    made.create()
+    return made
+
+
+def test_tags_are_in_lower_case_and_beside_those_of_the_user() -> None:
+    conf = yarn_properties(request({"spark.yarn.tags": "team"}), ZIP)
+    assert conf["spark.yarn.tags"] == "team,orchestrator-run-key-1,orchestrator-incarnation-abc"
+    assert (run_tag("Key-1"), incarnation_tag("ABC")) == (
+        "orchestrator-run-key-1",
+        "orchestrator-incarnation-abc",
+    )
+
+
+def test_the_incarnation_is_read_from_its_tag() -> None:
+    assert incarnation_of(frozenset({"team", run_tag("key-1"), incarnation_tag("abc")})) == "abc"
+    assert not incarnation_of(frozenset({"team"}))
+
+
+def test_yarn_may_not_try_a_second_time_whatever_the_user_says() -> None:
+    assert (
+        yarn_properties(request({"spark.yarn.maxAppAttempts": "4"}), ZIP)["spark.yarn.maxAppAttempts"] == "1"
+    )
+
+
+def test_the_queue_and_the_files_of_the_user_are_kept() -> None:
+    conf = yarn_properties(request({"spark.submit.pyFiles": "a.py,b.zip"}, queue="etl"), ZIP)
+    assert conf["spark.submit.pyFiles"] == f"a.py,b.zip,{ZIP}"
+    assert conf["spark.yarn.queue"] == "etl"
+    assert "spark.yarn.queue" not in yarn_properties(request(), ZIP)
+
+
+def test_settings_that_spark_would_ignore_are_refused() -> None:
+    with pytest.raises(RefusedSubmission, match=r"park\.x"):
+        yarn_properties(request({"park.x": "1"}), ZIP)
+
+
+def test_the_plan_travels_in_a_private_file_and_no_setting_is_on_the_command_line(
+    directory: RunDirectory, tmp_path: Path
+) -> None:
+    launch = launch_on_cluster(
+        request({"spark.files": "data.csv", "spark.password": "p4ss"}),
+        directory,
+        driver_main=Path("/driver_main.py"),
+        state_dir=tmp_path,
+    )
+    properties = (directory.path / "spark.properties").read_text("utf-8")
+    assert f"spark.files=data.csv,{directory.path / PLAN}" in properties
+    assert "spark.password=p4ss" in properties
+    assert not [argument for argument in launch.arguments if "p4ss" in argument]
+    assert launch.arguments[-2:] == ["/driver_main.py", PLAN]
+    for name in (PLAN, "spark.properties"):
+        assert (directory.path / name).stat().st_mode & 0o077 == 0
+
+
+def test_the_launcher_does_not_wait_and_its_interpreter_is_not_that_of_the_nodes(
+    directory: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    launch = launch_on_cluster(request(), directory, driver_main=Path("/driver_main.py"), state_dir=tmp_path)
+    properties = (directory.path / "spark.properties").read_text("utf-8")
+    assert "spark.yarn.submit.waitAppCompletion=false" in properties
+    assert "PYSPARK_PYTHON" not in launch.environment
+    assert launch.environment["SPARK_SUBMIT_OPTS"].startswith("-Dmine=1 -XX:")
+
+
+def test_a_driver_of_this_host_uses_its_own_interpreter_and_the_same_tags(
+    directory: RunDirectory, tmp_path: Path
+) -> None:
+    launch = launch_here(request(), directory, driver_main=Path("/driver_main.py"), state_dir=tmp_path)
+    properties = (directory.path / "spark.properties").read_text("utf-8")
+    assert "orchestrator-run-key-1" in properties
+    assert "spark.yarn.maxAppAttempts=1" in properties
+    assert launch.environment["PYSPARK_PYTHON"] == sys.executable
