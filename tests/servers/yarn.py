@@ -15,6 +15,7 @@ from tests.servers.yarn_daemons import (
     RESOURCE_MANAGER,
     Daemon,
     fetch_text,
+    make_active,
     node_properties,
     pair_properties,
     resource_manager_properties,
@@ -89,15 +90,15 @@ class YarnPair:
 
     conf_dir: Path
     managers: dict[str, Daemon]  # by their URLs
+    names: dict[str, str]  # likewise
 
-    def active(self) -> str:
-        """The URL of the active one, empty while there is none."""
-        info = {url: fetch_text(f"{url}/ws/v1/cluster/info") for url in self.managers}
-        return next((url for url in info if '"haState":"ACTIVE"' in info[url]), "")
+    def make_active(self, url: str) -> None:
+        """Have this one take over."""
+        make_active(self.conf_dir, self.names[url])
 
 
 @pytest.fixture
-def yarn_pair(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[YarnPair]:
+def yarn_pair() -> Iterator[YarnPair]:
     """A pair of its own for each test."""
     if os.environ.get("YARN_CONF_DIR"):
         unavailable("the cluster of YARN_CONF_DIR is not ours to break")
@@ -108,16 +109,15 @@ def yarn_pair(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[YarnPair]:
     ):
         folder = Path(name)
         conf_dir = folder / "conf"
-        write_configuration(
-            conf_dir, folder, {**pair_properties(zookeeper_hosts, zookeeper_root, ids), **node_properties()}
-        )
+        write_configuration(conf_dir, folder, {**pair_properties(folder, ids), **node_properties()})
         option = "yarn.resourcemanager.ha.id"
         daemons = [Daemon(folder, RESOURCE_MANAGER, conf_dir, each, f"-D{option}={each}") for each in ids]
         for daemon in daemons:
             stack.callback(daemon.close)
             daemon.start()
-        pair = YarnPair(conf_dir, dict(zip(resource_manager_urls(conf_dir), daemons, strict=True)))
-        for url in pair.managers:
-            wait_for_daemons(daemons, f"{url}/ws/v1/cluster/info", '"haState"', START_TIMEOUT_S)
-        wait_until(pair.active, START_TIMEOUT_S, "one of the two is active")
+        urls = resource_manager_urls(conf_dir)
+        pair = YarnPair(conf_dir, dict(zip(urls, daemons, strict=True)), dict(zip(urls, ids, strict=True)))
+        for url in urls:
+            wait_for_daemons(daemons, f"{url}/ws/v1/cluster/info", '"STANDBY"', START_TIMEOUT_S)
+        pair.make_active(urls[0])
         yield pair

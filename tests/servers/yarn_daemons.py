@@ -188,22 +188,32 @@ def resource_manager_properties(suffix: str = "") -> dict[str, str]:
     return {f"yarn.resourcemanager.hostname{suffix}": "127.0.0.1", **addresses}
 
 
-def pair_properties(zookeeper: str, root: str, ids: Sequence[str]) -> dict[str, str]:
-    """Two ResourceManagers that agree in ZooKeeper who is active, and keep there what they know."""
+def pair_properties(folder: Path, ids: Sequence[str]) -> dict[str, str]:
+    """Two ResourceManagers that keep in one folder what they know; who is active, they are told.
+
+    The elector in ZooKeeper cannot be had: the shaded jars lack a class of its client.
+    """
     prefix, ha = "yarn.resourcemanager", "yarn.resourcemanager.ha"
     addresses = [resource_manager_properties(f".{name}") for name in ids]
     return {
         **{name: text for each in addresses for name, text in each.items()},
         f"{ha}.enabled": "true",
         f"{ha}.rm-ids": ",".join(ids),
-        f"{ha}.automatic-failover.zk-base-path": f"{root}/election",
+        f"{ha}.automatic-failover.enabled": "false",
         f"{prefix}.cluster-id": "pair",
         f"{prefix}.recovery.enabled": "true",
-        f"{prefix}.store.class": f"{_SERVER}.resourcemanager.recovery.ZKRMStateStore",
-        f"{prefix}.zk-state-store.parent-path": f"{root}/store",
-        "hadoop.zk.address": zookeeper,
-        "hadoop.zk.timeout-ms": "4000",
+        f"{prefix}.store.class": f"{_SERVER}.resourcemanager.recovery.FileSystemRMStateStore",
+        f"{prefix}.fs.state-store.uri": (folder / "store").as_uri(),
     }
+
+
+def make_active(conf_dir: Path, name: str) -> None:
+    """Tell one of a pair that it is active from now on."""
+    admin = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
+    order = ["-transitionToActive", "--forceactive", name]  # whether or not the other one answers
+    command = ["java", *_JVM, "-cp", f"{conf_dir}:{hadoop_jars()}/*", admin, *order]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=END_TIMEOUT_S * 2, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def node_properties() -> dict[str, str]:
