@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from orchestrator.wiring import DRIVER_MAIN
@@ -39,22 +38,13 @@ def application(submission: Submission) -> str:
     return submission.detail.partition(":")[0]
 
 
-def java_of(kit: Kit, run: str) -> psutil.Process:
-    """The JVM of the ApplicationMaster."""
-    (found,) = [
-        process
-        for process in container_processes(application(kit.only(run)))
-        if process.name() == "java" and "org.apache.spark.deploy.yarn.ApplicationMaster" in process.cmdline()
-    ]
-    return found
-
-
 def test_each_end_of_a_driver_is_told_as_it_was(kit: Kit) -> None:
     ends = {
         "fail('no rows today')": 1,
         "leave(3)": 3,
         "os.kill(os.getpid(), signal.SIGKILL)": 137,
         "held = b'x' * (900 << 20); hang()": None,
+        "os.kill(os.getppid(), signal.SIGKILL); hang()": 137,  # the JVM of its ApplicationMaster
     }
     attempts = {program: kit.attempt() for program in ends}
     for program, attempt in attempts.items():
@@ -64,15 +54,17 @@ def test_each_end_of_a_driver_is_told_as_it_was(kit: Kit) -> None:
         found = kit.runner.poll_many([attempt.run for attempt in attempts.values()])
         return [each for (each,) in found.values() if each.state is not RunState.RUNNING]
 
-    # Four at once take less than one after the other, but more than one.
+    # Five at once take less than one after the other, but more than one.
     wait_until(lambda: len(ended()) == len(ends), 2 * END_S, "each of them has ended")
     found = dict(zip(ends, ended(), strict=True))
-    failed, left, killed, grown = found.values()
+    failed, left, killed, grown, lost = found.values()
     assert (failed.exit_code, failed.failure) == (1, None)
     assert failed.outcome is not None, "read from the logs that YARN keeps"
     assert failed.outcome["error"]["message"] == "no rows today"
     assert (left.exit_code, left.failure, left.outcome) == (3, None, None)
-    assert killed.exit_code == 128 + signal.SIGKILL
+    assert (killed.exit_code, killed.failure) == (128 + signal.SIGKILL, None)
+    assert lost.failure is not None
+    assert (lost.exit_code, lost.failure.type) == (128 + signal.SIGKILL, "Killed")
     assert grown.failure is not None
     assert (grown.failure.error_class, grown.failure.type) == ("memory", "MemoryLimit")
     assert "memory limit" in grown.failure.message
@@ -105,33 +97,8 @@ def test_what_yarn_refuses_is_said_in_words_and_runs_nothing(kit: Kit) -> None:
     assert kit.ledger.starts() == {}
 
 
-def test_a_driver_that_ended_or_was_lost_with_its_node_says_so(kit: Kit, yarn: Yarn) -> None:
-    killed, lost = kit.attempt(), kit.attempt()
+def test_a_driver_whose_room_was_taken_back_and_one_whose_node_was_lost_say_so(kit: Kit, yarn: Yarn) -> None:
     yarn.own_node()
-    for attempt in (killed, lost):
-        kit.submit(attempt, "hang()")
-    for attempt in (killed, lost):
-        kit.wait_started(attempt)
-    java_of(kit, killed.run).kill()
-    (ended,) = kit.wait_ended(killed.run)
-    assert ended.failure is not None
-    assert (ended.exit_code, ended.failure.type) == (128 + signal.SIGKILL, "Killed")
-    yarn.lose_node()
-    try:
-        assert kit.only(lost.run).state is RunState.RUNNING, "YARN waits for the node"
-        (ended,) = kit.wait_ended(lost.run)
-    finally:
-        yarn.bring_node_back()
-    assert ended.failure is not None
-    assert (ended.exit_code, ended.failure.error_class, ended.failure.type) == (
-        None,
-        "infrastructure",
-        "NodeLost",
-    )
-    assert kit.read(lost.path).state is AttemptState.STARTED
-
-
-def test_a_driver_whose_room_was_taken_back_says_so(kit: Kit) -> None:
     guest, owner = kit.attempt(), kit.attempt()
     for attempt, queue, memory in ((guest, "guest", "3g"), (owner, "default", "2500m")):
         request = kit.request(attempt, "hang()")
@@ -139,12 +106,19 @@ def test_a_driver_whose_room_was_taken_back_says_so(kit: Kit) -> None:
         kit.runner.submit(
             replace(request, target=target, conf={**request.conf, "spark.driver.memory": memory})
         )
-        if attempt is guest:
-            kit.wait_started(guest)
-    (ended,) = kit.wait_ended(guest.run)
-    kit.runner.kill(owner.run, grace_seconds=0)
-    assert ended.failure is not None
-    assert (ended.failure.error_class, ended.failure.type) == ("infrastructure", "Preempted")
+        kit.wait_started(attempt)
+    (preempted,) = kit.wait_ended(guest.run)
+    yarn.lose_node()
+    try:
+        assert kit.only(owner.run).state is RunState.RUNNING, "YARN waits for the node"
+        (lost,) = kit.wait_ended(owner.run)
+    finally:
+        yarn.bring_node_back()
+    for ended, kind in ((preempted, "Preempted"), (lost, "NodeLost")):
+        assert ended.failure is not None
+        assert (ended.failure.error_class, ended.failure.type) == ("infrastructure", kind)
+        assert ended.exit_code is None
+    assert kit.read(owner.path).state is AttemptState.STARTED, "the verdict is the worker's to write"
 
 
 def test_kill_leaves_no_container_and_is_known_as_such(kit: Kit, tmp_path: Path) -> None:

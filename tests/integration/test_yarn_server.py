@@ -30,36 +30,30 @@ def only_application(yarn: Yarn, tag: str) -> dict[str, Any]:
     return dict(application)
 
 
+def ended_application(yarn: Yarn, tag: str) -> tuple[str, str]:
+    """What it says of its end, and why."""
+    wait_until(lambda: only_application(yarn, tag)["state"] == "FINISHED", 20, "it has ended")
+    ended = only_application(yarn, tag)
+    return ended["finalStatus"], ended["diagnostics"]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [(0, ("SUCCEEDED", "")), (3, ("FAILED", "User application exited with status 3"))],
-)
-def test_a_python_program_in_cluster_mode_ends_as_it_says(
-    yarn: Yarn, tmp_path: Path, process_mark: str, code: int, said: tuple[str, str]
+def test_python_programs_in_cluster_mode_end_as_they_say(
+    yarn: Yarn, tmp_path: Path, process_mark: str
 ) -> None:
     assert process_mark
-    job = tmp_path / "job.py"
-    job.write_text(JOB, "utf-8")
-    tag = f"job-{uuid.uuid4().hex}"
-    settings = {**spark_settings(yarn.staging), "spark.yarn.tags": tag, "spark.yarn.maxAppAttempts": "1"}
-    home = installed_spark_home()
+    home, job = installed_spark_home(), tmp_path / "job.py"
     assert home is not None
-    command = [str(home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"]
-    for name, value in settings.items():
-        command += ["--conf", f"{name}={value}"]
-    ended = subprocess.run(
-        [*command, str(job), str(code)],
-        env={**os.environ, **spark_environment(yarn.conf_dir)},
-        capture_output=True,
-        text=True,
-        timeout=END_S,
-        check=False,
-    )
-    assert ended.returncode == (1 if code else 0), ended.stderr[-3000:]
-    ended_app = wait_until(
-        lambda: found if (found := only_application(yarn, tag))["state"] == "FINISHED" else None,
-        20,
-        "the application has ended",
-    )
-    assert (ended_app["finalStatus"], ended_app["diagnostics"]) == said
+    job.write_text(JOB, "utf-8")
+    tags = {0: f"job-{uuid.uuid4().hex}", 3: f"job-{uuid.uuid4().hex}"}
+    started = []
+    for code, tag in tags.items():
+        command = [str(home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"]
+        settings = {**spark_settings(yarn.staging), "spark.yarn.tags": tag, "spark.yarn.maxAppAttempts": "1"}
+        for name, value in settings.items():
+            command += ["--conf", f"{name}={value}"]
+        environment = {**os.environ, **spark_environment(yarn.conf_dir)}
+        started.append(subprocess.Popen([*command, str(job), str(code)], env=environment))
+    assert [submit.wait(END_S) for submit in started] == [0, 1]
+    said = {code: ended_application(yarn, tag) for code, tag in tags.items()}
+    assert said == {0: ("SUCCEEDED", ""), 3: ("FAILED", "User application exited with status 3")}
