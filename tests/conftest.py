@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.servers.elasticsearch",
     "tests.servers.standalone",
     "tests.servers.yarn",
+    "tests.servers.kubernetes.fixtures",
     "tests.queues_support",
     "tests.jobs_support",
     "tests.runner_support",

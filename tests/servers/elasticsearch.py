@@ -1,6 +1,5 @@
 """A real Elasticsearch for tests: from the environment, from Docker, else the one of Maven Central."""
 
-import fcntl
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from queues.embedded.ports import free_ports
+from tests.servers.cache import cached
 from tests.servers.zookeeper import docker_answers, unavailable
 from tests.waiting import wait_until
 
@@ -158,18 +158,7 @@ def _distribution() -> Path:
     """The unpacked distribution, fetched once for all checkouts of this machine."""
     if shutil.which("mvn") is None:
         unavailable("no Elasticsearch: ELASTICSEARCH_URL is not set, no Docker daemon answers, and no mvn")
-    # Root's own folders cannot be read by the user as whom the server runs.
-    caches = Path("/var/cache") if os.geteuid() == 0 else Path.home() / ".cache"
-    cache = Path(os.environ.get("ORCHESTRATOR_TEST_CACHE") or caches / "spark-job-orchestrator-tests")
-    cache.mkdir(parents=True, exist_ok=True)
-    unpacked = cache / f"elasticsearch-{VERSION}"
-    with (cache / "elasticsearch.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not unpacked.is_dir():
-            with tempfile.TemporaryDirectory(dir=cache) as folder:
-                _fetch(Path(folder))
-                (Path(folder) / unpacked.name).rename(unpacked)
-    return unpacked
+    return cached(f"elasticsearch-{VERSION}", _fetch)
 
 
 def _fetch(folder: Path) -> None:
@@ -179,7 +168,7 @@ def _fetch(folder: Path) -> None:
         "-B",
         "dependency:unpack",
         f"-Dartifact={ARTIFACT}",
-        f"-DoutputDirectory={folder}",
+        f"-DoutputDirectory={folder.parent}",
     ]
     try:
         subprocess.run(

@@ -1,0 +1,104 @@
+"""The one image of the test kubelet: what Spark's own image would run, as a process of this host."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_runner.runners.launch import installed_spark_home
+from tests.servers.kubernetes.api import Document
+from tests.servers.kubernetes.volumes import PodFiles
+
+POD_MARK = "TEST_POD_UID"
+"""In the environment of all processes of a pod: how they are found when the container ends."""
+
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a container runs."""
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+def program(pod: Document, files: PodFiles, pod_ip: str, api_url: str, home: Path) -> Program:
+    """The program of the only container of a pod; raises NotThereYet for a variable's source that lacks."""
+    (container,) = pod["spec"]["containers"]
+    arguments = [files.here(argument) for argument in container.get("args", [])]
+    host, _, port = api_url.removeprefix("https://").partition(":")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "LANG": "C.UTF-8",
+        "SPARK_HOME": str(installed_spark_home()),
+        "SPARK_CONF_DIR": str(files.mounts.get("/opt/spark/conf", home)),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": pod_ip,
+        "KUBERNETES_SERVICE_HOST": host,
+        "KUBERNETES_SERVICE_PORT": port,
+        **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
+        # The compiler does half of the work of a short JVM: see tests/conftest.py.
+        "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+        **files.variables(pod, pod_ip),
+        POD_MARK: pod["metadata"]["uid"],
+    }
+    if command := container.get("command"):
+        return Program([*map(files.here, command), *arguments], environment)
+    match arguments:
+        case ["driver", *rest]:
+            return Program(_driver(rest, files, pod_ip, api_url), environment)
+        case ["executor", *_]:
+            return Program(_executor(environment), environment)
+        case _:
+            return Program(arguments, environment)
+
+
+def _driver(arguments: list[str], files: PodFiles, pod_ip: str, api_url: str) -> list[str]:
+    """As the image's entrypoint starts it, and the addresses that a network of pods would resolve."""
+    account = files.mounts.get(_ACCOUNT)
+    mounted = "spark.kubernetes.authenticate.driver.mounted"
+    settings = {
+        "spark.driver.bindAddress": pod_ip,
+        "spark.executorEnv.SPARK_DRIVER_POD_IP": pod_ip,
+        "spark.driver.host": pod_ip,
+        "spark.kubernetes.driver.master": api_url,
+    }
+    if account:
+        settings |= {f"{mounted}.oauthTokenFile": str(account / "token")}
+        settings |= {f"{mounted}.caCertFile": str(account / "ca.crt")}
+    given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    submit = str(Path(str(installed_spark_home()), "bin", "spark-submit"))
+    return [submit, *given, "--deploy-mode", "client", *arguments]
+
+
+def _executor(environment: Mapping[str, str]) -> list[str]:
+    java_home = environment.get("JAVA_HOME")
+    java = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java") or "java"
+    options = {
+        int(name.rpartition("_")[2]): value
+        for name, value in environment.items()
+        if name.startswith("SPARK_JAVA_OPT_")
+    }
+    memory = environment["SPARK_EXECUTOR_MEMORY"]
+    return [
+        java,
+        *(options[number] for number in sorted(options)),
+        "-XX:TieredStopAtLevel=1",
+        f"-Xmx{memory}",
+        "-cp",
+        f"{environment['SPARK_CONF_DIR']}:{environment['SPARK_HOME']}/jars/*",
+        "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+        *("--driver-url", environment["SPARK_DRIVER_URL"]),
+        *("--executor-id", environment["SPARK_EXECUTOR_ID"]),
+        *("--cores", environment["SPARK_EXECUTOR_CORES"]),
+        *("--app-id", environment["SPARK_APPLICATION_ID"]),
+        *("--hostname", environment["SPARK_EXECUTOR_POD_IP"]),
+        *("--resourceProfileId", environment["SPARK_RESOURCE_PROFILE_ID"]),
+        *("--podName", environment["SPARK_EXECUTOR_POD_NAME"]),
+    ]

@@ -1,0 +1,192 @@
+"""A real Kubernetes for tests: from the environment, else one started here."""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.servers.kubernetes.api import Api, ApiAddress, ApiError, Document
+from tests.servers.kubernetes.collector import KINDS, Collector
+from tests.servers.kubernetes.control_plane import ControlPlane, control_plane
+from tests.servers.kubernetes.kubelet import Kubelet
+from tests.servers.zookeeper import unavailable
+from tests.waiting import wait_until
+
+GONE_S = 60
+_TRUSTED = "kube-root-ca.crt"  # in each namespace of any cluster
+
+
+@dataclass(frozen=True)
+class Kubernetes:
+    """A cluster; `own` where it was started here, with what only such a one can be asked for."""
+
+    api: Api
+    own: "OwnCluster | None" = None
+
+    @property
+    def kubelet(self) -> Kubelet:
+        """The one node of a cluster of our own; skips the test elsewhere."""
+        return self._own().kubelet
+
+    @property
+    def plane(self) -> ControlPlane:
+        """The servers of a cluster of our own; skips the test elsewhere."""
+        return self._own().plane
+
+    def _own(self) -> "OwnCluster":
+        if self.own is None:
+            pytest.skip("needs a cluster that was started by the tests")
+        return self.own
+
+    def account(self, namespace: str, name: str, rules: Sequence[Document]) -> str:
+        """Make a service account with a Role of these rules; its token."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self.api.create(path, {"metadata": {"name": name}})
+        rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+        self.api.create(f"{rbac}/roles", {"metadata": {"name": name}, "rules": rules})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
+        self.api.create(f"{rbac}/rolebindings", binding)
+        token: str = self.api.create(f"{path}/{name}/token", {})["status"]["token"]
+        return token
+
+    @contextmanager
+    def user(self, namespace: str, name: str, rules: Sequence[Document]) -> Iterator[Api]:
+        """Give the API as a new service account sees it."""
+        address = self.api.address
+        api = Api(ApiAddress(address.url, address.ca, self.account(namespace, name, rules)))
+        try:
+            yield api
+        finally:
+            api.close()
+
+    def quota(self, namespace: str, hard: Mapping[str, str]) -> None:
+        """Limit what a namespace may have; counted from now on."""
+        path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+        self.api.create(path, {"metadata": {"name": "quota"}, "spec": {"hard": hard}})
+        if self.own:  # what the controller of quotas writes
+            status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
+            self.api.patch(f"{path}/quota/status", {"status": status})
+
+    def kubeconfig(self, path: Path, namespace: str, token: str) -> Path:
+        """Write the configuration file of a user; the path."""
+        address = ApiAddress(self.api.address.url, self.api.address.ca, token)
+        path.write_text(yaml.safe_dump(address.kubeconfig(namespace)), "utf-8")
+        path.chmod(0o600)
+        return path
+
+    def pods(self, namespace: str, labels: Mapping[str, str] | None = None) -> list[Document]:
+        selector = ",".join(f"{name}={value}" for name, value in (labels or {}).items())
+        return self.api.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector)
+
+    def pod(self, namespace: str, name: str) -> Document | None:
+        try:
+            return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def wait_until_gone(self, namespace: str, pod: str) -> None:
+        wait_until(lambda: self.pod(namespace, pod) is None, GONE_S, f"pod {pod} is gone")
+
+    def names(self, namespace: str, kind: str) -> set[str]:
+        return {
+            found["metadata"]["name"] for found in self.api.items(f"/api/v1/namespaces/{namespace}/{kind}")
+        }
+
+    def wait_until_nothing_is_left(self, namespace: str, *but: str) -> None:
+        """No pod, no object of one; `but` are names that may stay."""
+        stay = {_TRUSTED, *but}
+
+        def left() -> set[str]:
+            return {name for kind in KINDS for name in self.names(namespace, kind)} - stay
+
+        wait_until(lambda: not left(), GONE_S, f"nothing is left in {namespace}")
+
+    @contextmanager
+    def namespace(self) -> Iterator[str]:
+        """Give a new namespace; nothing of it is left afterwards, no process either."""
+        name = f"test-{uuid.uuid4()}"
+        path = f"/api/v1/namespaces/{name}"
+        self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        if self.own:  # what controllers make in each namespace
+            self.api.create(f"{path}/serviceaccounts", {"metadata": {"name": "default"}})
+            trusted = {"ca.crt": self.api.address.ca.read_text("utf-8")}
+            self.api.create(f"{path}/configmaps", {"metadata": {"name": _TRUSTED}, "data": trusted})
+        try:
+            yield name
+        finally:
+            for pod in self.pods(name):
+                self.api.delete(f"{path}/pods/{pod['metadata']['name']}", grace_seconds=1)
+            wait_until(lambda: not self.pods(name), GONE_S, f"the end of all pods of {name}")
+            self.api.delete(path)
+            if self.own:
+                self._empty(name)
+
+    def _empty(self, namespace: str) -> None:
+        """As the namespace controller: remove the contents, then let the namespace go."""
+        kinds = (*KINDS, "serviceaccounts", "resourcequotas")
+        core = [f"/api/v1/namespaces/{namespace}/{kind}" for kind in kinds]
+        rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+        for path in (*core, f"{rbac}/roles", f"{rbac}/rolebindings"):
+            for found in self.api.items(path):
+                self.api.delete(f"{path}/{found['metadata']['name']}")
+        path = f"/api/v1/namespaces/{namespace}"
+        self.api.replace(f"{path}/finalize", {"metadata": {"name": namespace}, "spec": {"finalizers": []}})
+
+
+@dataclass(frozen=True)
+class OwnCluster:
+    """What was started here."""
+
+    plane: ControlPlane
+    kubelet: Kubelet
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> Iterator[Kubernetes]:
+    """A real Kubernetes; one per test session and xdist worker."""
+    with ExitStack() as stack:
+        if config := os.environ.get("KUBERNETES_TEST_KUBECONFIG"):
+            api = Api(_address(Path(config)))
+            stack.callback(api.close)
+            yield Kubernetes(api)
+            return
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubelet-")))
+        plane = stack.enter_context(control_plane())
+        api = Api(plane.address)
+        stack.callback(api.close)
+        kubelet, collector = Kubelet(api, folder), Collector(api)
+        stack.callback(kubelet.stop)
+        kubelet.start()
+        stack.callback(collector.stop)
+        collector.start()
+        yield Kubernetes(api, OwnCluster(plane, kubelet))
+
+
+@pytest.fixture
+def kubernetes_namespace(kubernetes: Kubernetes) -> Iterator[str]:
+    """Name of a namespace for one test; nothing of it is left afterwards."""
+    with kubernetes.namespace() as name:
+        yield name
+
+
+def _address(config: Path) -> ApiAddress:
+    """The current context of a configuration file that has files of certificates and a token."""
+    read = yaml.safe_load(config.read_text("utf-8"))
+    kinds = ("cluster", "user", "context")
+    named = {kind: {entry["name"]: entry[kind] for entry in read[f"{kind}s"]} for kind in kinds}
+    context = named["context"][read["current-context"]]
+    cluster, user = named["cluster"][context["cluster"]], named["user"][context["user"]]
+    if "token" not in user or "certificate-authority" not in cluster:
+        unavailable(f"{config} needs a user with a token and a cluster with a file `certificate-authority`")
+    return ApiAddress(cluster["server"], Path(cluster["certificate-authority"]), user["token"])
