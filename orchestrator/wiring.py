@@ -39,6 +39,7 @@ from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session
 from spark_runner.runners.class_archive.archives import ClassArchives
+from spark_runner.runners.kubernetes import KubernetesBackend
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -68,6 +69,7 @@ def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
             "local": lambda: local,
             "standalone": partial(StandaloneBackend, submits, driver_main=DRIVER_MAIN),
             "yarn": partial(YarnBackend, submits, driver_main=DRIVER_MAIN),
+            "kubernetes": partial(KubernetesBackend, submits, driver_main=DRIVER_MAIN),
             **installed_backends(),
         }
     )

@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.servers.kubernetes.fixtures",
     "tests.queues_support",
     "tests.jobs_support",
+    "tests.kubernetes_support",
     "tests.runner_support",
     "tests.operators_support",
     "tests.servers.yarn",

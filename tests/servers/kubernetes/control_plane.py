@@ -1,5 +1,6 @@
 """etcd and kube-apiserver on loopback, with RBAC and the admission of a usual cluster."""
 
+import os
 import secrets
 import shutil
 import signal
@@ -31,7 +32,13 @@ class Server:
 
     def start(self) -> None:
         with self._output.open("ab") as file:
-            self._process = subprocess.Popen(self._command, stdout=file, stderr=file, start_new_session=True)
+            self._process = subprocess.Popen(
+                self._command,
+                env={"PATH": os.environ["PATH"]},  # no mark of a test that starts it again: it goes on
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
 
     def check(self) -> None:
         if self._process is None or self._process.poll() is not None:

@@ -6,7 +6,8 @@ The scheduler, the kubelet and those controllers that a job's pods meet, as far 
 import random
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class Kubelet:
         self._names: dict[tuple[str, str], str] = {}  # namespace and name -> uid
         self._addresses: set[str] = set()
         self._stopping = threading.Event()
+        self._away = threading.Event()
         self._loop = threading.Thread(target=self._supervise, name="kubelet", daemon=True)
         self._logs = LogServer(folder, self._log_of)
 
@@ -81,6 +83,15 @@ class Kubelet:
         self._api.patch(f"{_path(namespace, pod)}/status", {"status": {"phase": "Failed"}})
         self._api.delete(_path(namespace, pod), grace_seconds=0)
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """For this time the node hears nothing; its pods go on."""
+        self._away.set()
+        try:
+            yield
+        finally:
+            self._away.clear()
+
     def _disrupt(self, namespace: str, pod: str, reason: str, message: str) -> None:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         self._api.patch(f"{_path(namespace, pod)}/status", {"status": {"conditions": [condition]}})
@@ -107,6 +118,9 @@ class Kubelet:
 
     def _supervise(self) -> None:
         while not self._stopping.is_set():
+            if self._away.is_set():
+                self._stopping.wait(0.1)
+                continue
             try:
                 self._list_and_watch()
             except (ApiError, urllib3.exceptions.HTTPError) as error:
@@ -121,7 +135,7 @@ class Kubelet:
         for pod in listed["items"]:
             self._look_at(pod)
         for event in self._api.watch(_PODS, listed["metadata"]["resourceVersion"], WATCH_S):
-            if self._stopping.is_set():
+            if self._stopping.is_set() or self._away.is_set():
                 return
             if event["type"] == "DELETED":
                 self._drop(event["object"]["metadata"]["uid"])

@@ -1,0 +1,61 @@
+"""What the spark-submit that hands a driver over to Kubernetes said of how that went."""
+
+import re
+from http import HTTPStatus
+from pathlib import Path
+
+from spark_runner import exit_codes
+from spark_runner.runners.base import Failure, RunState, Submission
+from spark_runner.runners.run_directory import RunDirectory
+
+_TAIL_BYTES = 64 * 1024
+_REFUSAL = re.compile(
+    r"Message: (?P<message>.{1,2000}?)\. Received status: Status\(.*?code=(?P<code>\d+)", re.DOTALL
+)
+_REASON = re.compile(r"[(, ]reason=(?P<reason>[A-Z]\w+)")
+_EXCEPTION = re.compile(r"^(?:Exception in thread \"[^\"]*\" |Caused by: )(?P<words>\S.*)$", re.MULTILINE)
+_UNREACHABLE = re.compile(
+    r"ConnectException|UnknownHostException|SocketTimeout|ConnectTimeout|No route to host"
+)
+_PASSING_CODES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT})
+
+
+def of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
+    """The submission of a launcher whose pod is not there; it is certain that the pod is not."""
+    run, incarnation = launcher.run, launcher.incarnation
+    if launcher.state is RunState.RUNNING:
+        return Submission(run, incarnation, RunState.RUNNING, detail="spark-submit is handing it over")
+    if launcher.state is not RunState.EXITED or directory.is_kill_requested():
+        return launcher
+    if launcher.exit_code == 0:
+        return Submission(run, incarnation, RunState.GONE, detail="its pod is not there any more")
+    failure = _failure(_tail(directory.path / "stderr.log"))
+    if failure.type == "AlreadyExists":
+        detail = f"not submitted a second time: {failure.message}"
+        return Submission(run, incarnation, RunState.EXITED, exit_codes.SUPERSEDED, detail)
+    return Submission(run, incarnation, RunState.EXITED, launcher.exit_code, failure=failure)
+
+
+def _failure(text: str) -> Failure:
+    if refused := _REFUSAL.search(text):
+        reason = _REASON.search(text, refused.start())
+        code, message = int(refused["code"]), refused["message"].strip()
+        is_busy = code >= HTTPStatus.INTERNAL_SERVER_ERROR or code in _PASSING_CODES
+        passing = is_busy or "exceeded quota" in message
+        kind = reason["reason"] if reason else f"HTTP {code}"
+        return Failure("submission", kind, f"Kubernetes refused the driver: {message}", is_passing=passing)
+    found = [match["words"].strip() for match in _EXCEPTION.finditer(text)]
+    if _UNREACHABLE.search(text):
+        message = f"Kubernetes was not reached: {found[-1] if found else 'no connection'}"
+        return Failure("submission", "Unreachable", message, is_passing=True)
+    last = found or [line for line in text.splitlines() if line.strip()] or ["it left no word"]
+    return Failure("submission", "SparkSubmit", f"spark-submit failed: {last[-1]}"[:2000])
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""

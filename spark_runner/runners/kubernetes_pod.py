@@ -1,0 +1,158 @@
+"""A pod of a driver as the API describes it, and what that says of its submission."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from spark_runner.runners.base import Failure, RunState, Submission
+
+RUN_LABEL = "orchestrator-run"
+INCARNATION_LABEL = "orchestrator-incarnation"
+DRIVER_SELECTOR = f"{RUN_LABEL},spark-role=driver"
+DRIVER_CONTAINER = "spark-kubernetes-driver"
+"""Spark's own name of it, unless a pod template names another: then the first one is taken."""
+
+_ENDED = ("Succeeded", "Failed")
+_CANNOT_START = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+"""Why a container waits that mostly waits for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A reason in one word, and a message."""
+
+    reason: str
+    message: str = ""
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any] | None) -> "Words | None":
+        """Those of a condition or a state; None where it gives no reason."""
+        reason = (document or {}).get("reason")
+        return cls(reason, (document or {}).get("message", "")) if reason else None
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}" if self.message else self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPod:
+    """What matters of the pod of a driver, or of one of its executors."""
+
+    name: str
+    uid: str
+    run: str
+    incarnation: str
+    is_driver: bool  # else an executor of one
+    container: str
+    created: str
+    pending_since: float  # epoch: since it has its node, else since it was made
+    phase: str
+    exit_code: int | None  # of the driver's container
+    ended: Words | None  # why the container ended
+    waiting: Words | None  # why the container does not run yet
+    unscheduled: Words | None  # why the pod has no node
+    disrupted: Words | None  # who took the pod away
+    words: Words | None  # of the pod itself, as for Evicted
+    is_deleted: bool  # gone, or its deletion has begun
+    is_gone: bool = False  # the API has forgotten it
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "DriverPod":
+        """The pod of a document of the API."""
+        metadata, status = document["metadata"], document.get("status", {})
+        labels = metadata.get("labels", {})
+        name = _driver_container([each["name"] for each in document["spec"]["containers"]])
+        states = {each["name"]: each.get("state", {}) for each in status.get("containerStatuses") or ()}
+        state = states.get(name, {})
+        conditions = {each["type"]: each for each in status.get("conditions") or ()}
+        scheduled, disrupted = conditions.get("PodScheduled", {}), conditions.get("DisruptionTarget", {})
+        since = scheduled.get("lastTransitionTime") or metadata["creationTimestamp"]
+        terminated = state.get("terminated")
+        return cls(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            run=labels.get(RUN_LABEL, ""),
+            incarnation=labels.get(INCARNATION_LABEL, ""),
+            is_driver=labels.get("spark-role") == "driver",
+            container=name,
+            created=metadata["creationTimestamp"],
+            pending_since=datetime.fromisoformat(since).timestamp(),
+            phase=status.get("phase", ""),
+            exit_code=None if terminated is None else terminated.get("exitCode"),
+            ended=Words.of(terminated),
+            waiting=Words.of(state.get("waiting")),
+            unscheduled=Words.of(scheduled) if scheduled.get("status") == "False" else None,
+            disrupted=Words.of(disrupted) if disrupted.get("status") == "True" else None,
+            words=Words.of(status),
+            is_deleted="deletionTimestamp" in metadata,
+        )
+
+    def gone(self) -> "DriverPod":
+        """The same after the API has forgotten it."""
+        return replace(self, is_deleted=True, is_gone=True)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the driver runs no more: its container, though others of the pod may go on."""
+        return self.is_gone or self.phase in _ENDED or self.exit_code is not None
+
+    def stuck_seconds(self) -> float:
+        """For how long it has had a node and could not begin to run there; 0 for all others."""
+        is_stuck = self.phase == "Pending" and self.waiting and self.waiting.reason in _CANNOT_START
+        return max(0.0, time.time() - self.pending_since) if is_stuck else 0.0
+
+    def submission(self) -> Submission:
+        """What it says of its submission."""
+        if not self.has_ended:
+            state = RunState.UNKNOWN if self.phase == "Unknown" else RunState.RUNNING
+            return Submission(self.run, self.incarnation, state, detail=self._present())
+        failure = self._failure()
+        if self.phase == "Succeeded" and self.exit_code is None:
+            return Submission(self.run, self.incarnation, RunState.EXITED, 0)
+        is_known = self.exit_code is not None or failure is not None
+        state = RunState.EXITED if is_known else RunState.GONE
+        return Submission(
+            self.run, self.incarnation, state, self.exit_code, detail=self._past(), failure=failure
+        )
+
+    def _present(self) -> str:
+        words = self.words or self.unscheduled or self.waiting
+        if self.is_deleted:
+            return f"pod {self.name} is being deleted"
+        return f"pod {self.name}: {words}" if words and self.phase != "Running" else ""
+
+    def _past(self) -> str:
+        return f"pod {self.name} was deleted" if self.is_gone and self.exit_code is None else ""
+
+    def _failure(self) -> Failure | None:
+        """What only the cluster knows of its end; None where the exit code says all."""
+        if self.exit_code == 0:
+            return None
+        if self.ended and self.ended.reason == "OOMKilled":
+            message = f"pod {self.name} needed more memory than its limit, and the kernel ended it"
+            return Failure("memory", self.ended.reason, message)
+        taken = self.disrupted or (self.words if self.phase in {"Failed", "Unknown"} else None)
+        if taken is not None:
+            message = f"pod {self.name} was taken away: {taken.message or taken.reason}"
+            return Failure("infrastructure", taken.reason, message, is_passing=True)
+        if self.ended and self.ended.reason in {"ContainerCannotRun", "StartError"}:
+            message = f"pod {self.name} cannot run: {self.ended.message}"
+            return Failure("submission", self.ended.reason, message)
+        return None
+
+
+def _driver_container(names: list[str]) -> str:
+    return DRIVER_CONTAINER if DRIVER_CONTAINER in names else names[0]

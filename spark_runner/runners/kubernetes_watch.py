@@ -1,0 +1,114 @@
+"""The driver pods of one namespace, kept up to date by list and watch: to poll thousands costs nothing."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from loguru import logger
+
+from spark_runner.runners.kubernetes_api import Document, KubernetesApi, KubernetesError
+from spark_runner.runners.kubernetes_pod import DRIVER_SELECTOR, DriverPod
+
+IDLE_SECONDS = 60.0
+"""Who has not been asked for so long stops watching."""
+
+RETRY_SECONDS = 1.0
+MAX_REMEMBERED = 1_000
+"""Pods that are gone: how they ended is known here alone, and asked for within seconds."""
+
+
+class PodWatch:
+    """What is known of the driver pods by now; a thread of its own follows them while somebody asks."""
+
+    def __init__(self, api: KubernetesApi, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._lock = threading.Lock()
+        self._pods: dict[str, DriverPod] = {}  # by uid
+        self._gone: OrderedDict[str, DriverPod] = OrderedDict()  # by uid
+        self._is_following = False  # a watch is open and has told all until now
+        self._asked_at = 0.0
+        self._thread: threading.Thread | None = None
+
+    def pods(self) -> list[DriverPod] | None:
+        """All that there are; None while nobody follows them."""
+        with self._lock:
+            self._asked_at = time.monotonic()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._follow, name="kubernetes pods", daemon=True)
+                self._thread.start()
+            return list(self._pods.values()) if self._is_following else None
+
+    def list(self) -> Sequence[DriverPod]:
+        """All that there are in the cluster's store at this moment; raises KubernetesError."""
+        documents, _ = self._api.pods(self._namespace, DRIVER_SELECTOR)
+        return [DriverPod.of(document) for document in documents]
+
+    def gone(self) -> Sequence[DriverPod]:
+        """The last that was seen of pods that are gone by now."""
+        with self._lock:
+            return list(self._gone.values())
+
+    def forget(self, run: str) -> None:
+        """Nobody will ask for the pods of this run any more."""
+        with self._lock:
+            for uid in [uid for uid, pod in self._gone.items() if pod.run == run]:
+                del self._gone[uid]
+
+    def _follow(self) -> None:
+        version = ""
+        while self._is_wanted():
+            try:
+                version = version or self._start_again()
+                version = self._watch(version)
+            except Exception as error:  # noqa: BLE001 - a thread that ends would leave the cache as it is for ever
+                with self._lock:
+                    self._is_following = False
+                if isinstance(error, KubernetesError) and error.status == HTTPStatus.GONE:
+                    logger.debug("pods of {}: all are listed again: {}", self._namespace, error)
+                else:
+                    logger.debug("pods of {} cannot be watched: {!r}", self._namespace, error)
+                    time.sleep(RETRY_SECONDS)
+                version = ""
+
+    def _is_wanted(self) -> bool:
+        with self._lock:
+            wanted = time.monotonic() - self._asked_at < IDLE_SECONDS
+            if not wanted:
+                self._is_following, self._thread = False, None
+            return wanted
+
+    def _start_again(self) -> str:
+        documents, version = self._api.pods(self._namespace, DRIVER_SELECTOR)
+        pods = {pod.uid: pod for pod in map(DriverPod.of, documents)}
+        with self._lock:
+            for uid, pod in self._pods.items():
+                if uid not in pods:
+                    self._bury(pod)
+            self._pods = pods
+            self._is_following = True
+        return version
+
+    def _watch(self, version: str) -> str:
+        for event in self._api.watch_pods(self._namespace, DRIVER_SELECTOR, version):
+            version = event["object"]["metadata"]["resourceVersion"]
+            self._take(event)
+        return version
+
+    def _take(self, event: Document) -> None:
+        if event["type"] == "BOOKMARK":
+            return
+        pod = DriverPod.of(event["object"])
+        with self._lock:
+            if event["type"] == "DELETED":
+                self._pods.pop(pod.uid, None)
+                self._bury(pod)
+            else:
+                self._pods[pod.uid] = pod
+
+    def _bury(self, pod: DriverPod) -> None:
+        self._gone[pod.uid] = pod.gone()
+        while len(self._gone) > MAX_REMEMBERED:
+            self._gone.popitem(last=False)

@@ -1,0 +1,71 @@
+"""What tests of the Kubernetes runner share."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from orchestrator.wiring import DRIVER_MAIN
+from spark_runner.runners.base import Target
+from spark_runner.runners.kubernetes import KubernetesBackend, KubernetesRunner
+from spark_runner.runners.spark_submits import SparkSubmits
+from tests.servers.kubernetes.fixtures import Kubernetes
+from tests.servers.kubernetes.rules import DRIVER_RULES, WORKER_RULES
+
+STAND_IN_POD = (sys.executable, str(Path(__file__).with_name("standin_pod_submit.py")))
+IMAGE = "spark"
+
+
+class KubernetesSite:
+    """A namespace with the accounts that docs/backends.md asks for, and runners as workers have them."""
+
+    def __init__(self, cluster: Kubernetes, namespace: str, folder: Path) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.folder = folder
+        cluster.account(namespace, "spark", DRIVER_RULES)
+        self.kubeconfig = cluster.kubeconfig(
+            folder / "kubeconfig", namespace, cluster.account(namespace, "worker", WORKER_RULES)
+        )
+
+    def target(self, **options: str) -> Target:
+        known = {"namespace": self.namespace, "service_account": "spark", "image": IMAGE}
+        return Target(f"k8s://{self.cluster.api.address.url}", "cluster", known | options)
+
+    def runner(
+        self,
+        *,
+        driver_main: Path = DRIVER_MAIN,
+        spark_submit: Sequence[str] | None = STAND_IN_POD,
+        stuck_seconds: float = 120,
+    ) -> KubernetesRunner:
+        """The runner of a worker; `spark_submit` None is the real one."""
+        submits = SparkSubmits(self.folder / "state", spark_submit=spark_submit)
+        backend = KubernetesBackend(submits, driver_main=driver_main, stuck_seconds=stuck_seconds)
+        runner = backend.runner_for(self.target())
+        assert isinstance(runner, KubernetesRunner)
+        return runner
+
+
+@pytest.fixture
+def kubernetes_site(
+    kubernetes: Kubernetes, kubernetes_namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> KubernetesSite:
+    """Kubernetes for one test, found by KUBECONFIG as a worker finds it."""
+    site = KubernetesSite(kubernetes, kubernetes_namespace, tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(site.kubeconfig))
+    checkout = str(Path(__file__).parent.parent)  # the stand-in imports from here
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (checkout, os.environ.get("PYTHONPATH")))))
+    return site
+
+
+def names_for(run: str, incarnation: str) -> str:
+    """Lines before a program in the words of `tests.scripted`: the names that a shim gives on its host.
+
+    Not in the environment of the pod: its processes are on this host too, where they are not what a look
+    for the processes of a run may find.
+    """
+    values: Mapping[str, str] = {"ORCHESTRATOR_RUN": run, "ORCHESTRATOR_INCARNATION": incarnation}
+    return f"import os\nos.environ.update({dict(values)!r})\n"
