@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from spark_runner import exit_codes
 from spark_runner.announcement import announce, leave_exit_code
 from spark_runner.errors import SparkRunnerError
 from spark_runner.holder import AttemptHolder, Superseded
+from spark_runner.process import TERMINATION_LOG_VARIABLE
 from spark_runner.program import run_program
 from spark_runner.progress import SparkWatch
 
@@ -31,6 +32,7 @@ _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_CHARACTERS = 4_000
 _MAX_TRACEBACK_CHARACTERS = 8_000
 _OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "Command exited with code 52")  # the second: an executor's
+_MAX_BRIEF_CHARACTERS = 300  # each may become twelve bytes of JSON, and there is room for 4096
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -158,6 +160,9 @@ def _readable(text: str) -> str:
 
 def _keep_beside_logs(outcome: dict[str, Any]) -> None:
     """Write the outcome next to the logs: the verdict when ZooKeeper never comes back."""
+    if termination_log := os.environ.get(TERMINATION_LOG_VARIABLE):
+        with contextlib.suppress(OSError):  # it is for the case that ZooKeeper never comes back, and no more
+            Path(termination_log).write_bytes(_brief(outcome))
     directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
     if not directory:
         return
@@ -168,3 +173,14 @@ def _keep_beside_logs(outcome: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def _brief(outcome: Mapping[str, Any]) -> bytes:
+    """The outcome in as few words as its smallest place takes: the status of a container."""
+    error = {
+        name: text[:_MAX_BRIEF_CHARACTERS]
+        for name, text in (outcome.get("error") or {}).items()
+        if name in {"class", "type", "message"}
+    }
+    kept = {name: outcome[name] for name in ("state", "exit_code", "application_id") if name in outcome}
+    return encode({**kept, "error": error} if error else kept)

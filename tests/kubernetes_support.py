@@ -2,20 +2,30 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.runners.base import Target
-from spark_runner.runners.kubernetes import KubernetesBackend, KubernetesRunner
+from spark_runner.runners.kubernetes import KubernetesBackend
+from spark_runner.runners.kubernetes_runner import KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.servers.kubernetes.fixtures import Kubernetes
 from tests.servers.kubernetes.rules import DRIVER_RULES, WORKER_RULES
 
 STAND_IN_POD = (sys.executable, str(Path(__file__).with_name("standin_pod_submit.py")))
 IMAGE = "spark"
+VANISH = """
+def vanish():
+    import ssl, urllib.request
+    pod = "{pods}/orch-" + run + "-driver?gracePeriodSeconds=0"
+    headers = {{"Authorization": "Bearer {token}"}}
+    request = urllib.request.Request(pod, headers=headers, method="DELETE")
+    urllib.request.urlopen(request, context=ssl.create_default_context(cafile={ca!r}))
+    hang()
+"""
 
 
 class KubernetesSite:
@@ -33,6 +43,12 @@ class KubernetesSite:
     def target(self, **options: str) -> Target:
         known = {"namespace": self.namespace, "service_account": "spark", "image": IMAGE}
         return Target(f"k8s://{self.cluster.api.address.url}", "cluster", known | options)
+
+    def vanish(self) -> str:
+        """The word `vanish` of `tests.scripted.words` for a pod: the API forgets it at once."""
+        address = self.cluster.api.address
+        pods = f"{address.url}/api/v1/namespaces/{self.namespace}/pods"
+        return VANISH.format(pods=pods, ca=str(address.ca), token=address.token)
 
     def runner(
         self,
@@ -59,13 +75,3 @@ def kubernetes_site(
     checkout = str(Path(__file__).parent.parent)  # the stand-in imports from here
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (checkout, os.environ.get("PYTHONPATH")))))
     return site
-
-
-def names_for(run: str, incarnation: str) -> str:
-    """Lines before a program in the words of `tests.scripted`: the names that a shim gives on its host.
-
-    Not in the environment of the pod: its processes are on this host too, where they are not what a look
-    for the processes of a run may find.
-    """
-    values: Mapping[str, str] = {"ORCHESTRATOR_RUN": run, "ORCHESTRATOR_INCARNATION": incarnation}
-    return f"import os\nos.environ.update({dict(values)!r})\n"

@@ -159,7 +159,23 @@ def _yarn(scene: Scene) -> Iterator[Kit]:
         yield scene.kit(backend.runner_for(target), target=target, conf=conf, keeps_records=True)
 
 
-QUICK = {"scripted": _scripted, "stand-in": _stand_in}
+@contextmanager
+def _pods(scene: Scene) -> Iterator[Kit]:
+    site = scene.fixtures.getfixturevalue("kubernetes_site")
+    kit = scene.kit(site.runner(), target=site.target())
+    program = kit.written
+    kit.written = lambda words: program(f"{site.vanish()}\n{words}")
+    yield kit
+
+
+@contextmanager
+def _kubernetes(scene: Scene) -> Iterator[Kit]:
+    site = scene.fixtures.getfixturevalue("kubernetes_site")
+    conf = {"spark.executor.instances": "1", "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
+    yield scene.kit(site.runner(spark_submit=None), target=site.target(), conf=conf)
+
+
+QUICK = {"scripted": _scripted, "stand-in": _stand_in, "pods": _pods}
 """Kinds that start no Spark."""
 
 REAL = {
@@ -167,6 +183,7 @@ REAL = {
     "standalone-client": lambda scene: _standalone(scene, "client"),
     "standalone-cluster": lambda scene: _standalone(scene, "cluster"),
     "yarn": _yarn,
+    "kubernetes": _kubernetes,
 }
 """Kinds that start real Spark, each in its real place."""
 

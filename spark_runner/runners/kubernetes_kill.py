@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from spark_runner.errors import KillError
 from spark_runner.runners.kubernetes_api import KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes_pod import RUN_LABEL, DriverPod
+from spark_runner.runners.kubernetes_pod import RUN_LABEL, Pod
 
 FORCED_SECONDS = 12.0
 """Beyond the grace: for the node to end the containers, and to tell the API."""
@@ -20,8 +20,8 @@ def end_pods(
     run: str,
     *,
     grace_seconds: float,
-    before: Callable[[Iterable[DriverPod]], None],
-) -> list[DriverPod]:
+    before: Callable[[Iterable[Pod]], None],
+) -> list[Pod]:
     """End driver and executors; the pods that were alive. Raises KillError with those that still are.
 
     A driver makes executors until its own end: they are looked for until none is left. `before` gets to see
@@ -29,7 +29,7 @@ def end_pods(
     """
     deadline = time.monotonic() + grace_seconds + FORCED_SECONDS
     settled = time.monotonic() + _SETTLE_SECONDS
-    found: dict[str, DriverPod] = {}
+    found: dict[str, Pod] = {}
     try:
         while (live := _live(api, namespace, run)) or time.monotonic() < settled:
             new = [pod for pod in live if pod.uid not in found]
@@ -46,6 +46,6 @@ def end_pods(
     return list(found.values())
 
 
-def _live(api: KubernetesApi, namespace: str, run: str) -> list[DriverPod]:
+def _live(api: KubernetesApi, namespace: str, run: str) -> list[Pod]:
     documents, _ = api.pods(namespace, f"{RUN_LABEL}={run}")
-    return [pod for pod in map(DriverPod.of, documents) if not pod.has_ended]
+    return [pod for pod in map(Pod.of, documents) if not pod.has_ended]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_runner.errors import RefusedSubmission
+from spark_runner.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.kubernetes_pod import INCARNATION_LABEL, RUN_LABEL
@@ -16,6 +17,8 @@ from spark_runner.runners.run_directory import RunDirectory
 
 CODE = "/opt/orchestrator/code"  # in each pod of a driver
 PLAN = "/opt/orchestrator/plan"
+TERMINATION_LOG = "/dev/termination-log"
+"""What a container writes there becomes part of its status, which outlives the container."""
 
 _OURS = {
     "spark.kubernetes.namespace": "spark.kubernetes.namespace",
@@ -100,6 +103,7 @@ def _properties(request: SubmitRequest, namespace: str, secrets: Mapping[str, st
         ours[f"spark.kubernetes.{part}.label.{INCARNATION_LABEL}"] = request.incarnation
     for name, path in secrets.items():
         ours[f"spark.kubernetes.driver.secrets.{name}"] = path
+    ours[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
     for name, value in request.environment.items():
         ours[f"spark.kubernetes.driverEnv.{name}"] = value
     defaults = {"spark.ui.showConsoleProgress": "false"}  # bars have no place in a log

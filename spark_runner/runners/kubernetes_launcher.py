@@ -24,7 +24,7 @@ def of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
     """The submission of a launcher whose pod is not there; it is certain that the pod is not."""
     run, incarnation = launcher.run, launcher.incarnation
     if launcher.state is RunState.RUNNING:
-        return Submission(run, incarnation, RunState.RUNNING, detail="spark-submit is handing it over")
+        return Submission(run, incarnation, RunState.RUNNING)
     if launcher.state is not RunState.EXITED or directory.is_kill_requested():
         return launcher
     if launcher.exit_code == 0:

@@ -8,7 +8,7 @@ from loguru import logger
 
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.kubernetes_api import KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes_pod import DriverPod
+from spark_runner.runners.kubernetes_pod import Pod
 
 TAIL_LINES = 50_000
 """What is read of a log: the node itself keeps some megabytes of each, and rotates them."""
@@ -22,7 +22,7 @@ class PodLogs:
         self._namespace = namespace
         self._folder = folder
 
-    def save(self, pods: Iterable[DriverPod]) -> None:
+    def save(self, pods: Iterable[Pod]) -> None:
         """Copy what can be had by now; what cannot stays as it was copied before."""
         for pod in pods:
             try:

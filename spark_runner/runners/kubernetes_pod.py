@@ -1,5 +1,6 @@
 """A pod of a driver as the API describes it, and what that says of its submission."""
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +11,6 @@ from spark_runner.runners.base import Failure, RunState, Submission
 
 RUN_LABEL = "orchestrator-run"
 INCARNATION_LABEL = "orchestrator-incarnation"
-DRIVER_SELECTOR = f"{RUN_LABEL},spark-role=driver"
 DRIVER_CONTAINER = "spark-kubernetes-driver"
 """Spark's own name of it, unless a pod template names another: then the first one is taken."""
 
@@ -48,7 +48,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class DriverPod:
+class Pod:
     """What matters of the pod of a driver, or of one of its executors."""
 
     name: str
@@ -61,7 +61,7 @@ class DriverPod:
     pending_since: float  # epoch: since it has its node, else since it was made
     phase: str
     exit_code: int | None  # of the driver's container
-    ended: Words | None  # why the container ended
+    ended: Words | None  # why the container ended; its message is what the driver left there
     waiting: Words | None  # why the container does not run yet
     unscheduled: Words | None  # why the pod has no node
     disrupted: Words | None  # who took the pod away
@@ -70,7 +70,7 @@ class DriverPod:
     is_gone: bool = False  # the API has forgotten it
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "DriverPod":
+    def of(cls, document: Mapping[str, Any]) -> "Pod":
         """The pod of a document of the API."""
         metadata, status = document["metadata"], document.get("status", {})
         labels = metadata.get("labels", {})
@@ -100,7 +100,7 @@ class DriverPod:
             is_deleted="deletionTimestamp" in metadata,
         )
 
-    def gone(self) -> "DriverPod":
+    def gone(self) -> "Pod":
         """The same after the API has forgotten it."""
         return replace(self, is_deleted=True, is_gone=True)
 
@@ -118,21 +118,35 @@ class DriverPod:
         """What it says of its submission."""
         if not self.has_ended:
             state = RunState.UNKNOWN if self.phase == "Unknown" else RunState.RUNNING
-            return Submission(self.run, self.incarnation, state, detail=self._present())
+            return Submission(self.run, self.incarnation, state, detail=self.trouble())
         failure = self._failure()
         if self.phase == "Succeeded" and self.exit_code is None:
             return Submission(self.run, self.incarnation, RunState.EXITED, 0)
         is_known = self.exit_code is not None or failure is not None
         state = RunState.EXITED if is_known else RunState.GONE
         return Submission(
-            self.run, self.incarnation, state, self.exit_code, detail=self._past(), failure=failure
+            self.run,
+            self.incarnation,
+            state,
+            self.exit_code,
+            detail=self._past(),
+            outcome=self._outcome(),
+            failure=failure,
         )
 
-    def _present(self) -> str:
-        words = self.words or self.unscheduled or self.waiting
-        if self.is_deleted:
-            return f"pod {self.name} is being deleted"
-        return f"pod {self.name}: {words}" if words and self.phase != "Running" else ""
+    def trouble(self) -> str:
+        """Why it does not run, where that is no passing state of its start; empty when all is well."""
+        is_stuck = self.waiting and self.waiting.reason in _CANNOT_START
+        words = self.unscheduled or (self.waiting if is_stuck else None)
+        return f"pod {self.name}: {words}" if words and self.phase == "Pending" else ""
+
+    def _outcome(self) -> dict[str, Any] | None:
+        """What the driver said of itself before its end: Kubernetes keeps 4 KiB of each container."""
+        try:
+            outcome = json.loads(self.ended.message) if self.ended else None
+        except ValueError:
+            return None
+        return outcome if isinstance(outcome, dict) and "state" in outcome else None
 
     def _past(self) -> str:
         return f"pod {self.name} was deleted" if self.is_gone and self.exit_code is None else ""

@@ -1,4 +1,4 @@
-"""The driver pods of one namespace, kept up to date by list and watch: to poll thousands costs nothing."""
+"""The pods of one namespace, kept up to date by list and watch: to poll thousands costs nothing."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from http import HTTPStatus
 from loguru import logger
 
 from spark_runner.runners.kubernetes_api import Document, KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes_pod import DRIVER_SELECTOR, DriverPod
+from spark_runner.runners.kubernetes_pod import RUN_LABEL, Pod
 
 IDLE_SECONDS = 60.0
 """Who has not been asked for so long stops watching."""
@@ -20,19 +20,19 @@ MAX_REMEMBERED = 1_000
 
 
 class PodWatch:
-    """What is known of the driver pods by now; a thread of its own follows them while somebody asks."""
+    """What is known of drivers and executors by now; a thread of its own follows them while somebody asks."""
 
     def __init__(self, api: KubernetesApi, namespace: str) -> None:
         self._api = api
         self._namespace = namespace
         self._lock = threading.Lock()
-        self._pods: dict[str, DriverPod] = {}  # by uid
-        self._gone: OrderedDict[str, DriverPod] = OrderedDict()  # by uid
+        self._pods: dict[str, Pod] = {}  # by uid
+        self._gone: OrderedDict[str, Pod] = OrderedDict()  # by uid
         self._is_following = False  # a watch is open and has told all until now
         self._asked_at = 0.0
         self._thread: threading.Thread | None = None
 
-    def pods(self) -> list[DriverPod] | None:
+    def pods(self) -> list[Pod] | None:
         """All that there are; None while nobody follows them."""
         with self._lock:
             self._asked_at = time.monotonic()
@@ -41,15 +41,15 @@ class PodWatch:
                 self._thread.start()
             return list(self._pods.values()) if self._is_following else None
 
-    def list(self) -> Sequence[DriverPod]:
-        """All that there are in the cluster's store at this moment; raises KubernetesError."""
-        documents, _ = self._api.pods(self._namespace, DRIVER_SELECTOR)
-        return [DriverPod.of(document) for document in documents]
+    def list(self, run: str = "") -> Sequence[Pod]:
+        """Those of one run, or of all, in the cluster's store at this moment; raises KubernetesError."""
+        documents, _ = self._api.pods(self._namespace, f"{RUN_LABEL}={run}" if run else RUN_LABEL)
+        return [Pod.of(document) for document in documents]
 
-    def gone(self) -> Sequence[DriverPod]:
-        """The last that was seen of pods that are gone by now."""
+    def gone(self, run: str) -> Sequence[Pod]:
+        """The last that was seen of drivers that are gone by now."""
         with self._lock:
-            return list(self._gone.values())
+            return [pod for pod in self._gone.values() if pod.run == run]
 
     def forget(self, run: str) -> None:
         """Nobody will ask for the pods of this run any more."""
@@ -81,8 +81,8 @@ class PodWatch:
             return wanted
 
     def _start_again(self) -> str:
-        documents, version = self._api.pods(self._namespace, DRIVER_SELECTOR)
-        pods = {pod.uid: pod for pod in map(DriverPod.of, documents)}
+        documents, version = self._api.pods(self._namespace, RUN_LABEL)
+        pods = {pod.uid: pod for pod in map(Pod.of, documents)}
         with self._lock:
             for uid, pod in self._pods.items():
                 if uid not in pods:
@@ -92,7 +92,7 @@ class PodWatch:
         return version
 
     def _watch(self, version: str) -> str:
-        for event in self._api.watch_pods(self._namespace, DRIVER_SELECTOR, version):
+        for event in self._api.watch_pods(self._namespace, RUN_LABEL, version):
             version = event["object"]["metadata"]["resourceVersion"]
             self._take(event)
         return version
@@ -100,7 +100,7 @@ class PodWatch:
     def _take(self, event: Document) -> None:
         if event["type"] == "BOOKMARK":
             return
-        pod = DriverPod.of(event["object"])
+        pod = Pod.of(event["object"])
         with self._lock:
             if event["type"] == "DELETED":
                 self._pods.pop(pod.uid, None)
@@ -108,7 +108,9 @@ class PodWatch:
             else:
                 self._pods[pod.uid] = pod
 
-    def _bury(self, pod: DriverPod) -> None:
+    def _bury(self, pod: Pod) -> None:
+        if not pod.is_driver:
+            return
         self._gone[pod.uid] = pod.gone()
         while len(self._gone) > MAX_REMEMBERED:
             self._gone.popitem(last=False)

@@ -12,10 +12,11 @@ from spark_runner import exit_codes
 from spark_runner.errors import KillError, RefusedSubmission, SparkRunnerError, SubmissionError
 from spark_runner.runners import kubernetes_watch
 from spark_runner.runners.base import Failure, Runner, RunState, Submission, SubmitRequest, Target
-from spark_runner.runners.kubernetes import KubernetesBackend, KubernetesRunner
+from spark_runner.runners.kubernetes import KubernetesBackend
 from spark_runner.runners.kubernetes_api import KubernetesError
 from spark_runner.runners.kubernetes_launch import pod_name
-from spark_runner.runners.kubernetes_pod import DRIVER_SELECTOR, INCARNATION_LABEL, RUN_LABEL
+from spark_runner.runners.kubernetes_pod import INCARNATION_LABEL, RUN_LABEL
+from spark_runner.runners.kubernetes_runner import KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.kubernetes_support import KubernetesSite
 from tests.servers.kubernetes.pod import ABSENT_IMAGE
@@ -271,7 +272,7 @@ def test_a_version_that_is_too_old_to_watch_from_makes_everything_be_listed_agai
     plane.stop_api()
     plane.start_api()  # what it remembers of the past begins here
     with pytest.raises(KubernetesError) as error:
-        list(api.watch_pods(desk.site.namespace, DRIVER_SELECTOR, "1"))
+        list(api.watch_pods(desk.site.namespace, RUN_LABEL, "1"))
     assert error.value.status == 410
 
     real, versions = api.pods, list[str]()

@@ -64,7 +64,7 @@ def test_a_driver_takes_its_attempt_records_its_outcome_and_exits_with_zero(kit:
     assert (after.state, after.incarnation) == (AttemptState.SUCCEEDED, submitted.incarnation)
     assert kit.ledger.starts() == {attempt.run: 1}
     words = {log.stream: log.path.read_text("utf-8") for log in kit.runner.logs(attempt.run)}
-    assert words["stdout"] == "here\n"
+    assert "here" in words["stdout"].splitlines()  # with Spark's own words where a place keeps one log
     wait_until(lambda: not kit.session.children(attempt.path), 20, "nothing is left below the attempt")
 
 

@@ -192,6 +192,8 @@ class PodThread(threading.Thread):
                 "startedAt": self._started_at,
                 "finishedAt": timestamp(),
             }
+            if (written := self._folder / "termination-log").exists():
+                ended["message"] = written.read_bytes()[:4096].decode("utf-8", errors="replace")
             status["containerStatuses"] = [self._container({"terminated": ended})]
         self._patch(status)
 

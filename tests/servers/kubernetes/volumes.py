@@ -31,6 +31,7 @@ class PodFiles:
             self.mounts[mount["mountPath"].rstrip("/")] = volume / mount.get("subPath", "")
         for mounted in set(self.mounts.values()):
             self._rewrite(mounted)
+        self.mounts["/dev/termination-log"] = self.termination_log = folder / "termination-log"
 
     def here(self, text: str) -> str:
         """The text with each mounted path as this host has it: there is no file system of the pod's own."""
