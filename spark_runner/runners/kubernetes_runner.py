@@ -139,10 +139,12 @@ class KubernetesRunner:
             for pod in sorted((*self._watch.gone(run), *drivers), key=lambda pod: pod.created)
         }
         known |= {key: ended for key, ended in self._ended.items() if ended.run == run}
-        ours = {
-            launcher.incarnation: known.get(launcher.incarnation) or self._of_launcher(launcher)
-            for launcher in launchers
-        }
+        ours = {}
+        for launcher in launchers:
+            found = known.get(launcher.incarnation)
+            # Of a pod that left no word, its spark-submit may know why: perhaps it took it back itself.
+            is_told = found is not None and found.state is not RunState.GONE
+            ours[launcher.incarnation] = found if found and is_told else self._of_launcher(launcher)
         return [*(found for key, found in known.items() if key not in ours), *ours.values()]
 
     def _of_launcher(self, launcher: Submission) -> Submission:

@@ -8,7 +8,12 @@ from loguru import logger
 from tests.servers.kubernetes.api import Api, ApiError
 
 LOOK_S = 0.5
-KINDS = ("configmaps", "secrets", "services", "persistentvolumeclaims", "pods")
+CORE = "/api/v1"
+KINDS = {
+    **dict.fromkeys(("configmaps", "secrets", "services", "persistentvolumeclaims", "pods"), CORE),
+    "networkpolicies": "/apis/networking.k8s.io/v1",
+}
+"""What a job's objects are, and by which API."""
 
 
 class Collector:
@@ -35,11 +40,11 @@ class Collector:
 
     def _collect(self) -> None:
         # The owners last: whoever was there before what it owns is then certain to be seen.
-        owned = [(kind, found) for kind in KINDS for found in self._api.items(f"/api/v1/{kind}")]
+        owned = [(kind, found) for kind, api in KINDS.items() for found in self._api.items(f"{api}/{kind}")]
         alive = {pod["metadata"]["uid"] for pod in self._api.items("/api/v1/pods")}
         for kind, found in owned:
             metadata = found["metadata"]
             owners = [owner["uid"] for owner in metadata.get("ownerReferences", [])]
             if owners and not alive.intersection(owners) and not metadata.get("deletionTimestamp"):
-                path = f"/api/v1/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}"
+                path = f"{KINDS[kind]}/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}"
                 self._api.delete(path, uid=metadata["uid"])

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.servers.kubernetes.api import Api, ApiAddress, ApiError, Document
-from tests.servers.kubernetes.collector import KINDS, Collector
+from tests.servers.kubernetes.collector import CORE, KINDS, Collector
 from tests.servers.kubernetes.control_plane import ControlPlane, control_plane
 from tests.servers.kubernetes.kubelet import Kubelet
 from tests.servers.zookeeper import unavailable
@@ -99,9 +99,8 @@ class Kubernetes:
         wait_until(lambda: self.pod(namespace, pod) is None, GONE_S, f"pod {pod} is gone")
 
     def names(self, namespace: str, kind: str) -> set[str]:
-        return {
-            found["metadata"]["name"] for found in self.api.items(f"/api/v1/namespaces/{namespace}/{kind}")
-        }
+        items = self.api.items(f"{KINDS[kind]}/namespaces/{namespace}/{kind}")
+        return {item["metadata"]["name"] for item in items}
 
     def wait_until_nothing_is_left(self, namespace: str, *but: str) -> None:
         """No pod, no object of one; `but` are names that may stay."""
@@ -134,8 +133,8 @@ class Kubernetes:
 
     def _empty(self, namespace: str) -> None:
         """As the namespace controller: remove the contents, then let the namespace go."""
-        kinds = (*KINDS, "serviceaccounts", "resourcequotas")
-        core = [f"/api/v1/namespaces/{namespace}/{kind}" for kind in kinds]
+        kinds = {**KINDS, "serviceaccounts": CORE, "resourcequotas": CORE}
+        core = [f"{api}/namespaces/{namespace}/{kind}" for kind, api in kinds.items()]
         rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
         for path in (*core, f"{rbac}/roles", f"{rbac}/rolebindings"):
             for found in self.api.items(path):

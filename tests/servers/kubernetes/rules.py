@@ -17,6 +17,11 @@ WORKER_RULES = [
     },
     {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["services", "configmaps"], "verbs": ["create", "get", "patch"]},
+    {
+        "apiGroups": ["networking.k8s.io"],
+        "resources": ["networkpolicies"],
+        "verbs": ["create", "get", "patch"],
+    },
     # It never reads a secret, not even its own.
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "deletecollection"]},
 ]
