@@ -3,6 +3,7 @@
 import sys
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,22 @@ DRIVER = "import json, sys; exec(json.load(open(sys.argv[1]))['code'])"
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 IGNORES_TERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPS}"
 END_S = 60
+SPARK_S = 180  # Spark's start in a pod, on a machine that does much else
+EXECUTOR_LOST = """
+import pathlib, time
+from pyspark.sql import SparkSession
+
+go = pathlib.Path({go!r})
+def wait(rows):
+    go.with_name("go.began").touch()
+    while not go.exists():
+        time.sleep(0.1)
+    yield len(list(rows))
+
+spark = SparkSession.builder.getOrCreate()
+print(spark.sparkContext.parallelize(range(10), 1).mapPartitions(wait).collect(), flush=True)
+spark.stop()
+"""
 
 
 class Desk:
@@ -39,8 +56,10 @@ class Desk:
         self.runner = runner
         self.run = f"{uuid.uuid4()}-1"
 
-    def submit(self, code: str, target: Target | None = None, **conf: str) -> SubmitRequest:
-        properties = {PLAIN: "true", **{name.replace("_", "."): value for name, value in conf.items()}}
+    def submit(
+        self, code: str, target: Target | None = None, conf: Mapping[str, str] | None = None
+    ) -> SubmitRequest:
+        properties = {PLAIN: "true", **(conf or {})}
         request = SubmitRequest(
             self.run, uuid.uuid4().hex, "a name", {"code": code}, target or self.site.target(), properties
         )
@@ -171,7 +190,7 @@ def test_an_image_that_is_not_to_be_had_ends_after_its_time_in_the_words_of_the_
 
 
 def test_a_driver_that_is_too_big_for_every_node_waits_and_says_for_what(desk: Desk) -> None:
-    desk.submit(SLEEPS, spark_driver_memory="900g")
+    desk.submit(SLEEPS, conf={"spark.driver.memory": "900g"})
     wait_until(lambda: "Insufficient memory" in desk.only().detail, END_S, "the reason is told")
     assert desk.only().state is RunState.RUNNING
     desk.runner.kill(desk.run, grace_seconds=1)
@@ -343,13 +362,42 @@ def _raises(desk: Desk) -> bool:
     [
         ({"image": ""}, {}, "no image"),
         ({"pod_template": "/nowhere/template.yaml"}, {}, "not a file"),
-        ({}, {"spark_kubernetes_namespace": "other"}, "cannot set spark.kubernetes.namespace"),
+        ({}, {"spark.kubernetes.namespace": "other"}, "cannot set spark.kubernetes.namespace"),
     ],
 )
 def test_what_can_never_be_a_pod_is_refused_before_anything_is_made(
     desk: Desk, options: dict[str, str], conf: dict[str, str], words: str
 ) -> None:
     with pytest.raises(RefusedSubmission, match=words):
-        desk.submit(SLEEPS, desk.site.target(**options), **conf)
+        desk.submit(SLEEPS, desk.site.target(**options), conf)
     assert desk.runner.find(desk.run) == []
     assert desk.site.cluster.names(desk.site.namespace, "secrets") == set()
+
+
+@pytest.mark.spark
+def test_spark_itself_replaces_an_executor_that_is_lost_and_nothing_of_the_job_is_left_in_the_end(
+    kubernetes_site: KubernetesSite, tmp_path: Path, process_mark: str
+) -> None:
+    assert process_mark
+    main, go = tmp_path / "main.py", tmp_path / "go"
+    main.write_text(EXECUTOR_LOST.format(go=str(go)), "utf-8")
+    desk = Desk(kubernetes_site, kubernetes_site.runner(driver_main=main, spark_submit=None))
+    conf = {"spark.executor.instances": "1", "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
+    desk.submit("", conf=conf)
+    executors = {RUN_LABEL: desk.run, "spark-role": "executor"}
+
+    def running() -> list[str]:
+        pods = desk.site.cluster.pods(desk.site.namespace, executors)
+        return [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] == "Running"]
+
+    wait_until(running, SPARK_S, "an executor runs")
+    (first,) = running()
+    wait_until((tmp_path / "go.began").exists, SPARK_S, "a task runs")
+    desk.site.cluster.kubelet.oom_kill(desk.site.namespace, first)
+    wait_until(lambda: [name for name in running() if name != first], SPARK_S, "another executor runs")
+    go.touch()
+    wait_until(lambda: desk.only().state is RunState.EXITED, SPARK_S, "the driver has ended")
+    assert desk.only().exit_code == 0, desk.runner.logs(desk.run)[0].path.read_text("utf-8")[-3000:]
+    desk.runner.cleanup(desk.run)
+    (code,) = (name for name in desk.site.cluster.names(desk.site.namespace, "secrets") if "driver" in name)
+    desk.site.cluster.wait_until_nothing_is_left(desk.site.namespace, code)

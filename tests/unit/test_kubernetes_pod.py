@@ -174,7 +174,7 @@ def refusal(code: int, reason: str, message: str) -> str:
         "26/01/01 00:00:00 INFO SparkKubernetesClientFactory: Auto-configuring K8S client\n"
         'Exception in thread "main" io.fabric8.kubernetes.client.KubernetesClientException: '
         f"Failure executing: POST at: https://10.0.0.1/api/v1/namespaces/etl/pods. Message: {message}. "
-        f"Received status: Status(apiVersion=v1, code={code}, details=StatusDetails(causes=[], kind=pods), kind=Status, "
+        f"Received status: Status(apiVersion=v1, code={code}, details=StatusDetails(kind=pods), kind=Status, "
         f"message={message}, metadata=ListMeta(), reason={reason}, status=Failure, more={{}}).\n"
         "\tat io.fabric8.kubernetes.client.KubernetesClientException.copyAsCause(X.java:205)\n"
     )
