@@ -23,5 +23,4 @@ pytest_plugins = [
     "tests.kubernetes_support",
     "tests.runner_support",
     "tests.operators_support",
-    "tests.servers.yarn",
 ]
