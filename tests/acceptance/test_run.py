@@ -73,9 +73,22 @@ def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
     assert {row["id"] for row in desk.type("queue", "show", "finish", "-o", "json").json()} == {
         job["id"] for job in jobs
     }
+    runs = desk.type("job", "history", "pets", "-o", "json").json()
+    assert [(run["job"], run["state"], run["class"]) for run in runs][1:] == [("second", "succeeded", None)]
+    for run in runs:
+        taken = run["metrics"]
+        assert (taken["output_rows"], taken["tasks_failed"], taken.get("partial")) == (3, 0, None)
+        assert taken["driver"]["rss_peak_bytes"] > taken["driver"]["heap_peak_bytes"] > 0
+        assert run["settings"]["spark.master"].startswith("local")
+        assert run["application_id"] == application_of(desk, run["job"])
     logs = desk.type("job", "logs", "second", "--stream", "spark")
     assert "SparkContext" in logs.stdout, logs.stderr
     assert_nothing_is_left(process_mark)
+
+
+def application_of(desk: Desk, job_id: str) -> str:
+    (attempt,) = desk.job(job_id)["attempts"]
+    return str(attempt["application_id"])
 
 
 def assert_plain_states(stderr: str) -> None:
