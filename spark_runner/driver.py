@@ -93,6 +93,7 @@ def _run(plan: dict[str, Any], holder: AttemptHolder) -> tuple[dict[str, Any], i
     process = os.getpid()
     ended, exit_code = _run_program(plan, holder, facts)
     if os.getpid() != process:  # a fork of the program came back to here: the attempt is its parent's
+        sys.stdout.flush()
         os._exit(exit_code)
     if metrics := holder.finish_watching():
         facts["metrics"] = metrics

@@ -36,9 +36,7 @@ def of_error(error: BaseException) -> dict[str, Any]:
     name, stack = type(error).__name__, ""
     if isinstance(error, JvmError):
         name, stack = error.type, _readable(error.stack)
-    elif not isinstance(
-        error, SparkRunnerError
-    ):  # else it is a message for the user, who knows no stack of ours
+    elif not isinstance(error, SparkRunnerError):  # ours are for the user, who knows no stack of ours
         stack = _readable("".join(traceback.format_exception(error)))
     kind = kind_of(f"{name}: {message}")
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log
@@ -52,7 +50,7 @@ def of_error(error: BaseException) -> dict[str, Any]:
     return {"state": "failed", "error": described}
 
 
-def keep_beside_logs(outcome: Mapping[str, Any]) -> None:
+def keep_beside_logs(outcome: dict[str, Any]) -> None:
     """Write the outcome next to the logs: the verdict when ZooKeeper never comes back."""
     if termination_log := os.environ.get(TERMINATION_LOG_VARIABLE):
         with contextlib.suppress(OSError):  # it is for the case that ZooKeeper never comes back, and no more

@@ -3,6 +3,8 @@
 import os
 import sys
 
+import pytest
+
 # Hundreds of processes of ours are started: each would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -24,3 +26,5 @@ pytest_plugins = [
     "tests.runner_support",
     "tests.operators_support",
 ]
+# They import each other: in whatever order, their assertions tell what was compared.
+pytest.register_assert_rewrite(*pytest_plugins)

@@ -233,3 +233,21 @@ def test_a_worker_finds_and_mends_what_was_damaged_while_it_works(office: Office
     assert len(tokens) == 1
     office.worker(scrub_interval=0.5)
     assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_a_program_that_forks_and_lets_both_go_on_has_the_outcome_of_the_parent(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    program = f"""
+import os, pathlib
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    pathlib.Path({str(tmp_path / "parent")!r}).touch()
+else:
+    raise RuntimeError("of the child alone")
+"""
+    detail = office.wait(office.submit(program))
+    assert detail.job.status is Status.SUCCESS, detail.job.error
+    assert (tmp_path / "parent").exists()
