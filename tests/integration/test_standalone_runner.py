@@ -29,12 +29,12 @@ from tests.servers.memory_group import memory_group
 from tests.servers.standalone import Standalone, StandaloneCluster, standalone_cluster
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 AT_ONCE = 4
 """Drivers that start together: a cluster is never asked for one thing at a time, and two cores are shared."""
 
-END_S = 180
+END_S = 240
 GONE_S = 20
 
 NO_EXECUTOR = {"spark.executor.memory": "100g"}
