@@ -71,7 +71,6 @@ def test_a_field_of_its_own_goes_before_the_property_and_lists_are_joined() -> N
             "spark.driver.memory": "1g",
             "spark.jars": "a.jar",
             "spark.executor.memory": "3g",
-            "spark.x": 1,
         },
     )
     assert made.properties == {
