@@ -43,8 +43,8 @@ from spark_runner.runners.kubernetes import KubernetesBackend
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.standalone import StandaloneBackend
-from spark_runner.runners.yarn import YarnBackend
+from spark_runner.runners.standalone.backend import StandaloneBackend
+from spark_runner.runners.yarn.backend import YarnBackend
 
 __all__ = [
     "DRIVER_MAIN",

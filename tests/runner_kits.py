@@ -17,8 +17,8 @@ from spark_runner.attempt import Attempt, attempt_path, intent
 from spark_runner.runners.base import Runner, RunState, Submission, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.standalone import StandaloneBackend
-from spark_runner.runners.yarn import YarnBackend
+from spark_runner.runners.standalone.backend import StandaloneBackend
+from spark_runner.runners.yarn.backend import YarnBackend
 from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
 from tests.scripted.backend import Backend

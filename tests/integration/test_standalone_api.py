@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_runner.errors import BackendUnreachable, SubmissionError
-from spark_runner.runners.standalone_api import Addresses, DriverState, StandaloneMasters
+from spark_runner.runners.standalone.api import Addresses, DriverState, StandaloneMasters
 from tests.servers.standalone import Standalone, StandaloneCluster, standalone_cluster
 from tests.waiting import wait_until
 

@@ -20,10 +20,10 @@ from spark_runner.process import processes_of
 from spark_runner.runners import run_directory
 from spark_runner.runners.base import Runner, RunState, Submission, Target
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.standalone import StandaloneBackend
-from spark_runner.runners.standalone_address import StandaloneCluster as Cluster
-from spark_runner.runners.standalone_applications import end_applications
-from spark_runner.runners.standalone_launch import is_application_of
+from spark_runner.runners.standalone.address import StandaloneCluster as Cluster
+from spark_runner.runners.standalone.applications import end_applications
+from spark_runner.runners.standalone.backend import StandaloneBackend
+from spark_runner.runners.standalone.launch import is_application_of
 from tests.runner_kits import Kit, open_kit
 from tests.servers.memory_group import memory_group
 from tests.servers.standalone import Standalone, StandaloneCluster, standalone_cluster

@@ -12,7 +12,7 @@ from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.errors import BackendUnreachable, KillError
 from spark_runner.runners.base import Place, RunState, SubmitRequest, Target
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.yarn import YarnBackend
+from spark_runner.runners.yarn.backend import YarnBackend
 from tests.servers.yarn import YarnPair
 from tests.servers.yarn_daemons import fetch_text
 from tests.waiting import wait_until

@@ -15,9 +15,9 @@ from spark_runner.errors import BackendUnreachable, KillError, SparkRunnerError
 from spark_runner.process import processes_of
 from spark_runner.runners.base import RunState, SubmitRequest, Target
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.yarn_api import ResourceManager
-from spark_runner.runners.yarn_cluster import YarnClusterRunner
-from spark_runner.runners.yarn_launch import incarnation_tag, run_tag
+from spark_runner.runners.yarn.api import ResourceManager
+from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
+from spark_runner.runners.yarn.launch import incarnation_tag, run_tag
 from tests.servers.pages import Reply, serve_pages
 from tests.waiting import wait_until
 

@@ -12,7 +12,7 @@ from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.attempt import AttemptState
 from spark_runner.runners.base import RunState, Submission, Target
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.yarn import YarnBackend
+from spark_runner.runners.yarn.backend import YarnBackend
 from tests.runner_kits import END_S, Kit, open_kit
 from tests.servers.yarn import Yarn
 from tests.waiting import wait_until

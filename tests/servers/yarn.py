@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.runners.yarn_site import resource_manager_urls
+from spark_runner.runners.yarn.site import resource_manager_urls
 from tests.servers.yarn_daemons import (
     NODE_MANAGER,
     RESOURCE_MANAGER,

@@ -12,8 +12,8 @@ import pytest
 from spark_runner.process import current_boot_id, identify
 from spark_runner.runners.base import RunState, Submission
 from spark_runner.runners.run_directory import YOUNG_SECONDS, RunDirectory, run_directory
-from spark_runner.runners.standalone_api import DriverState, DriverStatus, Snapshot, StandaloneMasters
-from spark_runner.runners.standalone_verdict import Look
+from spark_runner.runners.standalone.api import DriverState, DriverStatus, Snapshot, StandaloneMasters
+from spark_runner.runners.standalone.verdict import Look
 
 DRIVER = "driver-20260101000000-0000"
 PAGE = "http://node:8081"

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.yarn_api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.api import Application, Container, ResourceManager
 from tests.servers.pages import Page, Reply, serve_pages
 
 APPLICATION = {

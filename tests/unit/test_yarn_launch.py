@@ -7,7 +7,7 @@ import pytest
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import SubmitRequest, Target
 from spark_runner.runners.run_directory import RunDirectory
-from spark_runner.runners.yarn_launch import (
+from spark_runner.runners.yarn.launch import (
     PLAN,
     incarnation_of,
     incarnation_tag,

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.yarn_site import conf_dir, needs_kerberos, resource_manager_urls
+from spark_runner.runners.yarn.site import conf_dir, needs_kerberos, resource_manager_urls
 from tests.servers.yarn_daemons import write_site
 
 RM = "yarn.resourcemanager"

@@ -2,8 +2,8 @@ import pytest
 
 from spark_runner import exit_codes
 from spark_runner.runners.base import RunState
-from spark_runner.runners.yarn_api import Application
-from spark_runner.runners.yarn_verdict import refusal, verdict_of
+from spark_runner.runners.yarn.api import Application
+from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
 # What a real YARN 3.5 said, shortened.
 AM_EXIT = (

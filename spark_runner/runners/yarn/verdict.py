@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from spark_runner import exit_codes
 from spark_runner.runners.base import Failure, RunState
-from spark_runner.runners.yarn_api import Application
+from spark_runner.runners.yarn.api import Application
 
 APPLICATION_FAILED = "ApplicationFailed"
 """The type of a failure of which nothing is known but words."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Target
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.standalone_address import StandaloneCluster
-from spark_runner.runners.standalone_client_mode import ClientModeRunner
-from spark_runner.runners.standalone_cluster_mode import ClusterModeRunner
+from spark_runner.runners.standalone.address import StandaloneCluster
+from spark_runner.runners.standalone.client_mode import ClientModeRunner
+from spark_runner.runners.standalone.cluster_mode import ClusterModeRunner
 
 _NAME = "standalone"
 _ID = "id"

@@ -10,11 +10,11 @@ from spark_runner.errors import BackendUnreachable, SubmissionError
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.standalone_address import StandaloneCluster
-from spark_runner.runners.standalone_api import Snapshot
-from spark_runner.runners.standalone_applications import end_applications
-from spark_runner.runners.standalone_launch import application_name, bounded
-from spark_runner.runners.standalone_room import application_waits
+from spark_runner.runners.standalone.address import StandaloneCluster
+from spark_runner.runners.standalone.api import Snapshot
+from spark_runner.runners.standalone.applications import end_applications
+from spark_runner.runners.standalone.launch import application_name, bounded
+from spark_runner.runners.standalone.room import application_waits
 
 
 class ClientModeRunner:

@@ -17,7 +17,7 @@ from typing import Any
 
 from spark_runner.errors import BackendUnreachable, SparkRunnerError
 from spark_runner.runners.base import LogFile
-from spark_runner.runners.yarn_api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.api import Application, Container, ResourceManager
 
 _MAX_LOG_BYTES = 8 * 1024 * 1024  # of each, its end: that is where errors stand
 _MAX_OUTCOME_BYTES = 1024 * 1024

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.yarn_api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.api import Application, Container, ResourceManager
 
 END_SECONDS = 18.0  # YARN needs one or two; what is left after this has a node that does not obey
 _LOOK_SECONDS = 0.3

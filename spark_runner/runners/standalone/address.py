@@ -6,7 +6,7 @@ from typing import Self
 
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Target
-from spark_runner.runners.standalone_api import Addresses, StandaloneMasters
+from spark_runner.runners.standalone.api import Addresses, StandaloneMasters
 
 _SCHEME = "spark://"
 _REST_PORT = 6066

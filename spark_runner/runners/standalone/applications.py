@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.standalone_api import StandaloneMasters
-from spark_runner.runners.standalone_launch import is_application_of
+from spark_runner.runners.standalone.api import StandaloneMasters
+from spark_runner.runners.standalone.launch import is_application_of
 
 _GOODBYE_SECONDS = 1.5  # a master notices at once that the connection of a driver is closed
 _END_SECONDS = 4.0

@@ -22,10 +22,10 @@ from spark_runner.runners.run_directory import (
     run_directory,
     run_path,
 )
-from spark_runner.runners.standalone_address import StandaloneCluster
-from spark_runner.runners.standalone_applications import end_applications, wait_ended
-from spark_runner.runners.standalone_launch import application_name, bounded, driver_request
-from spark_runner.runners.standalone_verdict import SUBMISSION_FILE, Look, driver_id
+from spark_runner.runners.standalone.address import StandaloneCluster
+from spark_runner.runners.standalone.applications import end_applications, wait_ended
+from spark_runner.runners.standalone.launch import application_name, bounded, driver_request
+from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, Look, driver_id
 from spark_runner.shim import write_durably
 from spark_runner.state_id import state_id
 

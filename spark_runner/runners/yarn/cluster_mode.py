@@ -10,11 +10,11 @@ from spark_runner.errors import SparkRunnerError
 from spark_runner.runners.base import Failure, LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.yarn_api import Application, ResourceManager
-from spark_runner.runners.yarn_kill import kill_applications
-from spark_runner.runners.yarn_launch import incarnation_of, launch_on_cluster, run_tag
-from spark_runner.runners.yarn_logs import YarnLogs
-from spark_runner.runners.yarn_verdict import refusal, verdict_of
+from spark_runner.runners.yarn.api import Application, ResourceManager
+from spark_runner.runners.yarn.kill import kill_applications
+from spark_runner.runners.yarn.launch import incarnation_of, launch_on_cluster, run_tag
+from spark_runner.runners.yarn.logs import YarnLogs
+from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
 _MAX_LAST_WORDS = 20_000
 _LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})

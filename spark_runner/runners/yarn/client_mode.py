@@ -8,10 +8,10 @@ from typing import ClassVar
 from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.yarn_api import ResourceManager
-from spark_runner.runners.yarn_kill import kill_applications
-from spark_runner.runners.yarn_launch import incarnation_tag, launch_here, run_tag
-from spark_runner.runners.yarn_verdict import APPLICATION_FAILED, verdict_of
+from spark_runner.runners.yarn.api import ResourceManager
+from spark_runner.runners.yarn.kill import kill_applications
+from spark_runner.runners.yarn.launch import incarnation_tag, launch_here, run_tag
+from spark_runner.runners.yarn.verdict import APPLICATION_FAILED, verdict_of
 
 _LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
 

@@ -1,7 +1,7 @@
 """What a driver or an application waits for, in words for its user."""
 
-from spark_runner.runners.standalone_api import Driver, Snapshot
-from spark_runner.runners.standalone_launch import is_application_of
+from spark_runner.runners.standalone.api import Driver, Snapshot
+from spark_runner.runners.standalone.launch import is_application_of
 
 _WAITING = "WAITING"
 

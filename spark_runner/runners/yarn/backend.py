@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Target
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.yarn_api import URLS, ResourceManager
-from spark_runner.runners.yarn_client import YarnClientRunner
-from spark_runner.runners.yarn_cluster import YarnClusterRunner
-from spark_runner.runners.yarn_site import conf_dir, needs_kerberos, resource_manager_urls
+from spark_runner.runners.yarn.api import URLS, ResourceManager
+from spark_runner.runners.yarn.client_mode import YarnClientRunner
+from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
+from spark_runner.runners.yarn.site import conf_dir, needs_kerberos, resource_manager_urls
 
 
 class YarnBackend:

@@ -13,8 +13,8 @@ from spark_runner.errors import BackendUnreachable
 from spark_runner.process import ProcessId, current_boot_id, is_alive
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
-from spark_runner.runners.standalone_api import Driver, DriverState, Snapshot, StandaloneMasters
-from spark_runner.runners.standalone_room import application_waits, driver_waits
+from spark_runner.runners.standalone.api import Driver, DriverState, Snapshot, StandaloneMasters
+from spark_runner.runners.standalone.room import application_waits, driver_waits
 
 SUBMISSION_FILE = "submission.json"  # {"driver": id}: what the master replied
 CLOCK_SECONDS = 60.0  # how far the clocks of master and worker may be apart, the time to submit included
