@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+import uuid
 from typing import Any
 
 from queues.documents import encode, timestamp
@@ -35,6 +36,7 @@ class AttemptHolder:
         self._stop_path: str = plan["stop_path"]
         self._run_key: str = plan["run_key"]
         self._incarnation: str = plan["incarnation"]
+        self._driver = uuid.uuid4().hex  # this very process: a cluster may start a submission a second time
         self._lease_seconds = float(plan["lease_seconds"])
         self._generation = session.generation
         self._watch: SparkWatch | None = None
@@ -51,7 +53,12 @@ class AttemptHolder:
         """Take the attempt by compare-and-set; raises Superseded when it is not to be had."""
         attempt = self._read()
         if attempt.state is AttemptState.INTENT:
-            facts = {"incarnation": self._incarnation, "started": timestamp(), "pid": os.getpid()}
+            facts = {
+                "incarnation": self._incarnation,
+                "driver": self._driver,
+                "started": timestamp(),
+                "pid": os.getpid(),
+            }
             take: list[Operation] = [
                 attempt.advance(AttemptState.STARTED, **facts),
                 Create(attempt.alive, ephemeral=True),
@@ -65,7 +72,7 @@ class AttemptHolder:
                 if not back or self._read().state is AttemptState.INTENT:
                     raise
             attempt = self._read()
-        if attempt.state is not AttemptState.STARTED or attempt.incarnation != self._incarnation:
+        if attempt.state is not AttemptState.STARTED or not self._is_ours(attempt):
             raise self._superseded(attempt)
         self._thread.start()
 
@@ -82,7 +89,7 @@ class AttemptHolder:
             while time.monotonic() < deadline:
                 try:
                     attempt = self._read()
-                    if attempt.state is AttemptState.STARTED and attempt.incarnation == self._incarnation:
+                    if attempt.state is AttemptState.STARTED and self._is_ours(attempt):
                         self._close_attempt(attempt.advance(state, ended=timestamp(), **facts), attempt.alive)
                         return
                 except Conflict:
@@ -90,7 +97,7 @@ class AttemptHolder:
                 except QueueError:
                     time.sleep(_BEAT_SECONDS)  # ZooKeeper is away; nothing else is left to do here
                     continue
-                if attempt.state is state and attempt.incarnation == self._incarnation:
+                if attempt.state is state and self._is_ours(attempt):
                     return
                 raise self._superseded(attempt)
 
@@ -106,8 +113,12 @@ class AttemptHolder:
             raise Superseded(message)
         return attempt
 
+    def _is_ours(self, attempt: Attempt) -> bool:
+        return attempt.document.get("driver") == self._driver
+
     def _superseded(self, attempt: Attempt) -> Superseded:
-        other = f" by {attempt.incarnation}" if attempt.incarnation not in {"", self._incarnation} else ""
+        taken = attempt.incarnation and not self._is_ours(attempt)
+        other = f" by another driver, of submission {attempt.incarnation}" if taken else ""
         return Superseded(f"the attempt {attempt.run} is {attempt.state}{other}")
 
     # ------------------------------------------------------------------ progress
@@ -170,7 +181,7 @@ class AttemptHolder:
         if away:
             return
         attempt = self._read()
-        if attempt.state is not AttemptState.STARTED or attempt.incarnation != self._incarnation:
+        if attempt.state is not AttemptState.STARTED or not self._is_ours(attempt):
             raise self._superseded(attempt)
         if self._is_stopped():
             self._obey_stop(attempt)

@@ -43,7 +43,7 @@ def test_one_driver_takes_the_attempt_and_the_second_is_superseded(open_queues: 
     session = open_queues().session
     first, second = holder(session, path, "first"), holder(open_queues().session, path, "second")
     first.take()
-    with pytest.raises(Superseded, match="started by first"):
+    with pytest.raises(Superseded, match="started by another driver, of submission first"):
         second.take()
     assert session.exists(f"{path}/alive") is not None
     first.end({"state": "succeeded"})
@@ -51,6 +51,18 @@ def test_one_driver_takes_the_attempt_and_the_second_is_superseded(open_queues: 
     assert session.exists(f"{path}/alive") is None
     with pytest.raises(Superseded, match="succeeded"):
         second.take()
+
+
+def test_a_submission_that_its_cluster_starts_a_second_time_is_superseded_by_its_first_start(
+    open_queues: Open, path: str
+) -> None:
+    session = open_queues().session
+    first, again = holder(session, path, "same"), holder(open_queues().session, path, "same")
+    first.take()
+    with pytest.raises(Superseded, match="another driver"):
+        again.take()
+    first.end({"state": "succeeded"})
+    assert state_of(session, path) == (AttemptState.SUCCEEDED, "same")
 
 
 @pytest.mark.parametrize("was_done", [True, False])
