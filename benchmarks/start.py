@@ -4,7 +4,7 @@ The peer is the whole process of `spark-submit` with Spark's own settings and a 
 examples/flights.sql on the flights of one month; ours is from the start of `job submit` until SUCCESS is
 recorded, with a warm class archive. Both alternate in one run; then four at once of each; then, with programs
 that do nothing, the time from a submission until the process of its driver exists. Last line: JSON, with
-ratios of medians. `processor` is the same ratio of processor time: other work on the machine changes it less.
+ratios of medians.
 
     python benchmarks/start.py [--rounds 5] [--fours 2] [--starts 20] [--start fast] [--cache-dir DIR]
 """
@@ -112,11 +112,6 @@ class Site:
     worker: subprocess.Popen[bytes]
     environment: dict[str, str]
 
-    def processor_seconds(self) -> float:
-        """Of the worker and of all drivers of it that have been collected."""
-        fields = Path(f"/proc/{self.worker.pid}/stat").read_text("ascii").rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
     def submit(self, file: Path, job_id: str) -> "subprocess.Popen[bytes]":
         """`job submit`, begun."""
         command = [sys.executable, "-m", "orchestrator", "job", "submit", str(file), "--id", job_id]
@@ -180,9 +175,9 @@ def make_archive(cache_dir: Path, *, is_short: bool) -> None:
             print(f"class archive made in {time.monotonic() - began:.1f} s")
 
 
-def run_peers(program: Path, steps: list[Path]) -> tuple[float, float]:
-    """Wall and processor seconds of plain spark-submits, all at once."""
-    before, began = os.times(), time.monotonic()
+def run_peers(program: Path, steps: list[Path]) -> float:
+    """Wall seconds of plain spark-submits, all at once."""
+    began = time.monotonic()
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
@@ -198,9 +193,7 @@ def run_peers(program: Path, steps: list[Path]) -> tuple[float, float]:
     ]
     if any(process.wait() for process in started):
         sys.exit("spark-submit failed")
-    seconds, after = time.monotonic() - began, os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    return seconds, used
+    return time.monotonic() - began
 
 
 def run_ours(here: Site, files: list[Path]) -> float:
@@ -253,8 +246,8 @@ def main() -> None:
     parser.add_argument("--start", choices=["auto", "fast", "full"], default="fast")
     parser.add_argument("--cache-dir", type=Path)
     given = parser.parse_args()
-    peers: list[tuple[float, float]] = []
-    ours: list[tuple[float, float]] = []
+    peers: list[float] = []
+    ours: list[float] = []
     fours: dict[str, list[float]] = {"spark_submit": [], "orchestrator": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -272,26 +265,23 @@ def main() -> None:
         peer.write_text(PEER, "utf-8")
         with site(folder / "site", cache_dir) as here:
             for number in range(given.rounds + 1):
-                used = here.processor_seconds()  # of the rounds before the last
-                wall = run_ours(here, files[:1])
-                ours.append((wall, here.processor_seconds() - used))
+                ours.append(run_ours(here, files[:1]))
                 peers.append(run_peers(peer, steps[:1]))
                 told = "  (warm-up)" if number == 0 else ""
                 print(
-                    f"round {number} ours {wall:6.2f} s  spark-submit {peers[-1][0]:6.2f} s{told}", flush=True
+                    f"round {number} ours {ours[-1]:6.2f} s  spark-submit {peers[-1]:6.2f} s{told}",
+                    flush=True,
                 )
             for number in range(given.fours):
                 fours["orchestrator"].append(run_ours(here, files))
-                fours["spark_submit"].append(run_peers(peer, steps)[0])
+                fours["spark_submit"].append(run_peers(peer, steps))
                 told = ", ".join(f"{who} {times[-1]:.2f} s" for who, times in fours.items())
                 print(f"four at once {number}: {told}", flush=True)
     result: dict[str, object] = {"rounds": given.rounds, "start": given.start}
     if given.rounds:
-        walls = [statistics.median(wall for wall, _ in times[1:]) for times in (ours, peers)]
+        walls = [statistics.median(times[1:]) for times in (ours, peers)]
         result["seconds"] = {"orchestrator": round(walls[0], 2), "spark_submit": round(walls[1], 2)}
         result["ratio_archive"] = round(walls[0] / walls[1], 2)
-        used_by = [statistics.median(used for _, used in times[1:]) for times in (ours, peers)]
-        result["processor"] = round(used_by[0] / used_by[1], 2)
     if overhead is not None:
         result["overhead_p50_seconds"] = round(overhead, 3)
     if given.fours:
