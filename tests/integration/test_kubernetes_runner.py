@@ -401,3 +401,14 @@ def test_spark_itself_replaces_an_executor_that_is_lost_and_nothing_of_the_job_i
     desk.runner.cleanup(desk.run)
     (code,) = (name for name in desk.site.cluster.names(desk.site.namespace, "secrets") if "driver" in name)
     desk.site.cluster.wait_until_nothing_is_left(desk.site.namespace, code)
+
+
+def test_a_pod_that_the_watch_does_not_show_yet_is_not_gone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk.runner._watch, "pods", list)  # noqa: SLF001 - it lags behind
+    desk.submit(SLEEPS)
+    desk.wait_up()
+    launchers = desk.runner._submits  # noqa: SLF001 - to know that nothing but the pod can tell
+    wait_until(lambda: launchers.find(desk.run)[0].exit_code == 0, END_S, "the pod was handed over")
+    assert desk.only().state is RunState.RUNNING
