@@ -14,7 +14,7 @@ import urllib3
 
 from queues.embedded.ports import free_ports
 from tests.servers.kubernetes.api import Api, ApiAddress, ApiError
-from tests.servers.kubernetes.binary import kube_apiserver
+from tests.servers.kubernetes.binary import etcd, kube_apiserver
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
@@ -90,11 +90,11 @@ class ControlPlane:
 @contextmanager
 def control_plane() -> Iterator[ControlPlane]:
     """Give a running one; everything of it is below one temporary folder."""
-    for program in ("etcd", "openssl", "setpriv"):
+    for program in ("openssl", "setpriv"):
         if shutil.which(program) is None:
             unavailable(
                 f"no Kubernetes: KUBERNETES_TEST_KUBECONFIG is not set, and there is no {program} "
-                "(Debian: etcd-server, openssl, util-linux)"
+                "(Debian: openssl, util-linux)"
             )
     with ExitStack() as stack:
         binary = kube_apiserver()
@@ -108,9 +108,9 @@ def control_plane() -> Iterator[ControlPlane]:
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         tokens = folder / "tokens.csv"
         tokens.write_text(f"{token},admin,admin,system:masters\n", "utf-8")
-        etcd = Server(
+        etcd_server = Server(
             [
-                *("etcd", "--data-dir", str(folder / "etcd"), "--name", "tests"),
+                *(str(etcd()), "--data-dir", str(folder / "etcd"), "--name", "tests"),
                 *("--listen-client-urls", store, "--advertise-client-urls", store),
                 *("--listen-peer-urls", f"http://{_LOOPBACK}:{peer_port}"),
                 *("--initial-advertise-peer-urls", f"http://{_LOOPBACK}:{peer_port}"),
@@ -141,7 +141,7 @@ def control_plane() -> Iterator[ControlPlane]:
         plane = ControlPlane(
             ApiAddress(f"https://{_LOOPBACK}:{api_port}", certificates / "apiserver.crt", token), api_server
         )
-        for server in (etcd, api_server):
+        for server in (etcd_server, api_server):
             stack.callback(server.stop)
             server.start()
         plane.wait_until_ready()
