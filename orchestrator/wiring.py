@@ -39,7 +39,7 @@ from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session
 from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.kubernetes import KubernetesBackend
+from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.spark_submits import SparkSubmits

@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.runners.base import Target
-from spark_runner.runners.kubernetes import KubernetesBackend
-from spark_runner.runners.kubernetes_runner import KubernetesRunner
+from spark_runner.runners.kubernetes.backend import KubernetesBackend
+from spark_runner.runners.kubernetes.runner import KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.servers.kubernetes.fixtures import Kubernetes
 from tests.servers.kubernetes.rules import DRIVER_RULES, WORKER_RULES

@@ -11,13 +11,13 @@ import pytest
 
 from spark_runner import exit_codes
 from spark_runner.errors import KillError, RefusedSubmission, SparkRunnerError, SubmissionError
-from spark_runner.runners import kubernetes_watch
 from spark_runner.runners.base import Failure, Runner, RunState, Submission, SubmitRequest, Target
-from spark_runner.runners.kubernetes import KubernetesBackend
-from spark_runner.runners.kubernetes_api import KubernetesError
-from spark_runner.runners.kubernetes_launch import pod_name
-from spark_runner.runners.kubernetes_pod import INCARNATION_LABEL, RUN_LABEL
-from spark_runner.runners.kubernetes_runner import KubernetesRunner
+from spark_runner.runners.kubernetes import watch as kubernetes_watch
+from spark_runner.runners.kubernetes.api import KubernetesError
+from spark_runner.runners.kubernetes.backend import KubernetesBackend
+from spark_runner.runners.kubernetes.launch import pod_name
+from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
+from spark_runner.runners.kubernetes.runner import KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.kubernetes_support import KubernetesSite
 from tests.servers.kubernetes.pod import ABSENT_IMAGE
@@ -255,7 +255,7 @@ def test_kill_ends_a_spark_submit_that_is_still_under_way(
 
 
 def test_kill_says_so_when_a_pod_does_not_go(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_runner.runners.kubernetes_kill.FORCED_SECONDS", 1)
+    monkeypatch.setattr("spark_runner.runners.kubernetes.kill.FORCED_SECONDS", 1)
     desk.submit(SLEEPS)
     desk.wait_up()
     path = f"/api/v1/namespaces/{desk.site.namespace}/pods/{pod_name(desk.run)}"

@@ -8,8 +8,8 @@ import pytest
 
 from spark_runner import exit_codes
 from spark_runner.runners.base import Failure, RunState, Submission
-from spark_runner.runners.kubernetes_launcher import of_launcher
-from spark_runner.runners.kubernetes_pod import DRIVER_CONTAINER, INCARNATION_LABEL, RUN_LABEL, Pod
+from spark_runner.runners.kubernetes.launcher import of_launcher
+from spark_runner.runners.kubernetes.pod import DRIVER_CONTAINER, INCARNATION_LABEL, RUN_LABEL, Pod
 from spark_runner.runners.run_directory import RunDirectory
 
 RUN, INCARNATION = "a-run-1", "an-incarnation"

@@ -10,7 +10,7 @@ from spark_runner.errors import RefusedSubmission
 from spark_runner.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
-from spark_runner.runners.kubernetes_pod import INCARNATION_LABEL, RUN_LABEL
+from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
 from spark_runner.runners.launch import Launch, driver_environment, submit_arguments
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory

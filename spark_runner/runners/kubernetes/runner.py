@@ -17,9 +17,9 @@ from spark_runner.runners.base import (
     Submission,
     SubmitRequest,
 )
-from spark_runner.runners.kubernetes_api import KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes_kill import end_pods
-from spark_runner.runners.kubernetes_launch import (
+from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
+from spark_runner.runners.kubernetes.kill import end_pods
+from spark_runner.runners.kubernetes.launch import (
     CODE,
     PLAN,
     code_secret,
@@ -27,10 +27,10 @@ from spark_runner.runners.kubernetes_launch import (
     plan_secret,
     version_zip,
 )
-from spark_runner.runners.kubernetes_launcher import of_launcher
-from spark_runner.runners.kubernetes_logs import PodLogs
-from spark_runner.runners.kubernetes_pod import RUN_LABEL, Pod
-from spark_runner.runners.kubernetes_watch import PodWatch
+from spark_runner.runners.kubernetes.launcher import of_launcher
+from spark_runner.runners.kubernetes.logs import PodLogs
+from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
+from spark_runner.runners.kubernetes.watch import PodWatch
 from spark_runner.runners.launch import Launch
 from spark_runner.runners.run_directory import RunDirectory, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits

@@ -8,8 +8,8 @@ from http import HTTPStatus
 
 from loguru import logger
 
-from spark_runner.runners.kubernetes_api import Document, KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes_pod import RUN_LABEL, Pod
+from spark_runner.runners.kubernetes.api import Document, KubernetesApi, KubernetesError
+from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
 
 IDLE_SECONDS = 60.0
 """Who has not been asked for so long stops watching."""

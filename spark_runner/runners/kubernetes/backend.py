@@ -7,8 +7,8 @@ from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Target
-from spark_runner.runners.kubernetes_api import INSTALL
-from spark_runner.runners.kubernetes_runner import BACKEND, KubernetesRunner
+from spark_runner.runners.kubernetes.api import INSTALL
+from spark_runner.runners.kubernetes.runner import BACKEND, KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 
 STUCK_SECONDS = 120.0

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from spark_runner.errors import KillError
-from spark_runner.runners.kubernetes_api import KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes_pod import RUN_LABEL, Pod
+from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
+from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
 
 FORCED_SECONDS = 12.0
 """Beyond the grace: for the node to end the containers, and to tell the API."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from loguru import logger
 
 from spark_runner.runners.base import LogFile
-from spark_runner.runners.kubernetes_api import KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes_pod import Pod
+from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
+from spark_runner.runners.kubernetes.pod import Pod
 
 TAIL_LINES = 50_000
 """What is read of a log: the node itself keeps some megabytes of each, and rotates them."""

@@ -1,0 +1,1 @@
+"""Kubernetes: drivers that are pods."""
