@@ -25,10 +25,12 @@ def submit_request(
     incarnation: str,
     stop_path: str,
     zookeeper: SessionSettings,
+    is_short: bool,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises SqlError, DefinitionError.
 
-    `spark` is what the definition says of it, filled up; `zookeeper` is how the driver reaches it.
+    `spark` is what the definition says of it, filled up; `zookeeper` is how the driver reaches it; `is_short`
+    asks for a JVM that starts quickly.
     """
     plan = {
         "run": attempt.run,
@@ -56,7 +58,7 @@ def submit_request(
         plan=plan,
         target=spark.target,
         conf=found.properties,
-        is_short=spark.start == "fast",
+        is_short=is_short,
     )
 
 

@@ -61,9 +61,9 @@ DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
 
 def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
     """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does."""
-    submits = SparkSubmits(settings.state_dir, owned=owned)
     archives = ClassArchives(settings.cache_dir) if settings.class_archives else None
-    local = OneRunner(LocalRunner(submits, driver_main=DRIVER_MAIN, quick_start=archives))
+    submits = SparkSubmits(settings.state_dir, owned=owned, quick_start=archives)
+    local = OneRunner(LocalRunner(submits, driver_main=DRIVER_MAIN))
     return Runners(
         {
             "local": lambda: local,

@@ -4,12 +4,13 @@ import uuid
 from collections.abc import Sequence
 
 from orchestrator.backoff import jittered
-from orchestrator.errors import DefinitionError
+from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.handlers import supervision
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob, Watch
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError
+from orchestrator.short_jobs import is_short
 from orchestrator.states import Status
 from orchestrator.submit_request import submit_request
 from queues.documents import timestamp
@@ -81,6 +82,7 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
             incarnation=uuid.uuid4().hex,
             stop_path=job.stop_path,
             zookeeper=job.context.session.settings,
+            is_short=_is_short(job),
         )
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
         runner.submit(request)
@@ -90,6 +92,17 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
         return _give_up(attempt, _error("submission", error))
     hooks.fire(lambda hook: hook.after_submit(job.id, state, attempt.run))
     return None
+
+
+def _is_short(job: HeldJob) -> bool:
+    """Whether a quick start is worth more to this job than a JVM for long work."""
+    start, history = job.spark.start, job.context.history
+    if start != "auto" or history is None:
+        return start == "fast"
+    try:
+        return is_short(history.read(job.definition.name))
+    except (HistoryNotFound, CorruptHistory):
+        return False
 
 
 def _too_late(job: HeldJob, attempt: Attempt, watch: Watch) -> Action | None:

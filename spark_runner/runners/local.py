@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from spark_runner.runners.base import LogFile, Place, Submission, SubmitRequest
-from spark_runner.runners.launch import QuickStart, launch_driver
+from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.spark_submits import SparkSubmits
 
 
@@ -14,11 +14,8 @@ class LocalRunner:
 
     backend: ClassVar[str] = "local"
 
-    def __init__(
-        self, submits: SparkSubmits, *, driver_main: Path, quick_start: QuickStart | None = None
-    ) -> None:
+    def __init__(self, submits: SparkSubmits, *, driver_main: Path) -> None:
         self.submits = submits
-        self._quick_start = quick_start
         self._driver_main = driver_main.absolute()
 
     def place(self) -> Place:
@@ -39,7 +36,7 @@ class LocalRunner:
                 directory,
                 driver_main=self._driver_main,
                 conf_dir=conf_dir,
-                quick_start=self._quick_start,
+                quick_start=self.submits.quick_start,
             ),
         )
 

@@ -20,7 +20,7 @@ from spark_runner.process import current_boot_id, is_alive, run_processes
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
-from spark_runner.runners.launch import Launch, spark_submit_command
+from spark_runner.runners.launch import Launch, QuickStart, spark_submit_command
 from spark_runner.runners.out_of_memory import memory_failure
 from spark_runner.runners.run_directory import (
     LOG_STREAMS,
@@ -41,13 +41,20 @@ class SparkSubmits:
     """Starts, finds, watches and ends them; its state is the directory, so any worker here can go on.
 
     With `owned=True` they end when this process does, even by KILL; a forked child that keeps its open files
-    would keep them alive. `spark_submit` replaces the program that is started, with its leading arguments.
+    would keep them alive. `spark_submit` replaces the program that is started, with its leading arguments;
+    `quick_start` lets the JVMs of drivers start sooner.
     """
 
     def __init__(
-        self, state_dir: Path, *, owned: bool = False, spark_submit: Sequence[str] | None = None
+        self,
+        state_dir: Path,
+        *,
+        owned: bool = False,
+        spark_submit: Sequence[str] | None = None,
+        quick_start: QuickStart | None = None,
     ) -> None:
         self.state_dir = state_dir.absolute()
+        self.quick_start = quick_start
         self._spark_submit = spark_submit
         self._children = Children()
         self._owner_pipe = os.pipe() if owned else None  # close-on-exec, both ends

@@ -70,7 +70,7 @@ class Desk:
     def __init__(self, folder: Path, archives: ClassArchives) -> None:
         self.main = folder / "driver.py"
         self.main.write_text(DRIVER, "utf-8")
-        self.runner = LocalRunner(SparkSubmits(folder / "state"), driver_main=self.main, quick_start=archives)
+        self.runner = LocalRunner(SparkSubmits(folder / "state", quick_start=archives), driver_main=self.main)
 
     def outcome(self, **more: Any) -> dict[str, Any]:
         """What a driver says that has ended well and without a word of the JVM about archives."""

@@ -6,7 +6,7 @@ from orchestrator.short_jobs import is_short
 
 
 def runs(*durations: Any) -> list[dict[str, Any]]:
-    return [{"duration_seconds": seconds, "state": "succeeded"} for seconds in durations]
+    return [{"seconds": seconds, "state": "succeeded"} for seconds in durations]
 
 
 @pytest.mark.parametrize("durations", [(8, 9.5, 12), (60, 60, 60), (5,) * 50, (900, *(5,) * 10)])
@@ -24,3 +24,6 @@ def test_one_with_a_long_run_or_too_few_of_them_is_not(durations: tuple[Any, ...
 def test_runs_without_a_duration_count_for_nothing() -> None:
     assert is_short([{}, *runs(5, 5, 5, None)])
     assert not is_short([{}, {}, {}])
+    failed = {"seconds": 5, "state": "failed"}
+    assert not is_short([failed] * 5)
+    assert is_short([*runs(5, 5, 5), {"seconds": 900, "state": "failed"}])

@@ -52,7 +52,11 @@ class ClientModeRunner:
         return self._submits.start(
             named,
             lambda directory: launch_driver(
-                named, directory, driver_main=self._driver_main, conf_dir=conf_dir
+                named,
+                directory,
+                driver_main=self._driver_main,
+                conf_dir=conf_dir,
+                quick_start=self._submits.quick_start,
             ),
         )
 

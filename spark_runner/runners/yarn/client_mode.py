@@ -40,7 +40,11 @@ class YarnClientRunner:
         return self._submits.start(
             request,
             lambda directory: launch_here(
-                request, directory, driver_main=self._driver_main, state_dir=self._submits.state_dir
+                request,
+                directory,
+                driver_main=self._driver_main,
+                state_dir=self._submits.state_dir,
+                quick_start=self._submits.quick_start,
             ),
         )
 

@@ -14,6 +14,7 @@ from spark_runner.runners.launch import (
     LOG4J2_PROPERTIES,
     RUN_DIR_VARIABLE,
     Launch,
+    QuickStart,
     driver_environment,
     launch_driver,
     submit_arguments,
@@ -73,12 +74,21 @@ def launch_on_cluster(
 
 
 def launch_here(
-    request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, state_dir: Path
+    request: SubmitRequest,
+    directory: RunDirectory,
+    *,
+    driver_main: Path,
+    state_dir: Path,
+    quick_start: QuickStart | None = None,
 ) -> Launch:
     """How a driver on this host with executors in YARN is started; raises as `launch_on_cluster` does."""
     conf = yarn_properties(request, driver_zip(state_dir / "driver"))
     return launch_driver(
-        replace(request, conf=conf), directory, driver_main=driver_main, conf_dir=state_dir / "spark-conf"
+        replace(request, conf=conf),
+        directory,
+        driver_main=driver_main,
+        conf_dir=state_dir / "spark-conf",
+        quick_start=quick_start,
     )
 
 
