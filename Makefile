@@ -7,7 +7,7 @@ COUNT  ?= 200
 # Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
 WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
 
-.PHONY: run test lint types contracts unit tests chaos soak trials format clean
+.PHONY: run test lint types contracts unit prepared tests chaos soak trials format clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -24,7 +24,12 @@ types: $(VENV)/installed-test
 contracts: $(VENV)/installed-test
 	$(BIN)/lint-imports
 
-tests: $(VENV)/installed-test
+# What many tests need and no package brings: made once per machine.
+prepared: $(VENV)/installed-test
+	$(BIN)/python -m tests.servers.kubernetes.binary
+	$(BIN)/python -m tests.class_archive
+
+tests: prepared
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not chaos'
 	$(BIN)/pytest -m chaos
 

@@ -5,13 +5,12 @@ import sys
 
 import pytest
 
+from tests.class_archive import use_archive
+
 # Hundreds of processes of ours are started: each would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# An archive takes minutes beside other tests; those that need one make it on purpose.
-os.environ.setdefault("ORCHESTRATOR_CLASS_ARCHIVES", "false")
-# The compiler does half of the work of a short driver: 48 against 27 processor seconds for the example.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+use_archive()
 
 pytest_plugins = [
     "tests.servers.zookeeper",

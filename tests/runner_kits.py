@@ -19,6 +19,7 @@ from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.backend import StandaloneBackend
 from spark_runner.runners.yarn.backend import YarnBackend
+from tests.class_archive import archives
 from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
 from tests.scripted.backend import Backend
@@ -112,6 +113,9 @@ class Scene:
     folder: Path
     fixtures: pytest.FixtureRequest  # of the servers that the kind needs
 
+    def submits(self) -> SparkSubmits:
+        return SparkSubmits(self.folder / "state", quick_start=archives())
+
     def kit(self, runner: Runner, **more: object) -> Kit:
         """One whose drivers are real: they run on this host, wherever their cluster says that they are."""
         ledger = Ledger(self.folder / "ledger.jsonl")
@@ -135,7 +139,7 @@ def _stand_in(scene: Scene) -> Iterator[Kit]:
 
 @contextmanager
 def _local(scene: Scene) -> Iterator[Kit]:
-    yield scene.kit(LocalRunner(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN))
+    yield scene.kit(LocalRunner(scene.submits(), driver_main=DRIVER_MAIN))
 
 
 @contextmanager
@@ -143,7 +147,7 @@ def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
     cluster: Standalone = scene.fixtures.getfixturevalue("standalone")
     options = {"rest": cluster.rest, "ui": cluster.ui, "staging": cluster.staging}
     target = Target(cluster.url, mode, options)
-    backend = StandaloneBackend(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN)
+    backend = StandaloneBackend(scene.submits(), driver_main=DRIVER_MAIN)
     yield scene.kit(backend.runner_for(target), target=target, conf=SMALL_APPLICATION)
     if cluster.cluster is not None:  # what belongs to it has no mark of the test
         wait_until(lambda: not cluster.local().processes(), 30, "no executor and no driver is left")

@@ -7,16 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 
+def cache_folder() -> Path:
+    """The folder that all checkouts of this machine share."""
+    # Root's own folders cannot be read by the users as whom some servers run.
+    caches = Path("/var/cache") if os.geteuid() == 0 else Path.home() / ".cache"
+    cache = Path(os.environ.get("ORCHESTRATOR_TEST_CACHE") or caches / "spark-job-orchestrator-tests")
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache
+
+
 def cached(name: str, make: Callable[[Path], None]) -> Path:
     """The folder `name` of the cache; where it is not there yet, `make` fills it.
 
     Processes that ask at the same time wait for the one that makes it. What `make` leaves unfinished is
     never seen.
     """
-    # Root's own folders cannot be read by the users as whom some servers run.
-    caches = Path("/var/cache") if os.geteuid() == 0 else Path.home() / ".cache"
-    cache = Path(os.environ.get("ORCHESTRATOR_TEST_CACHE") or caches / "spark-job-orchestrator-tests")
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = cache_folder()
     made = cache / name
     with (cache / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

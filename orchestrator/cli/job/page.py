@@ -7,6 +7,7 @@ from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.output import duration, elapsed, local_time, short_path, stdout_console, table
 from orchestrator.client import JobDetail
 from orchestrator.models.job import JobError
+from spark_runner.runners.base import Place
 
 
 def show_detail(detail: JobDetail) -> None:
@@ -26,6 +27,8 @@ def show_detail(detail: JobDetail) -> None:
     for name, value in facts.items():
         if value:
             console.print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
+    if job.warning:
+        console.print(f"warning:  {job.warning}", markup=False, soft_wrap=True, style="yellow")
     _show_error("error", job.error)
     _show_error("before that", job.buried_error)
     console.print()
@@ -42,12 +45,14 @@ def show_detail(detail: JobDetail) -> None:
             elapsed(item.get("started"), item.get("ended")),
             "" if item.get("exit_code") is None else str(item["exit_code"]),
             item.get("application_id") or _application_of_running(item, progress),
-            item.get("place", {}).get("host", ""),
+            _where(item.get("place")),
         ]
         for item in detail.attempts
     ]
     if attempts:
-        console.print(table(["attempt", "state", "started", "took", "exit", "application", "host"], attempts))
+        console.print(
+            table(["attempt", "state", "started", "took", "exit", "application", "where"], attempts)
+        )
     wrote = [
         [
             item["target"],
@@ -73,6 +78,13 @@ def _application(progress: Mapping[str, Any]) -> Iterator[str]:
 
 def _application_of_running(attempt: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
     return str(progress.get("application_id", "")) if attempt.get("state") == "started" else ""
+
+
+def _where(document: object) -> str:
+    place = Place.of(document)
+    if place is None:
+        return ""
+    return " ".join(filter(None, ("" if place.backend == "local" else place.backend, place.host)))
 
 
 def _show_error(heading: str, error: JobError | None) -> None:
