@@ -127,7 +127,9 @@ def _unwatched(survey: Survey, run: _Run) -> Finding:
     job_id, place = run.job.record.id, Place.of(run.attempt.document.get("place"))
     remedy = "see in the logs of the workers why none takes it"
     if place is not None and not any(reaches(worker.document, place) for worker in survey.workers):
-        where = f"for {place}, with the state directory of the one that submitted it"
+        where = f"on {place.host}, with the state directory of the one that submitted it"
+        if not place.host:
+            where = f"that reaches {place}"
         remedy = f"start a worker {where}: nobody else can see whether this driver is alive"
     what = f"attempt {run.job.state.attempt} of {job_id} is {run.attempt.state}, and no worker holds the job"
     return Finding.of(Kind.UNWATCHED_DRIVER, run.attempt.path, what, remedy)
