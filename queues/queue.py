@@ -11,7 +11,7 @@ from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
 from queues.desk import Desk
 from queues.entrance import Entrance
-from queues.errors import ItemNotFound, NotClaimed, QueueError
+from queues.errors import ItemNotFound, NotClaimed, QueueError, Refusal
 from queues.events import Listener
 from queues.inspection import Inspection
 from queues.names import DEFAULT_POOL, Layout, Token
@@ -19,6 +19,8 @@ from queues.operations import Operation
 from queues.record import MAX_RECORD_BYTES, Record
 from queues.session import Session, SessionSettings
 from queues.strays import release_strays
+
+_CLAIM_TRIES = 3
 
 
 class QueueSet(Entrance):
@@ -159,7 +161,12 @@ class QueueSet(Entrance):
         Raises CorruptRecord and ItemNotFound for a token whose item cannot be read: see `bury`. `stopped`:
         only if the request to stop it is still there, which is why it is taken before it is due.
         """
-        (outcome,) = self.claimer.claim([Candidate(queue, pool, token, stopped)])
+        outcome: Claim | QueueError
+        for _ in range(_CLAIM_TRIES):
+            (outcome,) = self.claimer.claim([Candidate(queue, pool, token, stopped)])
+            # What was known here of its pool was old; nobody was faster.
+            if not (isinstance(outcome, NotClaimed) and outcome.reason is Refusal.POOL_CHANGED):
+                break
         if isinstance(outcome, Claim):
             return outcome
         if isinstance(outcome, NotClaimed):

@@ -335,3 +335,19 @@ def test_a_consumer_that_stops_is_no_member_any_more(open_queues: Open) -> None:
     with Collector(queues):
         wait_until(lambda: queues.session.children(folder), 10, "it is a member")
     assert queues.session.children(folder) == []
+
+
+def test_a_claim_by_somebody_who_has_not_heard_of_new_limits_is_made_all_the_same(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues, other = open_queues(), open_queues()
+    put_in(queues, DEFAULT_POOL, 1)
+    (token,) = queues.tokens("accept", DEFAULT_POOL)
+    queues.pools.limits(DEFAULT_POOL)  # known from here on, and no watch tells of a change
+    monkeypatch.setattr(queues.pools, "on_change", lambda _pool: None)
+    other.pools.change(DEFAULT_POOL, weight=2)
+    claim = queues.claim("accept", DEFAULT_POOL, token)
+    assert claim is not None
+    claim.release()
+    other.pools.change(DEFAULT_POOL, paused=True)
+    assert queues.claim("accept", DEFAULT_POOL, token) is None
