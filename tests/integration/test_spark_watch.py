@@ -40,7 +40,8 @@ def test_progress_and_measurements_of_a_run(tmp_path: Path, capfd: pytest.Captur
         thread = threading.Thread(target=rdd.count)
         thread.start()
         wait_until(lambda: [s["done"] for s in watch.shown()["stages"]] == [2], 20, "a stage is shown")
-        assert watch.shown()["executors"] == {"number": 1, "active_tasks": 1, "failed_tasks": 0}
+        load = {"number": 1, "active_tasks": 1, "failed_tasks": 0}
+        wait_until(lambda: watch.shown()["executors"] == load, 20, "the load of the executors is shown")
         go.touch()
         thread.join()
 
