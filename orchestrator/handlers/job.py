@@ -33,6 +33,7 @@ from spark_runner.runners.base import Place, Runner, RunState, Submission
 from spark_runner.runners.registry import Runners
 
 _MAX_REASON_CHARACTERS = 1_000
+_PATIENCE_SECONDS = 30.0  # a driver takes so long to start on a cluster that has room
 
 TIME_LIMIT = "timeout.run"
 """Why a worker made a stop node: for a driver that is out of its reach and has run for too long."""
@@ -77,7 +78,8 @@ class Watch:
     polls: int = 0
     unknown: int = 0  # answers in a row that told nothing
     unknown_reason: str = ""
-    waits_for: str = ""  # what the backend says of a driver or its executors that have not come to run
+    waits_since: float | None = None  # monotonic; a driver or its executors do not come to run since then
+    waits_for: str = ""  # why, once that has lasted for a while
     last_seen: str | None = None  # when the backend answered last
     answer: frozenset[tuple[str, RunState]] = frozenset()
     absent_since: float | None = None  # monotonic; `alive` has been away since then
@@ -213,16 +215,24 @@ class HeldJob:
         was_unknown, watch.unknown = watch.unknown, 0
         watch.last_seen = timestamp()
         answer = frozenset((found.incarnation, found.state) for found in submissions)
-        was_for, watch.waits_for = watch.waits_for, self._waits_for(submissions)
+        was_for = watch.waits_for
+        self._note_wait(submissions)
         is_news = answer != watch.answer or was_for != watch.waits_for
         if is_news or (was_unknown and status is status.RUNNING_WARN):
             watch.answer = answer
             self.wake()
 
-    @staticmethod
-    def _waits_for(submissions: Sequence[Submission]) -> str:
+    def _note_wait(self, submissions: Sequence[Submission]) -> None:
+        """A cluster always says something while it starts a driver; what lasts is for people to know."""
+        watch, now = self.watch, time.monotonic()
         details = (found.detail for found in submissions if found.state is RunState.RUNNING)
-        return _recordable(next(filter(None, details), ""))
+        words = _recordable(next(filter(None, details), ""))
+        if not words:
+            watch.waits_since = None
+        elif watch.waits_since is None:
+            watch.waits_since = now
+        lasts = watch.waits_since is not None and now - watch.waits_since >= _PATIENCE_SECONDS
+        watch.waits_for = words if lasts else ""
 
     # ------------------------------------------------------------------ stop
     def stop_request(self) -> tuple[Delete, bool] | None:

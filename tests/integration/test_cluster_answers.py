@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.handlers import submission
+from orchestrator.hooks import Hook
+from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from spark_runner.runners.base import Failure, Place, RunState, Submission
 from spark_runner.runners.local import LocalRunner
@@ -35,6 +37,11 @@ class Cluster(LocalRunner):
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
         return {run: self.alter(found) for run, found in super().poll_many(runs).items()}
+
+
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.handlers.job._PATIENCE_SECONDS", 1.5)
 
 
 @pytest.fixture
@@ -73,11 +80,30 @@ def test_a_running_job_whose_executors_have_no_room_says_so_until_they_have(
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
+def test_what_a_cluster_says_for_a_moment_is_no_warning(
+    office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.handlers.job._PATIENCE_SECONDS", 3600)
+    seen: list[Status] = []
+
+    class Listener(Hook):
+        def after_transition(self, _id: str, _before: JobState, after: JobState, _queue: Queue) -> None:
+            seen.append(after.status)
+
+    cluster.alter = saying("the container is being started")
+    office.worker(runner=cluster, hooks=[Listener()])
+    job_id = office.submit(waits_for(tmp_path / "go"))
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    (tmp_path / "go").touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+    assert Status.RUNNING_WARN not in seen
+
+
 def test_a_driver_that_has_no_room_is_given_up_with_the_reason_of_the_cluster(office: Office) -> None:
     cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "sleep 600")))
     cluster.alter = saying(NO_ROOM)
     office.worker(runner=cluster)
-    job_id = office.submit("pass", timeout={"submit": 4}, retry={"attempts": 1, "submissions": 1})
+    job_id = office.submit("pass", timeout={"submit": 6}, retry={"attempts": 1, "submissions": 1})
     wait_until(lambda: office.client.get(job_id).warning == NO_ROOM, 20, "the warning before it has begun")
     detail = office.wait(job_id)
     assert detail.job.status is Status.ERROR_FAIL
