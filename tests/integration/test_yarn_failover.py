@@ -30,6 +30,8 @@ def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
     with mock.patch.dict(os.environ, spark_environment(yarn_pair.conf_dir)):
         runner = YarnBackend(SparkSubmits(tmp_path / "state"), driver_main=DRIVER_MAIN).runner_for(target)
         runner.submit(SubmitRequest(run, uuid.uuid4().hex, "waits", {}, target, conf=spark_settings(staging)))
+    launchers = SparkSubmits(tmp_path / "state")
+    wait_until(lambda: launchers.find(run)[0].state is RunState.EXITED, 60, "it was handed over")
     wait_until(lambda: "application_" in runner.find(run)[0].detail, 60, "YARN has it")
     first, second = yarn_pair.managers
     yarn_pair.managers[first].cut_power()
