@@ -16,6 +16,7 @@ from spark_runner import exit_codes
 from spark_runner.announcement import leave_exit_code
 from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recordable
 from spark_runner.errors import SparkRunnerError
+from spark_runner.log_limit import limit_own_logs
 from spark_runner.progress import SparkWatch
 
 _BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
@@ -160,6 +161,7 @@ class AttemptHolder:
             self._wake.clear()
             if self._ended.is_set():
                 return
+            limit_own_logs()
             try:
                 self._look()
             except (Conflict, OutcomeUnknown):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 MAX_LOG_BYTES = 100 * 1024 * 1024  # as for Spark's own log; with the part before it, twice as much
 _COPY_BYTES = 1 << 20
+PRINTED = ("stdout.log", "stderr.log")
 OLDER = ".1"  # appended to the name of a log: the part before it
 
 
@@ -29,6 +30,19 @@ def limit_log(path: Path, max_bytes: int = MAX_LOG_BYTES) -> bool:
     except OSError:  # not there yet, or removed meanwhile
         return False
     return True
+
+
+def limit_logs(directory: Path) -> None:
+    """Limit what a driver prints, in its run directory; Spark's own log limits itself."""
+    for name in PRINTED:
+        limit_log(directory / name)
+
+
+def limit_own_logs() -> None:
+    """Limit what this driver prints where no shim does it: on a node of a cluster."""
+    directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
+    if directory and not Path(directory, "shim.json").exists():
+        limit_logs(Path(directory))
 
 
 def _keep(log: int, start: int, older: Path) -> None:

@@ -1,10 +1,10 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
-Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`; it imports the standard library and
-`tree_usage`. It leaves in RUN_DIR:
+Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`; it imports the standard library,
+`log_limit` and `tree_usage`. It leaves in RUN_DIR:
 
     shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id
-    stdout.log   stderr.log   what the driver and all below it wrote
+    stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
     exit.json    how the driver ended, and what all of it took; written only when nothing of it is left
     shim.log     the shim's own troubles; empty when it had none
 
@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 if not __package__:  # run by its path, where nothing beside it can be imported otherwise
     sys.path.append(str(Path(__file__).resolve().parent.parent))
+from spark_runner.log_limit import limit_logs
 from spark_runner.tree_usage import TreeUsage
 
 GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
@@ -106,6 +107,7 @@ class Shim:
     def _wait_for_driver(self) -> None:
         while self._reap() and self._status is None:
             next_look = self._usage.look()
+            limit_logs(self._run_dir)
             if self._kill_at is None:
                 self._next_event(next_look)
             elif (left := self._kill_at - time.monotonic()) > 0:
@@ -181,6 +183,7 @@ class Shim:
         if self._status is None:
             raise RuntimeError(f"process {self._driver} was never reaped")
         code = os.waitstatus_to_exitcode(self._status)
+        limit_logs(self._run_dir)
         ended = {
             "exit_code": code if code >= 0 else 128 - code,
             "signal": -code if code < 0 else None,

@@ -1,5 +1,6 @@
 """What a job wrote: a table of its INSERTs, the first rows of each, and how to look closer."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -51,11 +52,12 @@ def local_result(runners: Runners, detail: JobDetail) -> LocalResult:
 
 
 def _printed(runner: Runner, run: str, incarnation: str) -> str:
+    text = b""
     for log in runner.logs(run):
-        if log.incarnation == incarnation and log.stream == "stdout" and log.path.exists():
-            text = log.path.read_bytes()
-            return text[-_MAX_STDOUT_BYTES:].decode(errors="replace")
-    return ""
+        if log.incarnation == incarnation and log.stream == "stdout":
+            with contextlib.suppress(FileNotFoundError):
+                text = (text + log.path.read_bytes())[-_MAX_STDOUT_BYTES:]
+    return text.decode(errors="replace")
 
 
 def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> None:

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from spark_runner.errors import SubmissionError
+from spark_runner.log_limit import OLDER
 from spark_runner.process import ProcessId
+from spark_runner.runners.base import LogFile
 from spark_runner.shim import KILL_REQUEST
 
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
@@ -150,6 +152,14 @@ class RunDirectory:
             return json.loads((self.path / name).read_bytes())
         except FileNotFoundError:
             return None
+
+
+def log_files(directory: RunDirectory) -> list[LogFile]:
+    """The logs of one submission that exist by now, of each stream the older part first."""
+    paths = [
+        (stream, directory.path / f"{stream}.log{part}") for stream in LOG_STREAMS for part in (OLDER, "")
+    ]
+    return [LogFile(directory.incarnation, stream, path) for stream, path in paths if path.exists()]
 
 
 def run_path(state_dir: Path, run: str) -> Path:

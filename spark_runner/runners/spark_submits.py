@@ -23,8 +23,8 @@ from spark_runner.runners.kill_ladder import kill_run
 from spark_runner.runners.launch import Launch, QuickStart, spark_submit_command
 from spark_runner.runners.out_of_memory import memory_failure
 from spark_runner.runners.run_directory import (
-    LOG_STREAMS,
     RunDirectory,
+    log_files,
     run_directories,
     run_directory,
     run_path,
@@ -126,12 +126,7 @@ class SparkSubmits:
 
     def logs(self, run: str) -> list[LogFile]:
         """The logs of every submission of `run` that exist by now, oldest first."""
-        return [
-            LogFile(found.incarnation, stream, path)
-            for found in run_directories(self.state_dir, run)
-            for stream in LOG_STREAMS
-            if (path := found.path / f"{stream}.log").exists()
-        ]
+        return [log for found in run_directories(self.state_dir, run) for log in log_files(found)]
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from spark_runner import shim
+from spark_runner.log_limit import MAX_LOG_BYTES
 from spark_runner.process import ProcessId, current_boot_id, is_alive, processes_of
 from tests.waiting import wait_until
 
@@ -237,3 +238,22 @@ def test_an_exit_file_that_cannot_be_written_at_once_is_tried_again(a_shim: Shim
     obstacle.rmdir()
     wait_until(obstacle.is_file, 10, "exit.json")
     assert json.loads(a_shim.text("exit.json"))["exit_code"] == 3
+
+
+def test_what_a_driver_prints_is_bounded_on_the_disk_and_its_end_is_kept(a_shim: Shim) -> None:
+    a_shim.python(
+        """
+import os, time
+chunk = b"x" * (1 << 20)
+for _ in range(3):
+    for _ in range(110):
+        os.write(1, chunk)
+    while os.fstat(1).st_size > 100 << 20:
+        time.sleep(0.02)
+os.write(1, b"the end")
+"""
+    )
+    assert a_shim.wait()["exit_code"] == 0
+    assert a_shim.text("stdout.log").endswith("the end")
+    assert (a_shim.directory / "stdout.log").stat().st_size < 20 << 20
+    assert (a_shim.directory / "stdout.log.1").stat().st_size == MAX_LOG_BYTES

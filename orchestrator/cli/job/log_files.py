@@ -101,6 +101,8 @@ class _Tail:
             if not self._log.path.exists():
                 return
             self._file = self._stack.enter_context(self._log.path.open("rb"))
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():  # it was too long, and begins anew
+            self._file.seek(0)
         while chunk := self._file.read(_CHUNK_BYTES):
             yield chunk
 

@@ -16,8 +16,8 @@ from spark_runner.process import processes_of
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.run_directory import (
-    LOG_STREAMS,
     RunDirectory,
+    log_files,
     run_directories,
     run_directory,
     run_path,
@@ -113,12 +113,7 @@ class ClusterModeRunner:
 
     def logs(self, run: str) -> list[LogFile]:
         """The logs of every submission of `run` that exist by now, oldest first."""
-        return [
-            LogFile(found.incarnation, stream, path)
-            for found in run_directories(self._staging, run)
-            for stream in LOG_STREAMS
-            if (path := found.path / f"{stream}.log").exists()
-        ]
+        return [log for found in run_directories(self._staging, run) for log in log_files(found)]
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
