@@ -1,0 +1,48 @@
+"""The definitions of docs/backends.md are run as they stand there, but for addresses and sizes."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk
+from tests.runner_kits import open_kit
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+DOCS = Path(__file__).parents[2] / "docs" / "backends.md"
+SCRIPT = """
+CREATE TABLE numbers (n BIGINT) WITH ('connector'='print');
+INSERT INTO numbers SELECT count(*) FROM range(1000);
+"""
+SMALL = {"driver": {"memory": "512m"}, "executor": {"instances": 1, "cores": 1, "memory": "512m"}}
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [("Standalone", "standalone-cluster"), ("YARN", "yarn"), ("Kubernetes", "kubernetes")],
+)
+def test_the_definition_of_a_backend_ends_well(
+    request: pytest.FixtureRequest, shared_desk: Desk, heading: str, kind: str
+) -> None:
+    section = DOCS.read_text("utf-8").partition(f"\n## {heading}\n")[2]
+    found = re.search(r"```yaml\n(name: .*?)```", section, re.DOTALL)
+    assert found is not None, f"{heading} has no definition"
+    definition = yaml.safe_load(found[1])
+    hosts, root = (shared_desk.environment[name] for name in ("ZOOKEEPER_HOSTS", "ORCHESTRATOR_ROOT"))
+    with open_kit(kind, request, hosts=hosts, root=f"{root}/kit", folder=shared_desk.directory) as kit:
+        spark, target = definition["spark"], kit.target
+        named = spark.pop(target.backend, {})
+        assert named.keys() <= {*target.options, "queue"}, "what it names is what a test can replace"
+        spark |= {"master": target.master, "conf": kit.conf, **SMALL}
+        spark[target.backend] = {**named, **target.options}
+        shared_desk.write("flights.sql", SCRIPT)
+        shared_desk.write("job.yaml", yaml.safe_dump({**definition, "retry": {"attempts": 1}}))
+        worker = shared_desk.start("worker", "--slots", "1")
+        worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+        submitted = shared_desk.type("job", "submit", "job.yaml", "--id", "job", "--wait", timeout=300)
+        assert submitted.code == 0, submitted.stderr + worker.stderr
+        shown = shared_desk.type("job", "show", "job").stdout
+    assert "SUCCESS" in shown
+    assert re.search(rf"1 +succeeded .* {target.backend}$", shown, re.MULTILINE), shown

@@ -1,0 +1,70 @@
+"""What a runner is asked to submit: files are looked for before anything is started."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import DefinitionError
+from orchestrator.models.definition import build_definition
+from orchestrator.submit_request import submit_request
+from queues.session import SessionSettings
+from spark_runner.attempt import Attempt
+from spark_runner.runners.base import SubmitRequest
+
+RUN_KEY = "0f0e0d0c-0b0a-0908-0706-050403020100"
+
+
+def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequest:
+    document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
+    definition = build_definition({"python": "pass", **document} if "jar" not in fields else document, "test")
+    attempt = Attempt("/attempt-2", 0, {"run_key": RUN_KEY, "attempt": 2, "state": "intent"})
+    return submit_request(
+        definition,
+        definition.spark,
+        attempt,
+        incarnation="i",
+        stop_path="/stop",
+        zookeeper=SessionSettings("zk:2181"),
+        is_short=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("spark", "words"),
+    [
+        ({"jars": ["lib/missing.jar"]}, "there is no jar {}/lib/missing.jar"),
+        ({"py_files": ["missing.py"]}, "there is no Python file {}/missing.py"),
+        ({"files": ["data.csv#alias"]}, "there is no file {}/data.csv"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_with_the_host(
+    tmp_path: Path, spark: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        request(tmp_path, spark)
+    assert (
+        str(caught.value)
+        == f"{words.format(tmp_path)} on {os.uname().nodename}, from where the job is submitted"
+    )
+
+
+def test_the_jar_of_a_program_is_looked_for_and_travels_with_the_others(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match=r"there is no jar .*/program\.jar"):
+        request(tmp_path, {}, jar="program.jar", **{"class": "Main"})
+    (tmp_path / "program.jar").touch()
+    (tmp_path / "lib.jar").touch()
+    made = request(
+        tmp_path, {"jars": ["lib.jar"]}, jar="program.jar", **{"class": "Main"}, arguments=["a", 1]
+    )
+    assert made.conf["spark.jars"] == f"{tmp_path}/lib.jar,{tmp_path}/program.jar"
+    assert made.plan["jar"] == {"class": "Main", "arguments": ["a", "1"]}
+    assert (made.run, made.plan["run"]) == (f"{RUN_KEY}-2", f"{RUN_KEY}-2")
+
+
+def test_files_elsewhere_and_patterns_are_left_to_spark(tmp_path: Path) -> None:
+    jars = ["s3a://bucket/a.jar", "local:/opt/b.jar", "https://example.org/c.jar", "lib/*.jar"]
+    made = request(tmp_path, {"jars": jars, "packages": ["org.example:thing:1.0"]})
+    assert made.conf["spark.jars"] == ",".join([*jars[:3], f"{tmp_path}/lib/*.jar"])
+    assert made.conf["spark.jars.packages"] == "org.example:thing:1.0"
