@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from spark_runner.runners.base import LogFile, Place, Submission, SubmitRequest
-from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.spark_submits import SparkSubmits
 
 
@@ -28,17 +27,7 @@ class LocalRunner:
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under a shim of its own; raises SubmissionError."""
-        conf_dir = self.submits.state_dir / "spark-conf"
-        return self.submits.start(
-            request,
-            lambda directory: launch_driver(
-                request,
-                directory,
-                driver_main=self._driver_main,
-                conf_dir=conf_dir,
-                quick_start=self.submits.quick_start,
-            ),
-        )
+        return self.submits.start_driver(request, self._driver_main)
 
     def find(self, run: str) -> list[Submission]:
         """Every submission of `run` in the state directory, oldest first."""

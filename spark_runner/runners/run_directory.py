@@ -13,15 +13,15 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spark_runner.errors import SubmissionError
+from spark_runner.errors import SparkRunnerError, SubmissionError
 from spark_runner.log_limit import OLDER
 from spark_runner.process import ProcessId
-from spark_runner.runners.base import LogFile
+from spark_runner.runners.base import LogFile, RunState, Submission
 from spark_runner.shim import KILL_REQUEST
 
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
@@ -160,6 +160,19 @@ def log_files(directory: RunDirectory) -> list[LogFile]:
         (stream, directory.path / f"{stream}.log{part}") for stream in LOG_STREAMS for part in (OLDER, "")
     ]
     return [LogFile(directory.incarnation, stream, path) for stream, path in paths if path.exists()]
+
+
+def remove_run(state_dir: Path, run: str, submissions: Iterable[Submission]) -> None:
+    """Remove all directories of a run; raises SparkRunnerError while a driver of it may be running."""
+    for submission in submissions:
+        if submission.state in {RunState.RUNNING, RunState.UNKNOWN}:
+            raise SparkRunnerError(f"run {run} is {submission.state}: kill it before its files are removed")
+    try:
+        shutil.rmtree(run_path(state_dir, run))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
 
 
 def run_path(state_dir: Path, run: str) -> Path:

@@ -15,19 +15,19 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from spark_runner import shim
-from spark_runner.errors import KillError, SparkRunnerError, SubmissionError
+from spark_runner.errors import KillError, SubmissionError
 from spark_runner.process import current_boot_id, is_alive, run_processes
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
-from spark_runner.runners.launch import Launch, QuickStart, spark_submit_command
+from spark_runner.runners.launch import Launch, QuickStart, launch_driver, spark_submit_command
 from spark_runner.runners.out_of_memory import memory_failure
 from spark_runner.runners.run_directory import (
     RunDirectory,
     log_files,
+    remove_run,
     run_directories,
     run_directory,
-    run_path,
 )
 from spark_runner.state_id import state_id
 
@@ -77,6 +77,19 @@ class SparkSubmits:
     def reaches(self, place: Place) -> bool:
         """Whether that is our directory on this host; of another boot we know that nothing runs any more."""
         return self.place(place.backend).is_at(place)
+
+    def start_driver(self, request: SubmitRequest, driver_main: Path) -> Submission:
+        """Start one that is the driver itself, which runs the file `driver_main`; raises SubmissionError."""
+        return self.start(
+            request,
+            lambda directory: launch_driver(
+                request,
+                directory,
+                driver_main=driver_main,
+                conf_dir=self.state_dir / "spark-conf",
+                quick_start=self.quick_start,
+            ),
+        )
 
     def start(self, request: SubmitRequest, prepare: Callable[[RunDirectory], Launch]) -> Submission:
         """Start one under a shim of its own; raises SubmissionError.
@@ -130,17 +143,7 @@ class SparkSubmits:
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
-        for submission in self.find(run):
-            if submission.state in (RunState.RUNNING, RunState.UNKNOWN):
-                raise SparkRunnerError(
-                    f"run {run} is {submission.state}: kill it before its files are removed"
-                )
-        try:
-            shutil.rmtree(run_path(self.state_dir, run))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
+        remove_run(self.state_dir, run, self.find(run))
 
     def _start_shim(
         self, directory: RunDirectory, command: Sequence[str], environment: Mapping[str, str]

@@ -1,17 +1,18 @@
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.yarn.launch import (
     PLAN,
     incarnation_of,
     incarnation_tag,
-    launch_here,
     launch_on_cluster,
     run_tag,
     yarn_properties,
@@ -97,7 +98,10 @@ def test_the_launcher_does_not_wait_and_its_interpreter_is_not_that_of_the_nodes
 def test_a_driver_of_this_host_uses_its_own_interpreter_and_the_same_tags(
     directory: RunDirectory, tmp_path: Path
 ) -> None:
-    launch = launch_here(request(), directory, driver_main=Path("/driver_main.py"), state_dir=tmp_path)
+    asked = replace(request(), conf=yarn_properties(request(), ZIP))
+    launch = launch_driver(
+        asked, directory, driver_main=Path("/driver_main.py"), conf_dir=tmp_path / "spark-conf"
+    )
     properties = (directory.path / "spark.properties").read_text("utf-8")
     assert "orchestrator-run-key-1" in properties
     assert "spark.yarn.maxAppAttempts=1" in properties

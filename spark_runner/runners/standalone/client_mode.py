@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable, SubmissionError
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
-from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.api import Snapshot
@@ -48,17 +47,7 @@ class ClientModeRunner:
             # Said now, in words: the driver would try for a minute, and then blame the user's program.
             raise SubmissionError(f"driver of run {request.run} not started: {error}") from error
         named = replace(request, name=application_name(request.name, request.run), conf=bounded(request.conf))
-        conf_dir = self._submits.state_dir / "spark-conf"
-        return self._submits.start(
-            named,
-            lambda directory: launch_driver(
-                named,
-                directory,
-                driver_main=self._driver_main,
-                conf_dir=conf_dir,
-                quick_start=self._submits.quick_start,
-            ),
-        )
+        return self._submits.start_driver(named, self._driver_main)
 
     def find(self, run: str) -> list[Submission]:
         """Every submission of `run` in the state directory, oldest first."""

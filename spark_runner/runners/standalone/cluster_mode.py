@@ -11,16 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.errors import BackendUnreachable, KillError, SparkRunnerError, SubmissionError
+from spark_runner.errors import BackendUnreachable, KillError, SubmissionError
 from spark_runner.process import processes_of
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.run_directory import (
     RunDirectory,
     log_files,
+    remove_run,
     run_directories,
     run_directory,
-    run_path,
 )
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.applications import end_applications, wait_ended
@@ -117,17 +117,7 @@ class ClusterModeRunner:
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
-        for submission in self.find(run):
-            if submission.state in (RunState.RUNNING, RunState.UNKNOWN):
-                raise SparkRunnerError(
-                    f"run {run} is {submission.state}: kill it before its files are removed"
-                )
-        try:
-            shutil.rmtree(run_path(self._staging, run))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
+        remove_run(self._staging, run, self.find(run))
 
     def _end_drivers(self, run: str, directories: Sequence[RunDirectory], asked: set[str]) -> str:
         """Ask for the end of what is still there; returns what that is, empty when nothing is."""

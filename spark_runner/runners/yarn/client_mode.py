@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
-from spark_runner.runners.yarn.launch import incarnation_tag, launch_here, run_tag
+from spark_runner.runners.yarn.launch import incarnation_tag, run_tag, yarn_properties
 from spark_runner.runners.yarn.verdict import APPLICATION_FAILED, verdict_of
 
 _LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
@@ -37,16 +38,8 @@ class YarnClientRunner:
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under a shim of its own; raises SubmissionError."""
-        return self._submits.start(
-            request,
-            lambda directory: launch_here(
-                request,
-                directory,
-                driver_main=self._driver_main,
-                state_dir=self._submits.state_dir,
-                quick_start=self._submits.quick_start,
-            ),
-        )
+        conf = yarn_properties(request, driver_zip(self._submits.state_dir / "driver"))
+        return self._submits.start_driver(replace(request, conf=conf), self._driver_main)
 
     def find(self, run: str) -> list[Submission]:
         """Every submission of `run`, oldest first: drivers are processes of this host."""

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
@@ -14,9 +13,7 @@ from spark_runner.runners.launch import (
     LOG4J2_PROPERTIES,
     RUN_DIR_VARIABLE,
     Launch,
-    QuickStart,
     driver_environment,
-    launch_driver,
     submit_arguments,
 )
 from spark_runner.runners.properties import render_properties
@@ -71,25 +68,6 @@ def launch_on_cluster(
         [environment.get(_SUBMIT_OPTIONS, ""), *_LAUNCHER_OPTIONS, *map(_quote, options)]
     ).strip()
     return Launch(submit_arguments(request, properties, driver_main, PLAN), environment)
-
-
-def launch_here(
-    request: SubmitRequest,
-    directory: RunDirectory,
-    *,
-    driver_main: Path,
-    state_dir: Path,
-    quick_start: QuickStart | None = None,
-) -> Launch:
-    """How a driver on this host with executors in YARN is started; raises as `launch_on_cluster` does."""
-    conf = yarn_properties(request, driver_zip(state_dir / "driver"))
-    return launch_driver(
-        replace(request, conf=conf),
-        directory,
-        driver_main=driver_main,
-        conf_dir=state_dir / "spark-conf",
-        quick_start=quick_start,
-    )
 
 
 def yarn_properties(request: SubmitRequest, driver: Path) -> dict[str, str]:
