@@ -97,7 +97,7 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
 def _is_short(job: HeldJob) -> bool:
     """Whether a quick start is worth more to this job than a JVM for long work."""
     start, history = job.spark.start, job.context.history
-    if start != "auto" or history is None:
+    if start not in {"", "auto"} or history is None:
         return start == "fast"
     try:
         return is_short(history.read(job.definition.name))

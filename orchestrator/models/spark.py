@@ -100,9 +100,9 @@ class Spark(Part):
         "", description="client = the driver is on the worker's host; empty = cluster on k8s, else client"
     )
     conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
-    start: Literal["auto", "fast", "full"] = Field(
-        "auto",
-        description="fast = a JVM for a short job, full = for a long one; auto = as its last runs took",
+    start: Literal["", "auto", "fast", "full"] = Field(
+        "",
+        description="fast = a JVM for short jobs, full = for long ones; empty, auto = as its last runs took",
     )
     driver: Driver = Driver.model_construct()
     executor: Executor = Executor.model_construct()

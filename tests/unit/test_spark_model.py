@@ -86,7 +86,12 @@ def test_a_pool_fills_up_what_a_definition_leaves_empty() -> None:
     filled = pool_spark(
         {
             "*": {"conf": {"spark.a": "all", "spark.b": "all"}, "kubernetes": {"image": "spark:4"}},
-            "etl": {"master": K8S, "conf": {"spark.a": "etl"}, "kubernetes": {"namespace": "etl"}},
+            "etl": {
+                "start": "fast",
+                "master": K8S,
+                "conf": {"spark.a": "etl"},
+                "kubernetes": {"namespace": "etl"},
+            },
         }
     )
     own = spark(conf={"spark.c": "own"}, kubernetes={"service_account": "loader"}, driver={"memory": "2g"})
@@ -98,6 +103,7 @@ def test_a_pool_fills_up_what_a_definition_leaves_empty() -> None:
     assert etl.driver.memory == "2g"
     assert filled("default", own).target == Target("local[*]")
     assert filled("etl", spark(master="local[2]")).target == Target("local[2]")
+    assert [filled("etl", spark(start=own)).start for own in ("", "auto", "full")] == ["fast", "auto", "full"]
 
 
 def test_what_does_not_go_together_is_refused_when_it_is_filled_up() -> None:
