@@ -3,8 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+
+def end_jvm() -> None:
+    """End the JVM that an earlier session of this process has left."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark keeps it, and has no public way to let go
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - likewise
 
 
 @contextmanager
@@ -20,6 +32,7 @@ def local_spark(warehouse: Path, conf: dict[str, str]) -> Iterator[SparkSession]
     )
     for key, value in conf.items():
         builder = builder.config(key, value)
+    end_jvm()  # what the command line of a JVM says, as jars, counts for its first session alone
     session = builder.getOrCreate()
     try:
         yield session

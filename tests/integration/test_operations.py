@@ -421,7 +421,8 @@ def test_a_job_that_is_finished_by_hand_is_kept_for_as_long_as_others(stage: Sta
     stage.client.move(JOB, Queue.FINISH)
     left = stage.queues.get(JOB).token.due - stage.queues.clock.now_ms()
     retention = stage.office.settings.retention * 1000
-    assert retention - 60_000 < left <= retention
+    # The clocks of two clients differ by a little: each has learnt the ensemble's time for itself.
+    assert retention - 60_000 < left < retention + 1_000
 
 
 def test_a_record_whose_status_belongs_elsewhere_is_moved_to_where_it_belongs(stage: Stage) -> None:
