@@ -63,10 +63,10 @@ def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
     """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does."""
     archives = ClassArchives(settings.cache_dir) if settings.class_archives else None
     submits = SparkSubmits(settings.state_dir, owned=owned, quick_start=archives)
-    local = OneRunner(LocalRunner(submits, driver_main=DRIVER_MAIN))
+    local = LocalRunner(submits, driver_main=DRIVER_MAIN)
     return Runners(
         {
-            "local": lambda: local,
+            "local": partial(OneRunner, local),
             "standalone": partial(StandaloneBackend, submits, driver_main=DRIVER_MAIN),
             "yarn": partial(YarnBackend, submits, driver_main=DRIVER_MAIN),
             "kubernetes": partial(KubernetesBackend, submits, driver_main=DRIVER_MAIN),

@@ -13,11 +13,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from spark_runner import exit_codes
-from spark_runner.shim import KILL_REQUEST, start_ticks, write_durably
+from spark_runner.proc import start_ticks
+from spark_runner.process import RUN_DIR_VARIABLE, current_boot_id
+from spark_runner.shim import KILL_REQUEST, write_durably
 
 DRIVER_FILE = "driver.json"
 EXIT_FILE = "exit.json"
-_RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"
 _PAGE_VARIABLE = "SPARK_DRIVER_LOG_URL_STDERR"  # a page of the node's worker, set by it
 _DRIVER = re.compile(r"driver-\d{14}-\d+")  # how masters name drivers, and workers their folders
 
@@ -34,7 +35,7 @@ def announce() -> None:
         "page": f"{page.scheme}://{page.netloc}" if page.netloc else "",
         "pid": os.getpid(),
         "start": start_ticks(os.getpid()),
-        "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+        "boot": current_boot_id(),
     }
     write_durably(directory / DRIVER_FILE, facts)
     # Looked for after the announcement: who wants it gone writes first and looks second.
@@ -53,5 +54,5 @@ def leave_exit_code(code: int) -> None:
 @cache
 def _directory() -> Path | None:
     """The run directory, None where nobody needs to be told; asked before user code can change folders."""
-    directory = os.environ.get(_RUN_DIR_VARIABLE)
+    directory = os.environ.get(RUN_DIR_VARIABLE)
     return Path(directory) if directory and _DRIVER.fullmatch(Path.cwd().name) else None

@@ -21,6 +21,7 @@ from queues.session import Session, SessionSettings
 from spark_runner import exit_codes, outcome
 from spark_runner.announcement import announce, leave_exit_code
 from spark_runner.holder import AttemptHolder, Superseded
+from spark_runner.process import RUN_DIR_VARIABLE
 from spark_runner.program import run_program
 from spark_runner.progress import SparkWatch
 
@@ -74,7 +75,7 @@ def end_with_parent() -> None:
 
 def keep_streams_apart() -> None:
     """Write to the run directory's own logs: Spark merges a Python driver's stderr into its stdout."""
-    directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
+    directory = os.environ.get(RUN_DIR_VARIABLE)
     if not directory:
         return
     nothing = os.open(os.devnull, os.O_RDONLY)

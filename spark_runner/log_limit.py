@@ -7,6 +7,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from spark_runner.process import RUN_DIR_VARIABLE
+
 MAX_LOG_BYTES = 100 * 1024 * 1024  # as for Spark's own log; with the part before it, twice as much
 _COPY_BYTES = 1 << 20
 PRINTED = ("stdout.log", "stderr.log")
@@ -40,7 +42,7 @@ def limit_logs(directory: Path) -> None:
 
 def limit_own_logs() -> None:
     """Limit what this driver prints where no shim does it: on a node of a cluster."""
-    directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
+    directory = os.environ.get(RUN_DIR_VARIABLE)
     if directory and not Path(directory, "shim.json").exists():
         limit_logs(Path(directory))
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from spark_runner.proc_memory import cpu_seconds, rss_peak
+from spark_runner.proc import cpu_seconds, rss_peak
 from spark_runner.spark_status import SparkStatus, Stage
 
 MAX_METRICS_BYTES = 4096  # in an outcome, which stands in ZooKeeper's memory

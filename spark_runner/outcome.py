@@ -12,7 +12,7 @@ from queues.documents import encode
 from spark_runner.errors import SparkRunnerError
 from spark_runner.failures import kind_of
 from spark_runner.jvm_main import JvmError
-from spark_runner.process import TERMINATION_LOG_VARIABLE
+from spark_runner.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 
 _MAX_MESSAGE_CHARACTERS = 4_000
 _MAX_TRACEBACK_CHARACTERS = 8_000
@@ -55,7 +55,7 @@ def keep_beside_logs(outcome: dict[str, Any]) -> None:
     if termination_log := os.environ.get(TERMINATION_LOG_VARIABLE):
         with contextlib.suppress(OSError):  # it is for the case that ZooKeeper never comes back, and no more
             Path(termination_log).write_bytes(_brief(outcome))
-    directory = os.environ.get("ORCHESTRATOR_RUN_DIR")
+    directory = os.environ.get(RUN_DIR_VARIABLE)
     if not directory:
         return
     path = Path(directory) / "outcome.json"

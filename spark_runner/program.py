@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_runner.jvm_main import run_main
-from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
+from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.sql.execution import execute
 
 
@@ -39,7 +39,7 @@ def _run_python(python: dict[str, Any], report: Callable[[str], None]) -> None:
     report(f"running {python['file']}")
     # The text travels in the definition; the file is made here under its own name, so that tracebacks fit.
     # On a cluster that is in the folder that the node has given this driver.
-    folder = Path(os.environ.get("ORCHESTRATOR_RUN_DIR", "."), "program").absolute()
+    folder = Path(os.environ.get(RUN_DIR_VARIABLE, "."), "program").absolute()
     folder.mkdir(exist_ok=True)
     script = folder / Path(python["file"]).name
     script.write_text(python["text"], encoding="utf-8")

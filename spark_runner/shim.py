@@ -1,7 +1,7 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
 Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`; it imports the standard library,
-`log_limit` and `tree_usage`. It leaves in RUN_DIR:
+`log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
 
     shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id
     stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 if not __package__:  # run by its path, where nothing beside it can be imported otherwise
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 from spark_runner.log_limit import limit_logs
+from spark_runner.proc import children, start_ticks
 from spark_runner.tree_usage import TreeUsage
 
 GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
@@ -231,26 +232,6 @@ def prctl(option: int, value: int) -> None:
     if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
         code = ctypes.get_errno()
         raise OSError(code, f"prctl({option}): {os.strerror(code)}")
-
-
-def stat_fields(pid: int | str) -> list[str]:
-    """Fields 3 and on of /proc/<pid>/stat; field 2, the name, may hold blanks and brackets."""
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-
-
-def start_ticks(pid: int) -> int:
-    """When the process started, in clock ticks since boot: field 22 of proc_pid_stat(5)."""
-    return int(stat_fields(pid)[19])
-
-
-def children(parent: int) -> list[int]:
-    """The direct children of a process."""
-    found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
-        with contextlib.suppress(OSError, IndexError):  # it ended while we looked
-            if entry.isdecimal() and int(stat_fields(entry)[1]) == parent:
-                found.append(int(entry))
-    return found
 
 
 def signal_quietly(send: Any, target: int, number: int) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import fit_of
-from spark_runner.runners.java_flags import chosen_options
+from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
 from tests.servers.cache import cache_folder
 
 # The compiler does half of the work of a short driver: 48 against 27 processor seconds for the example.
-SUBMIT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SUBMIT_OPTIONS = " ".join(SHORT_JOB_FLAGS)
 
 
 def use_archive() -> None:

@@ -56,7 +56,7 @@ def _submit_first(job: HeldJob) -> Action:
     commit(job.context.session, [announced])
     attempt = Attempt.read(job.context.session, announced.path)
     assert attempt is not None
-    runner: Any = job.context.runner_at(job.place(attempt))
+    runner: Any = job.context.runners.at(job.place(attempt))
     submission._submit(job, attempt, runner)  # noqa: SLF001 - what comes too early here
     return replace(action, extra=tuple(places))
 

@@ -61,10 +61,6 @@ class Context:
     history: History | None = None
     archive: Archive | None = None  # None: jobs are removed without being archived
 
-    def runner_at(self, place: Place) -> Runner | None:
-        """The runner that can see and stop what was submitted at `place`; None when this worker cannot."""
-        return self.runners.at(place)
-
 
 @dataclass(slots=True)
 class Watch:

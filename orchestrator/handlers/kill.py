@@ -19,7 +19,7 @@ def handle(job: HeldJob) -> Action:
     attempt = job.attempt()
     if attempt is None:
         return conclude(job, Status.CANCEL)
-    runner = job.context.runner_at(job.place(attempt))
+    runner = job.context.runners.at(job.place(attempt))
     match attempt.state:
         case AttemptState.INTENT:
             # First the node, so that a driver that is just starting ends at once; then the processes.

@@ -34,7 +34,7 @@ def handle(job: HeldJob) -> Action:
             or move_by(attempt, verdict_of_attempt(attempt))
         )
     watch = job.watching()
-    watch.runner, watch.run = job.context.runner_at(job.place(attempt)), attempt.run
+    watch.runner, watch.run = job.context.runners.at(job.place(attempt)), attempt.run
     if watch.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
         return left
     if attempt.state is AttemptState.INTENT:
@@ -57,7 +57,7 @@ def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
 
 def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
     """Wait until the processes of an ended attempt have ended, and end them if they do not."""
-    runner, watch = job.context.runner_at(job.place(attempt)), job.watching()
+    runner, watch = job.context.runners.at(job.place(attempt)), job.watching()
     if runner is None:
         return None
     found = job.submissions(runner, attempt.run)

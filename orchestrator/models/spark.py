@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from orchestrator.models.part import Part, texts
 from spark_runner.runners.base import Target, backend_of
-from spark_runner.runners.registry import is_known
+from spark_runner.runners.registry import is_installed
 
 _MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 _DEFAULT_MASTER = "local[*]"
@@ -171,7 +171,7 @@ class Spark(Part):
             if not form.fullmatch(value):
                 message = f"master {value!r} is not understood; write {words}"
                 raise ValueError(message)
-        elif not is_known(value):
+        elif not is_installed(backend):
             words = "; ".join(words for _, words in _FORMS.values())
             message = f"master {value!r} is not supported; there are {words}"
             raise ValueError(message)

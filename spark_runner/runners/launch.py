@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from spark_runner.errors import RefusedSubmission, SubmissionError
-from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
+from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, short_job_flags
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
-RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"
 _LOOPBACK = "127.0.0.1"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -111,10 +110,7 @@ def spark_properties(
     request: SubmitRequest, directory: RunDirectory, more_java_options: Sequence[str] = ()
 ) -> dict[str, str]:
     """The settings of the driver: our defaults, over them the user's; raises RefusedSubmission."""
-    if strangers := [key for key in request.conf if not key.startswith("spark.")]:
-        raise RefusedSubmission(
-            f"Spark ignores settings that do not start with `spark.`: {', '.join(strangers)}"
-        )
+    refuse_strangers(request.conf)
     defaults = {
         "spark.ui.enabled": "false",  # a port and a second of start-up that few look at
         "spark.ui.showConsoleProgress": "false",  # bars have no place in a file
@@ -130,8 +126,16 @@ def spark_properties(
         f"-Djava.io.tmpdir={directory.scratch}",  # as spark.local.dir, for the spark-<uuid> beside it
     ]
     # The user's own come last: of two equal options the JVM takes the last.
-    options = " ".join([*map(_quote, java_options), request.conf.get(_JAVA_OPTIONS, "")]).rstrip()
+    options = " ".join([*map(quote_option, java_options), request.conf.get(_JAVA_OPTIONS, "")]).rstrip()
     return defaults | dict(request.conf) | {_JAVA_OPTIONS: options}
+
+
+def refuse_strangers(conf: Mapping[str, str]) -> None:
+    """Raise RefusedSubmission for settings that Spark would not look at."""
+    if strangers := [key for key in conf if not key.startswith("spark.")]:
+        raise RefusedSubmission(
+            f"Spark ignores settings that do not start with `spark.`: {', '.join(strangers)}"
+        )
 
 
 def driver_environment(request: SubmitRequest, directory: RunDirectory, conf_dir: Path) -> dict[str, str]:
@@ -184,7 +188,7 @@ def installed_spark_home() -> Path | None:
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
-def _quote(option: str) -> str:
+def quote_option(option: str) -> str:
     """One option as Spark's CommandBuilderUtils.parseOptionString takes it apart again."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -5,15 +5,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Backend, Place, Runner, Target, backend_of
+from spark_runner.runners.base import Backend, Place, Runner, Target
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "spark_job_orchestrator.runners"
 """Of other packages: the name is the master's scheme, the value a callable without arguments -> Backend."""
-
-BUILT_IN = ("local", "standalone", "yarn", "kubernetes")
 
 
 class Runners:
@@ -78,10 +76,9 @@ def installed_backends() -> dict[str, Callable[[], Backend]]:
     return {name: _maker(point) for name, point in _points().items()}
 
 
-def is_known(master: str) -> bool:
-    """Whether anything that is installed here serves a master of this form."""
-    name = backend_of(master)
-    return name in BUILT_IN or name in _points()
+def is_installed(backend: str) -> bool:
+    """Whether another package that is installed here brings this backend."""
+    return backend in _points()
 
 
 def _points() -> "dict[str, EntryPoint]":

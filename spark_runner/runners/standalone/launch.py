@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from spark_runner.errors import RefusedSubmission, SubmissionError
-from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
+from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.launch import LOG4J2_PROPERTIES, RUN_DIR_VARIABLE, spark_properties
+from spark_runner.runners.launch import LOG4J2_PROPERTIES, spark_properties
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 

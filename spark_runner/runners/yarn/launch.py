@@ -5,22 +5,22 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from spark_runner.errors import RefusedSubmission
-from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE
+from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.java_flags import SHORT_JOB_FLAGS
 from spark_runner.runners.launch import (
     LOG4J2_PROPERTIES,
-    RUN_DIR_VARIABLE,
     Launch,
     driver_environment,
+    quote_option,
+    refuse_strangers,
     submit_arguments,
 )
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 PLAN = "orchestrator-plan.json"  # its name beside the driver, where the user's own files are too
-_LAUNCHER_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # it lives for seconds
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _ENVIRONMENT = "spark.yarn.appMasterEnv."
@@ -65,7 +65,7 @@ def launch_on_cluster(
             environment[name] = given
     options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={directory.scratch}"]
     environment[_SUBMIT_OPTIONS] = " ".join(
-        [environment.get(_SUBMIT_OPTIONS, ""), *_LAUNCHER_OPTIONS, *map(_quote, options)]
+        [environment.get(_SUBMIT_OPTIONS, ""), *SHORT_JOB_FLAGS, *map(quote_option, options)]
     ).strip()
     return Launch(submit_arguments(request, properties, driver_main, PLAN), environment)
 
@@ -73,10 +73,7 @@ def launch_on_cluster(
 def yarn_properties(request: SubmitRequest, driver: Path) -> dict[str, str]:
     """The user's settings with ours over them; raises RefusedSubmission."""
     conf: Mapping[str, str] = request.conf
-    if strangers := [key for key in conf if not key.startswith("spark.")]:
-        raise RefusedSubmission(
-            f"Spark ignores settings that do not start with `spark.`: {', '.join(strangers)}"
-        )
+    refuse_strangers(conf)
     tags = (run_tag(request.run), incarnation_tag(request.incarnation))
     queue = request.target.options.get("queue", "")
     return {
@@ -93,8 +90,3 @@ def yarn_properties(request: SubmitRequest, driver: Path) -> dict[str, str]:
 
 def _joined(*items: str) -> str:
     return ",".join(filter(None, items))
-
-
-def _quote(option: str) -> str:
-    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
