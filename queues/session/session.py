@@ -159,6 +159,14 @@ class Session:
         listed = self.listing(path)
         return None if listed is None else listed[0]
 
+    def forget(self, path: str, wake: Wake) -> None:
+        """Call `wake` no more when this node changes.
+
+        For a node that is not going to change: the server keeps its part, some bytes, until it is removed.
+        """
+        watchers = self._client._data_watchers.get(path, set())  # noqa: SLF001 - kazoo has no way of its own
+        watchers.discard(_Watcher(wake))
+
     def listing(self, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
         """The children and the stat that belongs to them; `wake` is called once when they change."""
         listed = partial(self._client.get_children_async, path, watch=_watcher(wake), include_data=True)

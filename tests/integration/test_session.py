@@ -329,3 +329,16 @@ def test_a_forked_child_is_told_what_to_do_and_the_parent_goes_on(server: Embedd
         check=False,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("unharmed\n", "", 0)
+
+
+def test_who_was_forgotten_is_not_woken_and_others_are(server: EmbeddedZooKeeper) -> None:
+    with open_session(server) as session:
+        commit(session, [Create("/watched", b"")])
+        kept, forgotten = threading.Event(), threading.Event()
+        session.get("/watched", forgotten.set)
+        session.get("/watched", kept.set)
+        session.forget("/watched", forgotten.set)
+        session.forget("/elsewhere", forgotten.set)
+        commit(session, [Set("/watched", b"new", -1)])
+        assert kept.wait(10)
+        assert not forgotten.is_set()
