@@ -1,6 +1,6 @@
 """How Spark runs where a definition does not say: by pool, from the settings of a worker."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from orchestrator.errors import SettingsError
 from orchestrator.models.fields import explain
 from orchestrator.models.spark import Spark
+from spark_runner.runners.warm.servers import WarmSpec
 
 ALL_POOLS = "*"
 
@@ -34,3 +35,14 @@ def _checked(pool: str, table: Mapping[str, Any]) -> Spark:
         return Spark.model_validate(dict(table))
     except ValidationError as error:
         raise SettingsError(explain(error, Spark, f"setting spark of pool {pool!r}")) from error
+
+
+def warm_specs(pools: Iterable[str], spark_of: Callable[[str, Spark], Spark]) -> list[WarmSpec]:
+    """The Spark of each of these pools that starts its jobs warm; `spark_of` fills up what is empty."""
+    filled = [spark_of(pool, Spark()) for pool in pools]
+    specs = [
+        WarmSpec(spark.target.master, spark.properties)
+        for spark in filled
+        if spark.start == "warm" and spark.target.backend == "local"
+    ]
+    return list({spec.key: spec for spec in specs}.values())

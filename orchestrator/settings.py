@@ -19,6 +19,7 @@ from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.errors import SettingsError
 from orchestrator.models.fields import Seconds, explain
 from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
+from orchestrator.warm_settings import WarmSettings
 from orchestrator.zookeeper_access import LoginFile, TlsFiles
 from queues.session.settings import Acl
 
@@ -79,6 +80,9 @@ class Settings(BaseModel):
     )
     spark: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="by pool, * = all: what the part spark of a definition leaves empty"
+    )
+    warm: WarmSettings = Field(
+        default_factory=WarmSettings.model_construct, description="servers for pools with spark start = warm"
     )
     retention: Annotated[Seconds, Field(ge=60)] = Field(
         7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"

@@ -26,11 +26,12 @@ def submit_request(
     stop_path: str,
     zookeeper: SessionSettings,
     is_short: bool,
+    is_warm: bool,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises SqlError, DefinitionError.
 
     `spark` is what the definition says of it, filled up; `zookeeper` is how the driver reaches it; `is_short`
-    asks for a JVM that starts quickly.
+    asks for a JVM that starts quickly, `is_warm` for one that is there already; scripts alone may share one.
     """
     plan = {
         "run": attempt.run,
@@ -59,6 +60,7 @@ def submit_request(
         target=spark.target,
         conf=found.properties,
         is_short=is_short,
+        is_warm=is_warm and "sql" in plan,
     )
 
 

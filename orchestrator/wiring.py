@@ -31,7 +31,7 @@ from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
-from orchestrator.pool_spark import pool_spark
+from orchestrator.pool_spark import pool_spark, warm_specs
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
 from orchestrator.worker.worker import Worker
@@ -44,6 +44,8 @@ from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.backend import StandaloneBackend
+from spark_runner.runners.warm.keeper import WarmKeeper
+from spark_runner.runners.warm.servers import WarmServers
 from spark_runner.runners.yarn.backend import YarnBackend
 
 __all__ = [
@@ -59,11 +61,17 @@ __all__ = [
 DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
 
 
-def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
-    """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does."""
+def build_runners(settings: Settings, *, owned: bool = False, warm: bool = True) -> Runners:
+    """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does.
+
+    Without `warm` no servers are kept: they are not for a single job.
+    """
     archives = ClassArchives(settings.cache_dir) if settings.class_archives else None
     submits = SparkSubmits(settings.state_dir, owned=owned, quick_start=archives)
-    local = LocalRunner(submits, driver_main=DRIVER_MAIN)
+    shared = SparkSubmits(settings.state_dir / "warm", owned=owned, quick_start=archives)
+    specs = warm_specs(settings.spark, pool_spark(settings.spark)) if warm else []
+    keeper = WarmKeeper(WarmServers(shared, settings.warm.recycling), specs)
+    local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=keeper)
     return Runners(
         {
             "local": partial(OneRunner, local),
@@ -71,7 +79,8 @@ def build_runners(settings: Settings, *, owned: bool = False) -> Runners:
             "yarn": partial(YarnBackend, submits, driver_main=DRIVER_MAIN),
             "kubernetes": partial(KubernetesBackend, submits, driver_main=DRIVER_MAIN),
             **installed_backends(),
-        }
+        },
+        companions=[keeper],
     )
 
 
@@ -129,7 +138,7 @@ def build_worker(
         session=session,
         layout=queue_set.layout,
         clock=queue_set.clock,
-        runners=build_runners(settings, owned=owned) if runners is None else runners,
+        runners=build_runners(settings, owned=owned, warm=accepts is None) if runners is None else runners,
         kill_grace=settings.kill_grace,
         slots=slots,
         declined=Declined(slots.name_room),

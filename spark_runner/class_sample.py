@@ -5,6 +5,10 @@ Run by spark-submit as a driver is; it works below the current directory, which 
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROWS = 1_000
 SCRIPT = """
@@ -41,21 +45,27 @@ INSERT INTO shown SELECT kind, n FROM totals WHERE kind IN (SELECT kind FROM lin
 """
 
 
-def main() -> None:
+def go_through(spark: "SparkSession") -> None:
     """Run the script as a job of that kind would."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - after `prepare_imports`
+    from spark_runner.sql.compile import compile_script  # noqa: PLC0415 - after `prepare_imports`
+    from spark_runner.sql.execution import execute  # noqa: PLC0415 - likewise
 
-    from spark_runner.driver import end_with_parent  # noqa: PLC0415 - likewise
-    from spark_runner.sql.compile import compile_script  # noqa: PLC0415
-    from spark_runner.sql.execution import execute  # noqa: PLC0415
-
-    end_with_parent()
-    spark = SparkSession.builder.getOrCreate()
     frame = spark.range(ROWS).selectExpr("id AS n", "id / 2 AS half")
     frame.write.mode("overwrite").parquet("items")
     spark.createDataFrame([(1, "a")], "n INT, word STRING").collect()
     plan = compile_script(SCRIPT, file="sample.sql", base_dir=str(Path.cwd()), variables={})
     execute(spark, plan, lambda _phase: None)
+
+
+def main() -> None:
+    """Run it in a session of its own."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - after `prepare_imports`
+
+    from spark_runner.own_process import end_with_parent  # noqa: PLC0415 - likewise
+
+    end_with_parent()
+    spark = SparkSession.builder.getOrCreate()
+    go_through(spark)
     spark.sparkContext.parallelize(range(4), 2).map(lambda n: n + 1).collect()
     spark.stop()
 

@@ -13,6 +13,14 @@ class RefusedSubmission(SubmissionError):
     """What was submitted can never be started, wherever and however often it is tried."""
 
 
+class NotConfigured(SubmissionError):
+    """What this host knows of a cluster is missing or wrong: its operator can mend that."""
+
+
+class StoppedAtStart(SparkRunnerError):
+    """Spark gave up its cluster before any user code ran."""
+
+
 class KillError(SparkRunnerError):
     """Processes of a run were still alive after the last step of the kill ladder."""
 

@@ -15,8 +15,11 @@ _MEMORY = re.compile(
 _INFRASTRUCTURE = re.compile(
     r"ExecutorLostFailure|FetchFailedException|MetadataFetchFailedException|Slave lost|Worker lost|"
     r"executor decommission finished|No space left on device|Application was killed by the user|"
-    r"Master removed our application"
+    r"Master removed our application|^StoppedAtStart: "
 )
+
+PATTERNS = {"memory": f"(?i){_MEMORY.pattern}", "infrastructure": _INFRASTRUCTURE.pattern}
+"""What tells each class that is not the user's, in regular expressions that Java understands, too."""
 
 
 @dataclass(frozen=True, slots=True)

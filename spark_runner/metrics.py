@@ -25,7 +25,6 @@ class RunMetrics:
         self._status, self._complain = status, complain
         self._started = time.monotonic()
         self._stages = 0
-        self._completed_stages = 0
         self._sums: dict[str, int] = {}
         self._heaviest: Stage | None = None
         self._settings: dict[str, str] = {}
@@ -41,7 +40,8 @@ class RunMetrics:
             self._settings = status.settings()
         for stage in status.newly_ended_stages(_READ_SECONDS):
             self._add(stage)
-        active, executors = status.active_stages(), status.executor_load()
+        active = status.active_stages()
+        executors = {} if status.is_shared else status.executor_load()
 
         def so_far(name: str) -> int:
             return self._sums.get(name, 0) + sum(stage.sums[name] for stage in active)
@@ -63,15 +63,18 @@ class RunMetrics:
         def stages() -> None:
             for stage in [*status.newly_ended_stages(_LAST_READ_SECONDS), *status.active_stages()]:
                 self._add(stage)
-            self._completed_stages = status.completed_stages()
-            self._complete = self._stages >= self._completed_stages
+            completed = status.completed_stages()
+            self._complete = completed is None or self._stages >= completed
 
         self._try("the events of Spark", lambda: status.wait_for_events(_EVENTS_SECONDS))
         self._try("the settings", lambda: self._settings.update(status.settings()))
         self._try("the stages", stages)
-        self._try("the executors", lambda: self._executors.update(status.executors()))
         self._try("the task times", self._measure_skew)
-        self._try("the driver", self._measure_driver)
+        if status.is_shared:
+            self._try("the driver", self._measure_python)
+        else:
+            self._try("the executors", lambda: self._executors.update(status.executors()))
+            self._try("the driver", self._measure_driver)
 
     def document(self) -> dict[str, Any]:
         """All that is known by now: bytes, seconds, rows; at most MAX_METRICS_BYTES as JSON."""
@@ -90,6 +93,8 @@ class RunMetrics:
             "driver": self._driver,
             "settings": self._settings,
         }
+        if self._status.is_shared:
+            found["shared"] = True
         if not self._complete:  # the driver was ended, or there were more stages than Spark keeps
             found["partial"] = True
         return {name: value for name, value in found.items() if value not in ({}, None)}
@@ -113,6 +118,13 @@ class RunMetrics:
                 "max_seconds": round(longest, 3),
                 "ratio": round(longest / median, 2) if median else 0.0,
             }
+
+    def _measure_python(self) -> None:
+        own = os.getpid()
+        self._driver = {
+            "python_rss_peak_bytes": rss_peak(own),
+            "cpu_seconds": round(cpu_seconds(own), 2),
+        }
 
     def _measure_driver(self) -> None:
         jvm, python = self._status.jvm_pid(), os.getpid()

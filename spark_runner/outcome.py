@@ -11,6 +11,7 @@ from typing import Any
 from queues.documents import encode
 from spark_runner.errors import SparkRunnerError
 from spark_runner.failures import kind_of
+from spark_runner.jvm import JvmGone
 from spark_runner.jvm_main import JvmError
 from spark_runner.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 
@@ -40,14 +41,19 @@ def of_error(error: BaseException) -> dict[str, Any]:
         stack = _readable("".join(traceback.format_exception(error)))
     kind = kind_of(f"{name}: {message}")
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log
+    error_class = kind.error_class
+    if isinstance(error, MemoryError):
+        error_class = "memory"
+    elif isinstance(error, JvmGone):
+        error_class = "lost"
     described = {
-        "class": "memory" if isinstance(error, MemoryError) else kind.error_class,
+        "class": error_class,
         "type": name,
         "message": (kind.words or message)[:_MAX_MESSAGE_CHARACTERS],
     }
     if stack:
         described["traceback"] = stack[-_MAX_TRACEBACK_CHARACTERS:]
-    return {"state": "failed", "error": described}
+    return {"state": "lost" if error_class == "lost" else "failed", "error": described}
 
 
 def keep_beside_logs(outcome: dict[str, Any]) -> None:

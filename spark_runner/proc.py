@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def stat_fields(pid: int | str) -> list[str]:
@@ -25,6 +26,13 @@ def children(parent: int) -> list[int]:
             if entry.isdecimal() and int(stat_fields(entry)[1]) == parent:
                 found.append(int(entry))
     return found
+
+
+def rss(pid: int) -> int:
+    """Bytes of memory that a process has resident now; 0 when it has ended."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
+    return 0
 
 
 def rss_peak(pid: int) -> int:

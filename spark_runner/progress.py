@@ -18,15 +18,22 @@ _FINISH_SECONDS = 10.0  # a JVM that does not answer any more must not keep the 
 class SparkWatch:
     """Looks at a session every two seconds, in a thread of its own: who looks for orders never waits for it.
 
-    `on_news` is called when there is something to show. A Spark that cannot be measured runs all the same.
+    `on_news` is called when there is something to show. With a `job_group` only what runs in that is looked
+    at, and nothing of executors and the JVM, which others use too. A Spark that cannot be measured runs all
+    the same.
     """
 
-    def __init__(self, spark: SparkSession, on_news: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        on_news: Callable[[], None] = lambda: None,
+        job_group: str | None = None,
+    ) -> None:
         context: Any = spark.sparkContext
         self.application: dict[str, str] = {"application_id": context.applicationId}
         if ui := getattr(context, "uiWebUrl", None):
             self.application["ui"] = ui
-        self._spark, self._on_news = spark, on_news
+        self._spark, self._on_news, self._job_group = spark, on_news, job_group
         self._metrics: RunMetrics | None = None
         self._shown: dict[str, Any] = {}
         self._complaints: set[str] = set()
@@ -67,7 +74,7 @@ class SparkWatch:
 
     def _run(self) -> None:
         try:
-            self._metrics = RunMetrics(SparkStatus(self._spark), self._complain)
+            self._metrics = RunMetrics(SparkStatus(self._spark, self._job_group), self._complain)
         except Exception as error:  # noqa: BLE001 - no measurement is worth a job, whatever fails
             self._complain(f"Spark cannot be measured: {first_line(error)}")
             self._ended.set()

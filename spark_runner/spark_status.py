@@ -59,17 +59,28 @@ class Stage:
 
 
 class SparkStatus:
-    """Reads the status store of one session; used by one thread. Raises what py4j raises."""
+    """Reads the status store of one session; used by one thread. Raises what py4j raises.
 
-    def __init__(self, spark: SparkSession) -> None:
+    With a `job_group` the stages are those of its jobs: others work in the same Spark.
+    """
+
+    def __init__(self, spark: SparkSession, job_group: str | None = None) -> None:
         context: Any = spark.sparkContext
         self._context = context
         self._jvm = context._jvm  # noqa: SLF001 - the way into the JVM
         self._scala = context._jsc.sc()  # noqa: SLF001 - likewise
         self._store = self._scala.statusStore()
         self._stage_kind = self._jvm.org.apache.spark.status.StageDataWrapper._java_lang_class  # noqa: SLF001 - of py4j
-        self._since = int(context.startTime)  # epoch ms; also: an int above 31 bits is a Long for py4j
+        since = context.startTime if job_group is None else time.time() * 1000
+        self._since = int(since)  # epoch ms; also: an int above 31 bits is a Long for py4j
+        self._job_group = job_group
+        self._stages_of_job: dict[int, frozenset[int]] = {}
         self._seen: set[tuple[int, int]] = set()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others work in the same Spark."""
+        return self._job_group is not None
 
     def settings(self) -> dict[str, str]:
         """The settings in force that decide what the run takes."""
@@ -84,8 +95,12 @@ class SparkStatus:
     # ------------------------------------------------------------------ stages
     def active_stages(self) -> list[Stage]:
         """The stages that run now, the first ten."""
-        found = self._store.activeStages()
-        stages = [_stage(found.apply(index)) for index in range(min(found.size(), _MAX_ACTIVE_STAGES))]
+        found, own = self._store.activeStages(), self._own_stages()
+        stages = [
+            _stage(data)
+            for data in (found.apply(index) for index in range(min(found.size(), _MAX_ACTIVE_STAGES)))
+            if own is None or data.stageId() in own
+        ]
         return sorted(stages, key=lambda stage: (stage.number, stage.attempt))
 
     def newly_ended_stages(self, seconds: float) -> Iterator[Stage]:
@@ -93,7 +108,7 @@ class SparkStatus:
 
         Spark keeps the last 1,000 (`spark.ui.retainedStages`): what was dropped before is not seen.
         """
-        deadline = time.monotonic() + seconds
+        deadline, own = time.monotonic() + seconds, self._own_stages()
         # A view made before there were any stages stays empty: a new one each time.
         by_end = self._store.store().view(self._stage_kind).index("completionTime")
         ended = by_end.first(self._since).iterator()
@@ -105,10 +120,23 @@ class SparkStatus:
             end = int(data.completionTime().get().getTime())
             self._since = max(self._since, end)  # those of this millisecond come again, none before it
             self._seen.add(key)
-            yield _stage(data)
+            if own is None or key[0] in own:
+                yield _stage(data)
 
-    def completed_stages(self) -> int:
-        """How many stages have been completed, also those that Spark has dropped since."""
+    def _own_stages(self) -> frozenset[int] | None:
+        """The stages of our jobs, those of today and before; None for all."""
+        if self._job_group is None:
+            return None
+        tracker, known = self._scala.statusTracker(), self._stages_of_job
+        for job in tracker.getJobIdsForGroup(self._job_group):
+            if job not in known and (info := tracker.getJobInfo(job)).isDefined():
+                known[job] = frozenset(info.get().stageIds())
+        return frozenset().union(*known.values())
+
+    def completed_stages(self) -> int | None:
+        """How many stages have been completed, also those that Spark has dropped since; None if shared."""
+        if self.is_shared:
+            return None
         return int(self._store.appSummary().numCompletedStages())
 
     def task_times(self, stage: Stage) -> tuple[float, float] | None:

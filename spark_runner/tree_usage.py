@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spark_runner.proc import rss
+
 LOOK_SECONDS = 1.0
 # To find the processes below a JVM takes milliseconds, as each of its threads may have started some.
 # It is done at ever longer intervals: most are started in the beginning.
 _FIRST_SEARCH_SECONDS, _MAX_SEARCH_SECONDS = 0.5, 5.0
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _NO_LIMIT_BYTES = 1 << 60  # the first version says "no limit" by a number near 2**63
 
 
@@ -41,7 +42,7 @@ class TreeUsage:
             self._due = now
         if now >= self._due:
             self._due = now + LOOK_SECONDS
-            self._peak = max(self._peak, sum(map(_resident, self._known)))
+            self._peak = max(self._peak, sum(map(rss, self._known)))
         return min(self._due, self._search_due) - now
 
     def facts(self) -> dict[str, Any]:
@@ -122,12 +123,6 @@ def _children(pid: int) -> Iterator[int]:
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not Path objects
             with contextlib.suppress(OSError):
                 yield from map(int, _read(Path(f"/proc/{pid}/task/{thread}/children")).split())
-
-
-def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(_read(Path(f"/proc/{pid}/statm")).split()[1]) * _PAGE_BYTES
-    return 0
 
 
 def _mounted(version: int, name: str) -> Path | None:

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from orchestrator.models.memory import checked_memory
 from orchestrator.models.part import Part, texts
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.runners.registry import is_installed
 
-_MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 _DEFAULT_MASTER = "local[*]"
 _HOSTS = r"[A-Za-z0-9._-]+:\d{1,5}(,[A-Za-z0-9._-]+:\d{1,5})*"
 _FORMS = {
@@ -22,13 +22,6 @@ _FORMS = {
 
 _PACKAGE = re.compile(r"[^\s:,]+:[^\s:,]+:[^\s:,]+")
 _LABEL = r"^$|^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"  # a name in Kubernetes: RFC 1123
-
-
-def _memory(value: str) -> str:
-    if value and not _MEMORY.fullmatch(value):
-        message = f"{value!r} is not an amount of memory; write for example 512m or 1g"
-        raise ValueError(message)
-    return value
 
 
 def _filled(own: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +41,7 @@ class Driver(Part):
     cores: Annotated[int, Field(ge=0, le=1024)] = 0
     memory: str = Field("", description="heap in Spark's notation, for example 1g; empty = Spark's default")
 
-    _is_memory = field_validator("memory")(_memory)
+    _is_memory = field_validator("memory")(checked_memory)
 
 
 class Executor(Part):
@@ -58,7 +51,7 @@ class Executor(Part):
     cores: Annotated[int, Field(ge=0, le=1024)] = 0
     memory: str = Field("", description="heap of each, as of the driver")
 
-    _is_memory = field_validator("memory")(_memory)
+    _is_memory = field_validator("memory")(checked_memory)
 
 
 class Standalone(Part):
@@ -83,7 +76,10 @@ class Kubernetes(Part):
 
     namespace: str = Field("", pattern=_LABEL, description="empty = default")
     service_account: str = Field("", pattern=_LABEL, description="of the driver")
-    image: str = Field("", description="has Java, Python and PySpark")
+    image: str = Field("", description="has Java and Spark, and for all but jars Python with PySpark")
+    driver: Literal["", "jvm", "python"] = Field(
+        "", description="of a jar: jvm = nothing but Java; python = measured as other jobs are; empty = jvm"
+    )
     pod_template: str = Field("", description="a file on the worker's host, for driver and executors")
     context: str = Field("", description="of the worker's kubeconfig; empty = its current one")
 
@@ -100,9 +96,10 @@ class Spark(Part):
         "", description="client = the driver is on the worker's host; empty = cluster on k8s, else client"
     )
     conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
-    start: Literal["", "auto", "fast", "full"] = Field(
+    start: Literal["", "auto", "fast", "full", "warm"] = Field(
         "",
-        description="fast = a JVM for short jobs, full = for long ones; empty, auto = as its last runs took",
+        description="fast = a JVM for short jobs, full = for long ones; empty, auto = as its last runs took; "
+        "warm = SQL in a JVM that is kept for the pool, where it can be, else fast",
     )
     driver: Driver = Driver.model_construct()
     executor: Executor = Executor.model_construct()

@@ -51,7 +51,9 @@ class Files:
 
     def _read_back(self, frame: DataFrame, options: Mapping[str, Any]) -> list[list[str | None]]:
         reader = frame.sparkSession.read.format(self.format).options(**self._format_options(options))
-        if self.format != "parquet":
+        if self.format == "parquet":
+            reader = reader.schema(frame.schema)  # Spark would run a job to find it in the files
+        else:
             # The text as it stands in the files; nothing is parsed, so nothing can fail to.
             partitions = {name.lower() for name in options["partition_by"]}
             names = [name for name in frame.columns if name.lower() not in partitions]

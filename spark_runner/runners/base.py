@@ -86,6 +86,7 @@ class SubmitRequest:
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark properties
     environment: Mapping[str, str] = field(default_factory=dict)
     is_short: bool = False  # its start counts for more than what it computes
+    is_warm: bool = False  # it may run in a JVM that others use too, where there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,10 @@ class Backend(Protocol):
     """One kind of place, as YARN is one: has a runner for each host or cluster of the kind."""
 
     def runner_for(self, target: Target) -> Runner:
-        """The runner that a definition asks for; raises RefusedSubmission where there can be none."""
+        """The runner that a definition asks for; raises RefusedSubmission where there can be none.
+
+        Raises NotConfigured where this host does not know its cluster.
+        """
 
     def runner_at(self, place: Place) -> Runner | None:
         """The runner that can see and stop what was submitted at `place`; None where none here can.

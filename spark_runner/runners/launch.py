@@ -39,10 +39,11 @@ appender.file.strategy.max = 1
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How spark-submit is called."""
+    """How spark-submit is called, or `program` where that is given."""
 
     arguments: Sequence[str]  # every user of the host can read them: no settings in them
     environment: Mapping[str, str]
+    program: Sequence[str] = ()
 
 
 class QuickStart(Protocol):
@@ -96,13 +97,15 @@ def launch_driver(
 
 
 def submit_arguments(
-    request: SubmitRequest, properties: Path, program: Path | str, *arguments: object
+    request: SubmitRequest, properties: Path, program: Path | str, *arguments: object, main_class: str = ""
 ) -> list[str]:
     """The arguments of spark-submit."""
     target = request.target
     named = ["--properties-file", str(properties), "--master", target.master]
     if target.deploy_mode != "client":
         named += ["--deploy-mode", target.deploy_mode]
+    if main_class:
+        named += ["--class", main_class]
     return [*named, "--name", request.name, str(program), *map(str, arguments)]
 
 

@@ -1,21 +1,31 @@
 """Drivers that are processes of this host, executors and all."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.runners.base import LogFile, Place, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.run_directory import remove_run, run_directories, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.warm.keeper import WarmKeeper
+from spark_runner.runners.warm.servers import WarmServers
 
 
 class LocalRunner:
-    """Runs drivers with a local master; `driver_main` is the file that spark-submit runs."""
+    """Runs drivers with a local master; `driver_main` is the file that spark-submit runs.
+
+    With a `warm` keeper that has specs small jobs may share a JVM that is there already.
+    """
 
     backend: ClassVar[str] = "local"
 
-    def __init__(self, submits: SparkSubmits, *, driver_main: Path) -> None:
+    def __init__(self, submits: SparkSubmits, *, driver_main: Path, warm: WarmKeeper | None = None) -> None:
         self.submits = submits
         self._driver_main = driver_main.absolute()
+        if warm is None:
+            warm = WarmKeeper(WarmServers(SparkSubmits(submits.state_dir / "warm")))
+        self._warm = warm
 
     def place(self) -> Place:
         """This host, in its present boot; raises SubmissionError without a usable state directory."""
@@ -27,19 +37,36 @@ class LocalRunner:
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under a shim of its own; raises SubmissionError."""
-        return self.submits.start_driver(request, self._driver_main)
+        server = self._warm.choose(request)
+        if server is None:
+            return self.submits.start_driver(request, self._driver_main)
+        return self._warm.servers.start_driver(self.submits, request, server, self._driver_main)
 
     def find(self, run: str) -> list[Submission]:
         """Every submission of `run` in the state directory, oldest first."""
-        return self.submits.find(run)
+        return self.poll_many([run])[run]
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
         """`find` for many runs; at most one look at all processes, and none while all shims are well."""
-        return self.submits.poll_many(runs)
+        return {
+            run: [self._seen_in_server(each) for each in found]
+            for run, found in self.submits.poll_many(runs).items()
+        }
+
+    def _seen_in_server(self, found: Submission) -> Submission:
+        """The same, but running as long as a warm server has not got rid of what it left there."""
+        if found.state in {RunState.RUNNING, RunState.UNKNOWN}:
+            return found
+        directory = run_directory(self.submits.state_dir, found.run, found.incarnation)
+        if not self._warm.servers.has(directory):
+            return found
+        return replace(found, state=RunState.RUNNING, exit_code=None, failure=None)
 
     def kill(self, run: str, *, grace_seconds: float) -> None:
         """End every submission of `run`, verified; raises KillError. An unknown run is no error."""
         self.submits.kill(run, grace_seconds=grace_seconds)
+        for directory in run_directories(self.submits.state_dir, run):
+            self._warm.servers.evict(directory)
 
     def logs(self, run: str) -> list[LogFile]:
         """The logs of every submission of `run` that exist by now, oldest first."""
@@ -47,4 +74,4 @@ class LocalRunner:
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
-        self.submits.cleanup(run)
+        remove_run(self.submits.state_dir, run, self.find(run))

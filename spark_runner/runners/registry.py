@@ -1,8 +1,8 @@
 """Which runner serves a definition, and which reaches what was submitted before."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Backend, Place, Runner, Target
@@ -14,11 +14,24 @@ ENTRY_POINTS = "spark_job_orchestrator.runners"
 """Of other packages: the name is the master's scheme, the value a callable without arguments -> Backend."""
 
 
+class Companion(Protocol):
+    """What goes on beside the runners of a worker, from its start to its end."""
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+
+    def stop(self) -> None:
+        """End; what it has started may go on."""
+
+
 class Runners:
     """The backends that a worker has, by name; each is made when it is first asked for."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], Backend]]) -> None:
+    def __init__(
+        self, makers: Mapping[str, Callable[[], Backend]], companions: Sequence[Companion] = ()
+    ) -> None:
         self._makers = dict(makers)
+        self._companions = companions
         self._made: dict[str, Backend] = {}
 
     @classmethod
@@ -26,8 +39,18 @@ class Runners:
         """Those that have just one runner each."""
         return cls({runner.backend: partial(OneRunner, runner) for runner in runners})
 
+    def start(self) -> None:
+        """Begin what goes on beside them: for a worker, not for who only looks."""
+        for companion in self._companions:
+            companion.start()
+
+    def stop(self) -> None:
+        """End it."""
+        for companion in self._companions:
+            companion.stop()
+
     def for_target(self, target: Target) -> Runner:
-        """The runner of a definition; raises RefusedSubmission where there can be none."""
+        """The runner of a definition; raises RefusedSubmission where there can be none, NotConfigured."""
         backend = self._backend(target.backend)
         if backend is None:
             raise RefusedSubmission(

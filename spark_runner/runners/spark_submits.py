@@ -29,6 +29,7 @@ from spark_runner.runners.run_directory import (
     run_directories,
     run_directory,
 )
+from spark_runner.runners.start_words import tail, trouble, unresolved_packages
 from spark_runner.state_id import state_id
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
@@ -103,7 +104,7 @@ class SparkSubmits:
         try:
             directory.scratch.mkdir(mode=0o700)
             launch = prepare(directory)
-            program = self._spark_submit or spark_submit_command(launch.environment)
+            program = launch.program or self._spark_submit or spark_submit_command(launch.environment)
             directory.write("plan.json", json.dumps(request.plan))
             self._start_shim(directory, [*program, *launch.arguments], launch.environment)
         except (OSError, TypeError, ValueError, SubmissionError) as error:
@@ -171,14 +172,18 @@ def _submission(directory: RunDirectory, look: _Look) -> Submission:
     except _UNREADABLE as error:
         detail = f"{directory.path} cannot be read: {error!r}"
     usage = directory.usage() if state is RunState.EXITED else None
+    outcome, failure = directory.outcome(), memory_failure(exit_code, usage)
+    if exit_code and outcome is None and failure is None:
+        words = tail(directory.path / "stderr.log")
+        failure, detail = unresolved_packages(words), trouble(words)
     return Submission(
         directory.run,
         directory.incarnation,
         state,
         exit_code,
         detail=detail,
-        outcome=directory.outcome(),
-        failure=memory_failure(exit_code, usage),
+        outcome=outcome,
+        failure=failure,
         usage=usage,
     )
 

@@ -12,6 +12,8 @@ HUGE = 2**63 - 1
 class Status:
     """A status store in which every number is as large as it can be."""
 
+    is_shared = False
+
     def __init__(self, broken: bool = False) -> None:
         self._broken = broken
         self._ended = [Stage(number, 0, 10_000, dict.fromkeys(SUMS, HUGE)) for number in range(3)]

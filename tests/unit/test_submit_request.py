@@ -18,7 +18,9 @@ RUN_KEY = "0f0e0d0c-0b0a-0908-0706-050403020100"
 
 def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequest:
     document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
-    definition = build_definition({"python": "pass", **document} if "jar" not in fields else document, "test")
+    if not {"jar", "script"} & fields.keys():
+        document["python"] = "pass"
+    definition = build_definition(document, "test")
     attempt = Attempt("/attempt-2", 0, {"run_key": RUN_KEY, "attempt": 2, "state": "intent"})
     return submit_request(
         definition,
@@ -28,6 +30,7 @@ def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequ
         stop_path="/stop",
         zookeeper=SessionSettings("zk:2181"),
         is_short=False,
+        is_warm=True,
     )
 
 
@@ -68,3 +71,10 @@ def test_files_elsewhere_and_patterns_are_left_to_spark(tmp_path: Path) -> None:
     made = request(tmp_path, {"jars": jars, "packages": ["org.example:thing:1.0"]})
     assert made.conf["spark.jars"] == ",".join([*jars[:3], f"{tmp_path}/lib/*.jar"])
     assert made.conf["spark.jars.packages"] == "org.example:thing:1.0"
+
+
+def test_scripts_alone_may_share_a_jvm(tmp_path: Path) -> None:
+    assert request(
+        tmp_path, {}, script="CREATE TABLE shown USING print; INSERT INTO shown SELECT 1 AS n;"
+    ).is_warm
+    assert not request(tmp_path, {}).is_warm

@@ -8,16 +8,16 @@
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
 import stat
 import threading
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
+
+from spark_runner.file_lock import alone_in
 
 MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, and those of the last upgrade
 _LEAST_BYTES = 1 << 20  # what is smaller holds no Spark
@@ -73,20 +73,9 @@ class ArchiveStore:
                 path.unlink(missing_ok=True)
         shutil.rmtree(self.making, ignore_errors=True)
 
-    @contextmanager
-    def locked(self) -> Iterator[bool]:
+    def locked(self) -> AbstractContextManager[bool]:
         """Be the only one that makes an archive; False when another one is. Raises OSError."""
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
-        finally:
-            os.close(file)
+        return alone_in(self.directory)
 
     def _is_whole(self, key: str, path: Path, note: Path) -> bool:
         found = path.lstat()

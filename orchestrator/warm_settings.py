@@ -1,0 +1,25 @@
+"""How long a warm server serves."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from orchestrator.models.fields import Seconds
+from orchestrator.models.memory import checked_memory, memory_bytes
+
+
+class WarmSettings(BaseModel):
+    """When a warm server is replaced by a new one; 0 and empty = never for that reason."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    age: Annotated[Seconds, Field(ge=0)] = 4 * 3600.0
+    jobs: Annotated[int, Field(ge=0)] = Field(500, description="that it has taken")
+    memory: str = Field("3g", description="that its JVM has resident, in Spark's notation")
+
+    _is_memory = field_validator("memory")(checked_memory)
+
+    @property
+    def recycling(self) -> dict[str, float]:
+        """The same in seconds, drivers and bytes."""
+        return {"age": self.age, "jobs": self.jobs, "memory": memory_bytes(self.memory) or 0}

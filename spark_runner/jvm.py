@@ -1,0 +1,80 @@
+"""The JVM in which a driver works: its own, which ends with it, or a warm one that it shares with others."""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+from spark_runner.errors import SparkRunnerError, StoppedAtStart
+
+_STOPPED = "Cannot call methods on a stopped SparkContext"
+
+
+class JvmGone(SparkRunnerError):
+    """The JVM in which a job was to run, or did run, is not there any more."""
+
+
+class Jvm(Protocol):
+    """Where a driver gets its session."""
+
+    @property
+    def job_group(self) -> str | None:
+        """Of all that this driver runs there; None where nobody else runs anything."""
+
+    def enter(self) -> None:
+        """Make sure of it before the attempt is taken; raises JvmGone."""
+
+    def session(self) -> SparkSession:
+        """The session for the program."""
+
+    def gone(self) -> JvmGone | None:
+        """Why a program has failed through no fault of its own; None while the JVM is there."""
+
+    def leave(self) -> None:
+        """Let go of it; the program has ended."""
+
+
+class OwnJvm:
+    """The one that spark-submit has started for this driver."""
+
+    job_group = None
+
+    def enter(self) -> None:
+        """It is there: it has started this process."""
+
+    def session(self) -> SparkSession:
+        """The first session of its Spark, which is started by this; raises StoppedAtStart."""
+        try:
+            return SparkSession.builder.getOrCreate()
+        except Exception as error:
+            if _STOPPED not in str(error):
+                raise
+            # All that Spark says of a master that it tried to reach for a minute, or that turned it away.
+            master = SparkConf().get("spark.master", "its master")
+            message = (
+                f"Spark was stopped while it started: {master} did not answer, or refused the application; "
+                "see that it runs, that `master` of the definition is right, and that the driver reaches it"
+            )
+            raise StoppedAtStart(message) from error
+
+    def gone(self) -> None:
+        """Without it there is no driver."""
+
+    def leave(self) -> None:
+        """Stop Spark as far as the program has not done so."""
+        with contextlib.suppress(Exception):  # its outcome stands; Spark may stop as it likes
+            active = SparkSession.getActiveSession()
+            if active is not None:
+                active.stop()
+
+
+def jvm_of(plan: Mapping[str, Any]) -> Jvm:
+    """The JVM that a plan names."""
+    if "warm" not in plan:
+        return OwnJvm()
+    from spark_runner.warm.tenancy import WarmJvm  # noqa: PLC0415 - few drivers need it
+
+    return WarmJvm(Path(plan["warm"]), plan["incarnation"])

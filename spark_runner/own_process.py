@@ -1,0 +1,33 @@
+"""The process that Spark has started for us: what it belongs to, and where it writes."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from spark_runner.process import RUN_DIR_VARIABLE
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent() -> None:
+    """Make the kernel end this process with the JVM that started it; measured: else it stays for ever."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: the run directory's owner cleans up
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def keep_streams_apart() -> None:
+    """Write to the run directory's own logs: Spark merges a Python driver's stderr into its stdout."""
+    directory = os.environ.get(RUN_DIR_VARIABLE)
+    if not directory:
+        return
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # Spark's pipe never ends: who reads it would wait for ever
+    os.close(nothing)
+    for stream, name in ((sys.stdout, "stdout.log"), (sys.stderr, "stderr.log")):
+        stream.flush()
+        log = os.open(Path(directory, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.dup2(log, stream.fileno())
+        os.close(log)

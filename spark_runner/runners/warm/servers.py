@@ -1,0 +1,131 @@
+"""The warm servers of this host: which there are, which one takes a job, what is left of a job there."""
+
+import hashlib
+import json
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spark_runner.errors import KillError
+from spark_runner.runners.base import RunState, Submission, SubmitRequest, Target
+from spark_runner.runners.launch import Launch, driver_environment, launch_driver
+from spark_runner.runners.run_directory import RunDirectory, run_directories
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.warm.files import LINK, ServerFiles
+
+_SERVER_MAIN = Path(__file__).parents[2] / "warm" / "server_main.py"  # never imported: it loads PySpark
+# A JVM that has run out of memory may go on half dead; its drivers had better start again elsewhere.
+_JAVA_OPTIONS = ("-XX:+ExitOnOutOfMemoryError",)
+_FAIR = {"spark.scheduler.mode": "FAIR"}  # a small job does not wait for the tasks of a large one
+_EVICTION_SECONDS = 10.0  # a server ends itself when it has not got rid of a query for five
+_LOOK_SECONDS = 0.05
+_KEY_CHARACTERS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class WarmSpec:
+    """The Spark of a server: jobs with the same one can run there."""
+
+    master: str
+    conf: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """A name for it."""
+        text = json.dumps([self.master, sorted(self.conf.items())])
+        return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
+
+
+class WarmServers:
+    """Those below one state directory, of whichever worker. Thread-safe.
+
+    `recycling` goes into the plan of each: see `spark_runner.warm.server.Recycling`.
+    """
+
+    def __init__(self, submits: SparkSubmits, recycling: Mapping[str, float] | None = None) -> None:
+        self.submits = submits
+        self._recycling = dict(recycling or {})
+
+    # ------------------------------------------------------------------ servers
+    def start(self, spec: WarmSpec) -> None:
+        """Start one; raises SubmissionError. It takes no job before it is open."""
+        request = SubmitRequest(
+            f"warm-{spec.key}-{uuid.uuid4().hex[:8]}",
+            uuid.uuid4().hex,
+            "warm server",
+            {"recycling": self._recycling},
+            target=Target(spec.master),
+            conf=_FAIR | dict(spec.conf),
+        )
+
+        def prepare(directory: RunDirectory) -> Launch:
+            files = ServerFiles(directory.path)
+            files.prepare()
+            files.keep()
+            return launch_driver(
+                request,
+                directory,
+                driver_main=_SERVER_MAIN,
+                conf_dir=self.submits.state_dir / "spark-conf",
+                java_options=_JAVA_OPTIONS,
+                quick_start=self.submits.quick_start,
+            )
+
+        self.submits.start(request, prepare)
+
+    def of(self, spec: WarmSpec) -> list[ServerFiles]:
+        """Those for this spec, the oldest first, ended ones too; an open one is not meant by that."""
+        runs = self.submits.state_dir / "runs"
+        names = [path.name for path in runs.glob(f"warm-{spec.key}-*")] if runs.is_dir() else []
+        found = [run_directories(self.submits.state_dir, name) for name in names]
+        directories = sorted((each[-1] for each in found if each), key=RunDirectory.submitted_ns)
+        return [ServerFiles(directory.path) for directory in directories]
+
+    def runs(self, server: ServerFiles) -> bool:
+        """Whether its JVM is there, or about to be."""
+        return any(
+            found.state in {RunState.RUNNING, RunState.UNKNOWN} for found in self.submits.find(server.run)
+        )
+
+    # ------------------------------------------------------------------ their drivers
+    def start_driver(
+        self, jobs: SparkSubmits, request: SubmitRequest, server: ServerFiles, driver_main: Path
+    ) -> Submission:
+        """Start a driver in this server, a process of its own as ever; raises SubmissionError."""
+
+        def prepare(directory: RunDirectory) -> Launch:
+            (directory.path / LINK).symlink_to(server.path)
+            environment = driver_environment(request, directory, jobs.state_dir / "spark-conf")
+            arguments = [str(driver_main), str(directory.path / "plan.json")]
+            return Launch(arguments, environment, program=[sys.executable])
+
+        return jobs.start(replace(request, plan={**request.plan, "warm": str(server.path)}), prepare)
+
+    def has(self, driver: RunDirectory) -> bool:
+        """Whether something of a driver may still run in its server, though its process has ended."""
+        server = _server_of(driver)
+        return server is not None and server.is_in(driver.incarnation) and self.runs(server)
+
+    def evict(self, driver: RunDirectory) -> None:
+        """Wait until nothing of an ended driver is left; a server that does not see to it is ended.
+
+        Raises KillError.
+        """
+        deadline = time.monotonic() + _EVICTION_SECONDS
+        while self.has(driver) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        server = _server_of(driver)
+        if server is not None and self.has(driver):
+            self.submits.kill(server.run, grace_seconds=0)
+            if self.has(driver):
+                raise KillError(f"run {driver.run} may still have a query in {server.run}")
+
+
+def _server_of(driver: RunDirectory) -> ServerFiles | None:
+    try:
+        return ServerFiles((driver.path / LINK).readlink())
+    except OSError:
+        return None

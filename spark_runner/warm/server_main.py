@@ -1,0 +1,12 @@
+"""The main file of a warm server, run by spark-submit; by its path, as `driver_main`."""
+
+import sys
+
+if __name__ == "__main__":
+    sys.path.pop(0)
+    from spark_runner.quick_imports import prepare_imports
+
+    prepare_imports()
+    from spark_runner.warm.server import main
+
+    sys.exit(main(sys.argv[1:]))

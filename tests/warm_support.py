@@ -1,0 +1,90 @@
+"""A warm server for tests: kept by a worker's own keeper, looked into from outside."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.warm.keeper import WarmKeeper
+from spark_runner.runners.warm.servers import WarmServers, WarmSpec
+from spark_runner.warm.files import ServerFiles
+from tests.class_archive import archives
+from tests.jobs_support import ENVIRONMENT_MARK
+from tests.waiting import wait_until
+
+SPEC = WarmSpec("local[2]", {})
+OPEN_S = 120
+_LOOK = """
+import json, sys
+from pathlib import Path
+from spark_runner.warm.tenancy import WarmJvm
+jvm = WarmJvm(Path(sys.argv[1]), "look")
+jvm.enter()
+context = jvm.session().sparkContext
+threads = context._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
+names = [thread.getName() for thread in threads]
+found = {
+    "jobs": list(context.statusTracker().getActiveJobsIds()),
+    "threads": [name for name in names if name.startswith("tenant-")],
+    "tasks": [name for name in names if " in stage " in name],
+}
+print(json.dumps(found))
+jvm.leave()
+"""
+
+
+class WarmHouse:
+    """One keeper with its servers below one folder."""
+
+    def __init__(self, folder: Path, recycling: Mapping[str, float] | None = None) -> None:
+        self.servers = WarmServers(SparkSubmits(folder / "warm", quick_start=archives()), recycling)
+        self.keeper = WarmKeeper(self.servers, [SPEC])
+
+    def wait_open(self, *, other_than: ServerFiles | None = None) -> ServerFiles:
+        """The server that takes the next job."""
+
+        def chosen() -> ServerFiles | None:
+            found = self.keeper.choose_server(SPEC)
+            return found if found is not None and found != other_than and self.servers.runs(found) else None
+
+        return wait_until(chosen, OPEN_S, "a warm server is open")
+
+    def close(self) -> None:
+        self.keeper.stop()
+        for server in self.servers.of(SPEC):
+            self.servers.submits.kill(server.run, grace_seconds=0)
+
+
+def look_into(server: ServerFiles) -> dict[str, list[object]]:
+    """The jobs and tasks that run in its JVM, and the threads of drivers, but for those of this look."""
+    command = [sys.executable, "-c", _LOOK, str(server.path)]
+    found: dict[str, list[object]] = json.loads(subprocess.check_output(command, text=True))
+    found["threads"].remove("tenant-look")
+    return found
+
+
+@contextmanager
+def warm_house(folder: Path, recycling: Mapping[str, float] | None = None) -> Iterator[WarmHouse]:
+    """Servers that end with the block."""
+    made = WarmHouse(folder, recycling)
+    made.keeper.start()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmHouse]:
+    """One for all tests that do not harm it."""
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv(ENVIRONMENT_MARK, raising=False)  # it is not of the test that asks for it first
+            made = stack.enter_context(warm_house(tmp_path_factory.mktemp("warm")))
+            made.wait_open()
+        yield made
