@@ -1,7 +1,6 @@
 """What keeps a worker from taking more than its host can bear."""
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -10,13 +9,12 @@ from loguru import logger
 
 from orchestrator.admission.host_memory import available_memory
 from orchestrator.models.limits import Limits
+from orchestrator.models.memory import memory_bytes
 from orchestrator.models.spark import Spark
 
 _LOAD_SECONDS = 1.0  # the kernel renews the load average every five seconds
 
-_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
-_UNITS = {"": _MIB, "b": 1, "k": _KIB, "m": _MIB, "g": _GIB, "t": 1 << 40, "p": 1 << 50}
-_SIZE = re.compile(r"(\d+)(b|[kmgtp]?)b?", re.IGNORECASE)
+_MIB, _GIB = 1 << 20, 1 << 30
 _DEFAULT_HEAP = _GIB  # spark.driver.memory
 # spark.driver.memoryOverhead: threads, code, buffers, the Python process; docs/configuration of Spark 4.
 _LEAST_OVERHEAD, _OVERHEAD_FACTOR = 384 * _MIB, 0.1
@@ -89,17 +87,11 @@ class Guard:
 def driver_bytes(spark: Spark) -> int:
     """Bytes that a driver may come to use: its heap, and what Spark counts on beside it."""
     conf = spark.properties
-    heap = _size(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
-    beside = _size(conf.get("spark.driver.memoryOverhead", ""))
+    heap = memory_bytes(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
+    beside = memory_bytes(conf.get("spark.driver.memoryOverhead", ""))
     if beside is None:
         beside = max(_LEAST_OVERHEAD, int(heap * _OVERHEAD_FACTOR))
     return heap + beside
-
-
-def _size(text: str) -> int | None:
-    """Bytes of an amount as Spark writes it, MiB without a unit; None for what is none: Spark refuses it."""
-    match = _SIZE.fullmatch(text.strip())
-    return None if match is None else int(match[1]) * _UNITS[match[2].lower()]
 
 
 def _told(free: int | None) -> str:

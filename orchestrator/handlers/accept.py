@@ -1,12 +1,13 @@
 """accept: a due job gets an attempt, announced in ZooKeeper before anything is submitted."""
 
+from orchestrator.handlers import resubmit
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
 from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent
-from spark_runner.errors import RefusedSubmission
+from spark_runner.errors import RefusedSubmission, SubmissionError
 
 
 def queued_too_long(waited_seconds: float, limit: float) -> JobError:
@@ -30,9 +31,8 @@ def handle(job: HeldJob) -> Action:
     try:
         spark = job.spark
         place = context.runners.for_target(spark.target).place()
-    except RefusedSubmission as error:
-        refused = JobError(error_class="definition", message=str(error), type=type(error).__name__)
-        return Move(Status.ERROR_FAIL, changes={"error": refused, "ended": timestamp()})
+    except SubmissionError as error:
+        return _nowhere(job, error)
     if context.fits(spark) is not None:
         context.declined.add(job.id, spark.model_dump_json(), lambda: context.fits(spark) is None)
         return Release()
@@ -50,6 +50,7 @@ def handle(job: HeldJob) -> Action:
         place=place.to_json(),
         at=timestamp(),
     )
+    job.begun = number
     changes = {
         "attempt": number,
         "slot": places.slot,
@@ -58,3 +59,17 @@ def handle(job: HeldJob) -> Action:
         **dict.fromkeys(("started", "ended", "error", "warning", "application_id")),
     }
     return Move(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
+
+
+def _nowhere(job: HeldJob, error: SubmissionError) -> Move:
+    """What comes of a job that no runner of this worker can take."""
+    is_refused = isinstance(error, RefusedSubmission)
+    reason = JobError(
+        error_class="definition" if is_refused else "submission",
+        message=str(error),
+        type=type(error).__name__,
+    )
+    # Of what is missing here another worker may have it, or this one in a while.
+    again = None if is_refused else resubmit.later(job, reason)
+    failed = {"error": reason, "ended": timestamp(), "submissions": 0}
+    return again or Move(Status.ERROR_FAIL, changes=failed)

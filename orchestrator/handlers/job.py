@@ -1,6 +1,7 @@
 """A job in the hands of a worker: what its handlers may look at."""
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.callbacks.callback import Callbacks
+from orchestrator.handlers.warnings import is_other_kind, recordable
 from orchestrator.history.history import History
 from orchestrator.hooks import Hooks
 from orchestrator.models.definition import Definition
@@ -32,7 +34,6 @@ from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, RunState, Submission
 from spark_runner.runners.registry import Runners
 
-_MAX_REASON_CHARACTERS = 1_000
 _PATIENCE_SECONDS = 30.0  # a driver takes so long to start on a cluster that has room
 
 TIME_LIMIT = "timeout.run"
@@ -76,6 +77,8 @@ class Watch:
     unknown_reason: str = ""
     waits_since: float | None = None  # monotonic; a driver or its executors do not come to run since then
     waits_for: str = ""  # why, once that has lasted for a while
+    waited_for: str = ""  # the same when a look last took note of it
+    told_at: float = -math.inf  # monotonic; when this worker last wrote a warning
     last_seen: str | None = None  # when the backend answered last
     answer: frozenset[tuple[str, RunState]] = frozenset()
     absent_since: float | None = None  # monotonic; `alive` has been away since then
@@ -101,6 +104,7 @@ class HeldJob:
         self.context = context
         self.refusals = 0  # of steps of ours in a row, because somebody was faster
         self.remembered = 0  # the attempt that was noted in the history
+        self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
         self.watch = Watch(0)
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None
@@ -170,6 +174,8 @@ class HeldJob:
         attempt = Attempt.read(session, path)
         if attempt is not None and attempt.state.is_open:
             attempt = Attempt.read(session, path, self.wake)
+            if attempt is not None and not attempt.state.is_open:  # since the first look, a moment ago
+                session.forget(path, self.wake)
         if attempt is None:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt
@@ -193,6 +199,7 @@ class HeldJob:
             return runner.find(run)
         except Exception as error:  # noqa: BLE001 - libraries of backends raise what they like
             logger.debug("{}: the backend {} does not answer: {}", self.id, runner.backend, error)
+            self.watching().unknown_reason = recordable(str(error))
             return None
 
     def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
@@ -204,16 +211,15 @@ class HeldJob:
             reason = reason or next(
                 (found.detail for found in submissions or () if found.state is RunState.UNKNOWN), ""
             )
-            watch.unknown_reason = _recordable(reason)
+            watch.unknown_reason = recordable(reason)
             if watch.unknown == self.context.limits().warn_after:
                 self.wake()
             return
         was_unknown, watch.unknown = watch.unknown, 0
         watch.last_seen = timestamp()
         answer = frozenset((found.incarnation, found.state) for found in submissions)
-        was_for = watch.waits_for
         self._note_wait(submissions)
-        is_news = answer != watch.answer or was_for != watch.waits_for
+        is_news = answer != watch.answer or is_other_kind(watch.waits_for, watch.waited_for)
         if is_news or (was_unknown and status is status.RUNNING_WARN):
             watch.answer = answer
             self.wake()
@@ -222,7 +228,7 @@ class HeldJob:
         """A cluster always says something while it starts a driver; what lasts is for people to know."""
         watch, now = self.watch, time.monotonic()
         details = (found.detail for found in submissions if found.state is RunState.RUNNING)
-        words = _recordable(next(filter(None, details), ""))
+        words = recordable(next(filter(None, details), ""))
         if not words:
             watch.waits_since = None
         elif watch.waits_since is None:
@@ -244,11 +250,6 @@ class HeldJob:
         """Whether somebody asked to stop this job."""
         request = self.stop_request()
         return request is not None and request[1]
-
-
-def _recordable(reason: str) -> str:
-    # A whole page perhaps, or text that is no Unicode: it is for the record.
-    return reason[:_MAX_REASON_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 def _is_time_limit(data: bytes) -> bool:

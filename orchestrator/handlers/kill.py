@@ -36,7 +36,7 @@ def handle(job: HeldJob) -> Action:
                 return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
             return Wait(_LOOK_SECONDS)
         case _:
-            if runner is not None:
+            if runner is not None and not attempt.document.get("unsent"):
                 runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
             return _ended(job, attempt)
 

@@ -29,7 +29,7 @@ def handle(job: HeldJob) -> Action:
         return Move(Status.ACCEPT)
     if not attempt.state.is_open:
         return (
-            _settle(job, attempt)
+            (None if attempt.document.get("unsent") else _settle(job, attempt))
             or submission.again(job, attempt)
             or move_by(attempt, verdict_of_attempt(attempt))
         )

@@ -3,9 +3,8 @@
 import uuid
 from collections.abc import Sequence
 
-from orchestrator.backoff import jittered
 from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
-from orchestrator.handlers import supervision
+from orchestrator.handlers import resubmit, supervision
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob, Watch
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
@@ -34,21 +33,36 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
         return Move(Status.ACCEPT, extra=(_closed(attempt),))
     submissions = job.submissions(runner, attempt.run)
     if submissions is None:
-        return _wait(job, attempt)
+        return _unanswered(job, attempt, watch)
     # No verdict on the job: ZooKeeper was away, or this host was, before the driver could take the attempt.
     accidents = all(s.state is RunState.GONE or s.exit_code == exit_codes.NO_CONTACT for s in submissions)
     if accidents and max(len(submissions), watch.submitted) < _MAX_ACCIDENTS:
         # Whoever was here before may have submitted and died without a trace of it: the second driver then
         # finds the attempt taken and ends with 75.
         watch.submitted += 1
-        refused = _submit(job, attempt, runner)
+        refused = _submit(job, attempt, runner, is_first=not submissions)
         return refused or _wait(job, attempt)
     if any(submission.state in {RunState.RUNNING, RunState.UNKNOWN} for submission in submissions):
-        told = supervision.tell(job, watch, watch.waits_for or None)
+        told = supervision.tell(job, watch, supervision.trouble(job, watch))
         return _too_late(job, attempt, watch) or told or _wait(job, attempt)
     # Every submission has ended and none took the attempt, unless one did so in this very moment: then the
     # compare-and-set below is refused and all is looked at again.
     return _ended_early(attempt, submissions)
+
+
+def _unanswered(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
+    """What comes of a backend that does not say whether anything was submitted."""
+    if _is_ours_alone(job, 0):
+        words = watch.unknown_reason or f"the backend {attempt.document['place']['backend']} does not answer"
+        error = JobError(error_class="submission", type="Unreachable", message=words)
+        return _give_up(attempt, error, unsent=True)
+    told = supervision.tell(job, watch, supervision.trouble(job, watch))
+    return _too_late(job, attempt, watch) or told or _wait(job, attempt)
+
+
+def _is_ours_alone(job: HeldJob, submitted: int) -> bool:
+    """Whether nobody has submitted the present attempt but this worker, and that so often."""
+    return job.begun == job.state.attempt and job.watching().submitted == submitted
 
 
 def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> Move:
@@ -72,7 +86,7 @@ def _left(job: HeldJob, attempt: Attempt) -> float:
     return job.definition.timeout.submit - (job.context.clock.now_ms() - attempt.created_ms) / 1000
 
 
-def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
+def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
     hooks, state = job.context.hooks, job.state
     try:
         request = submit_request(
@@ -83,13 +97,15 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
             stop_path=job.stop_path,
             zookeeper=job.context.session.settings,
             is_short=_is_short(job),
+            # What has failed with others in one JVM, for whatever reason, gets one of its own.
+            is_warm=job.spark.start == "warm" and job.state.attempt == 1 and is_first,
         )
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
         runner.submit(request)
     except (SqlError, DefinitionError, RefusedSubmission) as error:
         return _fail(attempt, _error("definition", error))
     except SubmissionError as error:
-        return _give_up(attempt, _error("submission", error))
+        return _give_up(attempt, _error("submission", error), unsent=_is_ours_alone(job, 1))
     hooks.fire(lambda hook: hook.after_submit(job.id, state, attempt.run))
     return None
 
@@ -98,7 +114,7 @@ def _is_short(job: HeldJob) -> bool:
     """Whether a quick start is worth more to this job than a JVM for long work."""
     start, history = job.spark.start, job.context.history
     if start not in {"", "auto"} or history is None:
-        return start == "fast"
+        return start in {"fast", "warm"}
     try:
         return is_short(history.read(job.definition.name))
     except (HistoryNotFound, CorruptHistory):
@@ -109,25 +125,25 @@ def _too_late(job: HeldJob, attempt: Attempt, watch: Watch) -> Action | None:
     if _left(job, attempt) > 0:
         return None
     limit = job.definition.timeout.submit
-    reason = f": {watch.waits_for}" if watch.waits_for else ""
+    words = supervision.trouble(job, watch)
+    reason = f": {words}" if words else ""
     message = f"no driver has taken the attempt within timeout.submit ({limit:g} s){reason}"
     error = JobError(error_class="submission", type="SubmitTimeout", message=message)
     return _give_up(attempt, error)
 
 
-def _give_up(attempt: Attempt, error: JobError) -> Move:
-    # First the node, so that a driver that is just starting ends at once; then what is left of it.
-    return Move(Status.RUNNING, extra=(_closed(attempt, error=error.model_dump(), passing=True),))
+def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> Move:
+    # First the node, so that a driver that is just starting ends at once; then what is left of it. Where
+    # nothing was sent nothing can be left, and a cluster that is away need not come back to say so.
+    facts = {"unsent": True} if unsent else {}
+    return Move(Status.RUNNING, extra=(_closed(attempt, error=error.model_dump(), passing=True, **facts),))
 
 
 def again(job: HeldJob, attempt: Attempt) -> Move | None:
     """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
-    retry, failed = job.definition.retry, job.state.submissions + 1
-    if not attempt.document.get("passing") or failed >= retry.submissions:
+    if not attempt.document.get("passing"):
         return None
-    delay = jittered(retry.delay_after(failed))
-    error = JobError.model_validate(attempt.document["error"])
-    return Move(Status.ACCEPT, changes={"submissions": failed, "error": error}, delay=delay)
+    return resubmit.later(job, JobError.model_validate(attempt.document["error"]))
 
 
 def _fail(attempt: Attempt, error: JobError) -> Move:

@@ -8,6 +8,7 @@ from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.ending import end_driver
 from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
 from orchestrator.handlers.verdict import Verdict, move_by, verdict_of_exit
+from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.documents import encode, timestamp
@@ -41,12 +42,20 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
 
 def tell(job: HeldJob, watch: Watch, warning: str | None) -> Move | None:
     """The step that brings a warning into the record, or out of it; None where it says so already."""
-    if warning is None and job.state.status is Status.RUNNING_WARN:
-        watch.calm_until = time.monotonic() + _CALM_SECONDS
+    state, now = job.state, time.monotonic()
+    told = state.warning if state.status is Status.RUNNING_WARN else None
+    if told is not None and warning not in {None, told} and now < watch.told_at + rest_seconds(warning, told):
+        return None
+    watch.waited_for = watch.waits_for
+    if warning is None:
+        if state.status is not Status.RUNNING_WARN:
+            return None
+        watch.calm_until = now + _CALM_SECONDS
         return Move(Status.RUNNING, changes={"warning": None, **_seen(watch)})
-    if warning is not None and warning != job.state.warning:
-        return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
-    return None
+    if warning == told:
+        return None
+    watch.told_at = now
+    return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
 
 
 def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
@@ -105,14 +114,19 @@ def _warning(job: HeldJob, watch: Watch) -> tuple[str | None, float]:
     stall_left, limit = math.inf, job.definition.timeout.stall
     if limit:
         stall_left = limit - (time.monotonic() - watch.progress_since)
-    if watch.unknown >= job.context.limits().warn_after and time.monotonic() >= watch.calm_until:
-        reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
-        return f"its backend does not say how it is{reason}", stall_left if stall_left > 0 else math.inf
-    if watch.waits_for:
-        return watch.waits_for, stall_left if stall_left > 0 else math.inf
+    if words := trouble(job, watch):
+        return words, stall_left if stall_left > 0 else math.inf
     if stall_left <= 0:
         return f"no progress for longer than timeout.stall ({limit:g} s)", _STALLED_LOOK_SECONDS
     return None, stall_left
+
+
+def trouble(job: HeldJob, watch: Watch) -> str | None:
+    """What its backend says is in the way of its driver, or that it says nothing; None when all is well."""
+    if watch.unknown >= job.context.limits().warn_after and time.monotonic() >= watch.calm_until:
+        reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
+        return f"its backend does not say how it is{reason}"
+    return watch.waits_for or None
 
 
 def _seen(watch: Watch) -> dict[str, object]:

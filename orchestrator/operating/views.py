@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -31,6 +32,7 @@ class JobDetail:
     attempts: list[dict[str, Any]]
     progress: dict[str, Any] | None  # what the driver shows while it runs
     held_by: dict[str, Any] | None  # the lock
+    due: str | None  # when it may be begun, while it waits in accept
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Views:
             attempts=[document for node in found if (document := decoded(node)) is not None],
             progress=self.progress(view),
             held_by=self._document(self._layout.lock(record.pool, job_id)),
+            due=_time(record.token.due) if view.queue is Queue.ACCEPT else None,
         )
 
     def attempt(self, view: JobView) -> Attempt | None:
@@ -140,6 +143,10 @@ class Views:
 
     def _document(self, path: str) -> dict[str, Any] | None:
         return decoded(self._session.get(path))
+
+
+def _time(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def decoded(found: Found) -> dict[str, Any] | None:

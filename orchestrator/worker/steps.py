@@ -10,6 +10,7 @@ from loguru import logger
 from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
 from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.handlers.warnings import recordable
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status, check_transition
 from queues.documents import timestamp
@@ -94,6 +95,8 @@ class Steps:
         check_transition(before.status, status)
         stood_in, now = Queue(job.claim.queue), timestamp()
         news: dict[str, Any] = {"handler_errors": 0, **changes, "status": status, "updated": now}
+        if before.handler_errors:  # whose words stand there as a warning
+            news.setdefault("warning", None)
         if queue is not stood_in:
             news["times"] = {**before.times, queue.value: now}
         told = news.get("callback", before.callback)
@@ -133,7 +136,11 @@ class Steps:
         if is_last and not _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
             return self._bury(job, _reason(error))
         delay = growing(_HANDLER_ERROR_DELAY_SECONDS, _MAX_HANDLER_ERROR_DELAY_SECONDS, errors)
-        after = state.evolve(handler_errors=errors, updated=timestamp())
+        news: dict[str, Any] = {"handler_errors": errors, "updated": timestamp()}
+        if _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
+            # It may go on like this for as long as its cluster is away: who looks at the job sees why.
+            news["warning"] = recordable(f"try {errors} to go on has failed, again in {delay:.0f} s: {error}")
+        after = state.evolve(**news)
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)
         return Change(job, step, state, after, job.claim.queue, Queue(job.claim.queue))

@@ -91,6 +91,7 @@ class Worker:
         self._polling.start()
         self._consumer.start()
         self._leadership.start()
+        self._context.runners.start()
         logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self._slots)
 
     def stop_taking(self) -> None:
@@ -114,6 +115,7 @@ class Worker:
         self._taking = False
         self._context.draining.set()
         self._leadership.stop()
+        self._context.runners.stop()
         self._polling.stop()
         self._consumer.stop(_CONSUMER_SECONDS)
         self._presence.stop()

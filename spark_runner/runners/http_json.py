@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from spark_runner.errors import BackendUnreachable
+from spark_runner.runners.no_answer import no_answer
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 10.0  # between two pieces of a reply
@@ -77,6 +78,7 @@ class Http:
         return self._exchange("POST", url, body, {"Content-Type": "application/x-www-form-urlencoded"})
 
     def _exchange(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        asked = url.partition("?")[0]  # what follows is long, and no help to its reader
         try:
             response = self._pool.request(
                 method,
@@ -88,12 +90,12 @@ class Http:
             )
         except urllib3.exceptions.HTTPError as error:
             raise BackendUnreachable(
-                f"{url} does not answer: {_words(error)}", sent=not isinstance(error, _NEVER_SENT)
+                f"{asked} does not answer: {_words(error)}", sent=not isinstance(error, _NEVER_SENT)
             ) from error
         try:
             return Reply(url, response.status, _read(url, response), dict(response.headers))
         except urllib3.exceptions.HTTPError as error:
-            raise BackendUnreachable(f"{url} did not end its answer: {_words(error)}", sent=True) from error
+            raise BackendUnreachable(f"{asked} did not end its answer: {_words(error)}", sent=True) from error
         finally:
             response.close()  # a connection kept open may be closed over there as the next request leaves
 
@@ -112,5 +114,4 @@ def _read(url: str, response: urllib3.BaseHTTPResponse) -> bytes:
 
 
 def _words(error: Exception) -> str:
-    """What urllib3 says, without the object of the connection before it."""
-    return str(error).rpartition("): ")[2] or type(error).__name__
+    return no_answer(str(error)) or type(error).__name__

@@ -2,8 +2,9 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from enum import StrEnum
 from threading import Event
 from typing import IO
@@ -11,10 +12,13 @@ from typing import IO
 from orchestrator.client import Client, JobDetail
 from orchestrator.errors import LogsElsewhere, NoSuchAttempt
 from spark_runner.attempt import run_name
+from spark_runner.errors import SparkRunnerError
+from spark_runner.log_limit import OLDER
 from spark_runner.runners.base import LogFile, Place
 from spark_runner.runners.registry import Runners
 
 _FOLLOW_SECONDS = 0.3
+_COPY_SECONDS = 2.0  # so often is a cluster asked for more
 _CHUNK_BYTES = 1 << 20
 
 
@@ -46,7 +50,7 @@ def print_logs(
         found = _find(detail, runners, number, streams, patient=goes_on)
         if found is not None and found[0] > shown:
             shown, logs = found
-            _print_attempt(client, job_id, shown, logs, follow=follow)
+            _print_attempt(client, runners, job_id, shown, logs, streams, follow=follow)
         elif not goes_on:
             return
         if not follow or number is not None:
@@ -78,14 +82,49 @@ def _find(
     return (wanted, [log for log in found if log.stream in streams]) if found else None
 
 
-def _print_attempt(client: Client, job_id: str, number: int, logs: list[LogFile], *, follow: bool) -> None:
+def _print_attempt(
+    client: Client,
+    runners: Runners,
+    job_id: str,
+    number: int,
+    logs: Sequence[LogFile],
+    streams: Sequence[LogStream],
+    *,
+    follow: bool,
+) -> None:
     with ExitStack() as stack:
-        tails = [_Tail(stack, log) for log in logs]
-        _print(tails, headings=len(logs) > 1)
+        tails = {log.path: _Tail(stack, log) for log in logs}
+
+        def print_new(found: Sequence[LogFile] = ()) -> None:
+            # What a log was before it began anew has been printed; and what a spark-submit says is no news
+            # any more when the driver that it has started speaks.
+            now = {log.path: tails.get(log.path) or _Tail(stack, log) for log in found}
+            new = {path: tail for path, tail in now.items() if path in tails or path.suffix != OLDER}
+            if new:
+                tails.clear()
+                tails.update(new)
+            _print(list(tails.values()), headings=len(tails) > 1)
+
+        print_new()
+        asked = time.monotonic()
         while follow and (job := client.get(job_id)).attempt == number and not job.is_final:
             Event().wait(_FOLLOW_SECONDS)
-            _print(tails, headings=len(logs) > 1)
-        _print(tails, headings=len(logs) > 1)
+            if time.monotonic() - asked >= _COPY_SECONDS:
+                print_new(_logs(client, runners, job_id, number, streams))
+                asked = time.monotonic()
+            else:
+                print_new()
+        print_new(_logs(client, runners, job_id, number, streams) if follow else ())
+
+
+def _logs(
+    client: Client, runners: Runners, job_id: str, number: int, streams: Sequence[LogStream]
+) -> list[LogFile]:
+    """The logs as of now: of a driver elsewhere they are copied anew; nothing when that cannot be."""
+    with suppress(SparkRunnerError, NoSuchAttempt, LogsElsewhere):
+        found = _find(client.detail(job_id), runners, number, streams, patient=True)
+        return found[1] if found else []
+    return []
 
 
 class _Tail:

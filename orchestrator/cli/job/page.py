@@ -17,6 +17,7 @@ def show_detail(detail: JobDetail) -> None:
         "job": f"{job.id} ({job.name})",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
         "created": local_time(job.created),
+        "next try": local_time(detail.due) if job.error else "",
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),

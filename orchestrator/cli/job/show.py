@@ -6,7 +6,7 @@ from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import show_page
 from orchestrator.client import JobDetail
 
-_DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by")
+_DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by", "due")
 
 
 def show(

@@ -1,7 +1,6 @@
 """The API of one Kubernetes cluster: the only module that knows the client library.
 
-Who we are is found as its own tools find it: KUBECONFIG, `~/.kube/config`, or the service account of the pod
-that the worker runs in. Objects are plain JSON documents.
+Objects are plain JSON documents.
 """
 
 import json
@@ -10,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, cast
 
 from spark_runner.errors import SparkRunnerError
+from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.no_answer import no_answer
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
@@ -22,7 +22,6 @@ WATCH_SECONDS = 30
 
 _TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
 _WATCH_TIMEOUT = (CONNECT_SECONDS, WATCH_SECONDS + READ_SECONDS)
-_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 INSTALL = "pip install 'spark-job-orchestrator[kubernetes]'"
 
 Document = dict[str, Any]
@@ -42,7 +41,7 @@ class KubernetesApi:
 
     def __init__(self, url: str, context: str = "") -> None:
         self.url = url
-        self._context = context
+        self._access = Access(context)
 
     def pods(self, namespace: str, selector: str) -> tuple[list[Document], str]:
         """All pods with these labels as the cluster's store has them now, and the version of this answer."""
@@ -82,8 +81,14 @@ class KubernetesApi:
                         )
                     yield event
 
-    def pod_log(self, namespace: str, name: str, container: str, *, tail_lines: int) -> bytes | None:
-        """The end of what a container has written; None when there is nothing to be had any more (or yet)."""
+    def pod_log(
+        self, namespace: str, name: str, container: str, *, tail_lines: int, since_seconds: int | None = None
+    ) -> bytes | None:
+        """The end of what a container has written, or of the last seconds of it, each line with its time.
+
+        None when there is nothing to be had any more (or yet).
+        """
+        since = {} if since_seconds is None else {"since_seconds": since_seconds}
         try:
             response = self._ask(
                 lambda: self._core.read_namespaced_pod_log(
@@ -91,6 +96,8 @@ class KubernetesApi:
                     namespace,
                     container=container,
                     tail_lines=tail_lines,
+                    timestamps=True,
+                    **since,
                     _preload_content=False,
                     _request_timeout=_TIMEOUT,
                 )
@@ -143,22 +150,36 @@ class KubernetesApi:
         except ImportError as error:
             raise KubernetesError(f"the Kubernetes client is not installed: {INSTALL}") from error
         settings, load = client.Configuration(), cast("Any", config)  # it has no types
-        is_pod = Path(_ACCOUNT).exists() and "KUBECONFIG" not in os.environ and not self._context
+        if missing := self._access.missing():
+            raise KubernetesError(f"no access to {self.url}: {missing}")
         try:
-            if is_pod:
+            if self._access.is_pod:
                 load.load_incluster_config(client_configuration=settings)
             else:
                 load.load_kube_config(
                     os.environ.get("KUBECONFIG"),  # the library itself reads it once, when it is imported
-                    context=self._context or None,
+                    context=self._access.context or None,
                     client_configuration=settings,
                 )
-        except (config.ConfigException, OSError, ValueError) as error:
-            hint = "set KUBECONFIG on the worker"
-            raise KubernetesError(f"no access to {self.url}: {error}; {hint}") from error
-        settings.host = self.url  # as spark-submit does it: the master says where, the file who we are
+        except Exception as error:  # all kinds: of a file that is no YAML, or has something else in it
+            raise KubernetesError(
+                f"no access to {self.url}: {error}; correct {self._access} on the worker"
+            ) from error
+        self._set_host(settings)
         settings.retries = False  # who asks knows best whether to ask again
         return client.CoreV1Api(client.ApiClient(settings))
+
+    def _set_host(self, settings: Any) -> None:
+        """Have the master say where, and the file only who we are, as spark-submit does it."""
+        refresh = settings.refresh_api_key_hook
+
+        def refreshed(configuration: Any) -> None:
+            refresh(configuration)
+            configuration.host, configuration.refresh_api_key_hook = self.url, refreshed
+
+        settings.host = self.url
+        if refresh is not None:  # of a token: before each request it puts all of the file into the settings
+            settings.refresh_api_key_hook = refreshed
 
     def _json(self, request: Callable[[], Any]) -> Document:
         document: Document = json.loads(self._ask(request).data)
@@ -176,9 +197,11 @@ class KubernetesApi:
             except ProtocolError:  # a kept connection that the server closed meanwhile: on a new one, once
                 return request()
         except ApiException as error:
-            raise _refusal(error.status or 0, error.body or error.reason or "") from error
+            if not error.status:  # as the library puts the errors of TLS
+                raise self._silence(error.reason) from error
+            raise self._refusal(error.status, error.body or error.reason or "") from error
         except (HTTPError, OSError) as error:
-            raise KubernetesError(f"the Kubernetes API at {self.url} does not answer: {error}") from error
+            raise self._silence(error) from error
 
     def _pieces(self, response: Any) -> Iterator[bytes]:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
@@ -186,14 +209,25 @@ class KubernetesApi:
         try:
             yield from response.stream(65536)
         except (HTTPError, OSError) as error:
-            raise KubernetesError(f"the Kubernetes API at {self.url} is silent: {error}") from error
+            raise KubernetesError(
+                f"the Kubernetes API at {self.url} is silent: {no_answer(str(error))}"
+            ) from error
 
+    def _silence(self, error: object) -> KubernetesError:
+        words = no_answer(str(error))
+        hint = f"check the address in `spark.master`, and the certificates of {self._access}"
+        return KubernetesError(f"the Kubernetes API at {self.url} does not answer: {words}; {hint}")
 
-def _refusal(status: int, body: object) -> KubernetesError:
-    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = {}
-    message, reason = document.get("message", text), document.get("reason", "")
-    return KubernetesError(f"Kubernetes refused it: {message}", status=status, reason=reason)
+    def _refusal(self, status: int, body: object) -> KubernetesError:
+        text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
+        try:
+            document = json.loads(text)
+        except ValueError:
+            document = {}
+        if not isinstance(document, dict):
+            document = {}
+        message, reason = document.get("message", text), document.get("reason", "")
+        words = f"the Kubernetes API at {self.url} refused it ({status}): {message}"
+        if remedy := self._access.remedy(status):
+            words = f"{words}; {remedy}"
+        return KubernetesError(words, status=status, reason=reason)

@@ -2,13 +2,12 @@
 
 import re
 from http import HTTPStatus
-from pathlib import Path
 
 from spark_runner import exit_codes
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.start_words import tail
 
-_TAIL_BYTES = 64 * 1024
 _REFUSAL = re.compile(
     r"Message: (?P<message>.{1,2000}?)\. Received status: Status\(.*?code=(?P<code>\d+)", re.DOTALL
 )
@@ -29,7 +28,7 @@ def of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
         return launcher
     if launcher.exit_code == 0:
         return Submission(run, incarnation, RunState.GONE, detail="its pod is not there any more")
-    failure = _failure(_tail(directory.path / "stderr.log"))
+    failure = launcher.failure or _failure(tail(directory.path / "stderr.log"))
     if failure.type == "AlreadyExists":
         detail = f"not submitted a second time: {failure.message}"
         return Submission(run, incarnation, RunState.EXITED, exit_codes.SUPERSEDED, detail)
@@ -50,12 +49,3 @@ def _failure(text: str) -> Failure:
         return Failure("submission", "Unreachable", message, is_passing=True)
     last = found or [line for line in text.splitlines() if line.strip()] or ["it left no word"]
     return Failure("submission", "SparkSubmit", f"spark-submit failed: {last[-1]}"[:2000])
-
-
-def _tail(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            return file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -1,17 +1,45 @@
 """Copies of what driver pods wrote: a pod takes its log along when it is deleted."""
 
+import json
+import math
 import shutil
+import time
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from loguru import logger
 
+from spark_runner.file_lock import alone_in
+from spark_runner.log_limit import OLDER, limit_log
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import Pod
 
 TAIL_LINES = 50_000
-"""What is read of a log: the node itself keeps some megabytes of each, and rotates them."""
+"""What is read of a log at once: the node itself keeps some megabytes of each, and rotates them."""
+
+_OVERLAP_SECONDS = 5
+"""Read again of what was read before: for clocks that are not quite even. What is there already is known."""
+
+_MARK_BYTES = 1000
+_LOG = "stdout.log"
+_POSITION = "position.json"
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """How far a log was read."""
+
+    size: int = 0  # of our copy, bytes
+    last: str = ""  # how its last line begins, with its time: nanoseconds, so that there is one such line
+    asked: float = -math.inf  # when that was asked for: seconds since the epoch, by this host's clock
+
+    def since_seconds(self, now: float) -> int | None:
+        """How far back the rest of the log goes, None for all of it. By one clock: the node's may differ."""
+        passed = now - self.asked
+        return math.ceil(passed) + _OVERLAP_SECONDS if 0 <= passed < math.inf else None
 
 
 class PodLogs:
@@ -23,29 +51,83 @@ class PodLogs:
         self._folder = folder
 
     def save(self, pods: Iterable[Pod]) -> None:
-        """Copy what can be had by now; what cannot stays as it was copied before."""
+        """Copy what is new by now; what cannot be had stays as it was copied before."""
         for pod in pods:
             try:
-                data = self._api.pod_log(self._namespace, pod.name, pod.container, tail_lines=TAIL_LINES)
-            except KubernetesError as error:
-                logger.debug("the log of pod {} cannot be read: {}", pod.name, error)
-                continue
-            if data is not None:
-                self._write(self._folder / pod.run / pod.incarnation, data)
+                self._save(pod)
+            except (KubernetesError, OSError) as error:
+                logger.debug("the log of pod {} cannot be copied: {}", pod.name, error)
 
     def files(self, run: str) -> list[LogFile]:
         """Those that have been copied, oldest first."""
-        paths = sorted((self._folder / run).glob("*/stdout.log"), key=lambda path: path.stat().st_mtime_ns)
-        return [LogFile(path.parent.name, "stdout", path) for path in paths]
+        paths = sorted((self._folder / run).glob(f"*/{_POSITION}"), key=_began)
+        return [
+            LogFile(path.parent.name, "stdout", log)
+            for path in paths
+            for part in (OLDER, "")
+            if (log := path.with_name(f"{_LOG}{part}")).exists()
+        ]
 
     def remove(self, run: str) -> None:
         """Remove those of a run."""
         shutil.rmtree(self._folder / run, ignore_errors=True)
 
-    @staticmethod
-    def _write(folder: Path, data: bytes) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = folder / ".stdout.log"
-        draft.touch(mode=0o600)
-        draft.write_bytes(data)
-        draft.replace(folder / "stdout.log")
+    def _save(self, pod: Pod) -> None:
+        folder = self._folder / pod.run / pod.incarnation
+        # A worker and a `job logs` may be at it at the same time.
+        with alone_in(folder, name=_LOCK, wait=True):
+            position, asked = _read(folder), time.time()
+            data = self._api.pod_log(
+                self._namespace,
+                pod.name,
+                pod.container,
+                tail_lines=TAIL_LINES,
+                since_seconds=position.since_seconds(asked),
+            )
+            if data is not None:
+                _append(folder, position, _new_lines(data, position.last, is_whole=pod.has_ended), asked)
+
+
+def _new_lines(data: bytes, last: str, *, is_whole: bool) -> list[bytes]:
+    """The lines after the last known one, with their times; the last of all only when it has its end."""
+    *whole, rest = data.split(b"\n")
+    lines = [line + b"\n" for line in whole] + ([rest] if rest and is_whole else [])
+    for index in range(len(lines) - 1, -1, -1):
+        if _mark(lines[index]) == last:
+            return lines[index + 1 :]
+    since = last.partition(" ")[0].encode()
+    return [line for line in lines if line.partition(b" ")[0] > since]
+
+
+def _mark(line: bytes) -> str:
+    """What a line is known by."""
+    return line.rstrip(b"\n")[:_MARK_BYTES].decode("utf-8", "replace")
+
+
+def _append(folder: Path, position: _Position, lines: list[bytes], asked: float) -> None:
+    log = folder / _LOG
+    log.touch(mode=0o600)
+    with log.open("r+b") as file:
+        file.truncate(position.size)  # of what was copied and not noted any more, nothing counts
+        file.seek(position.size)
+        file.writelines(line.partition(b" ")[2] for line in lines)
+    limit_log(log)
+    last = _mark(lines[-1]) if lines else position.last
+    draft = folder / f".{_POSITION}"
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(asdict(_Position(log.stat().st_size, last, asked))), "ascii")
+    draft.replace(folder / _POSITION)
+
+
+def _read(folder: Path) -> _Position:
+    try:
+        position = _Position(**json.loads((folder / _POSITION).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return _Position()
+    size = (folder / _LOG).stat().st_size  # shorter than noted when it was begun anew and that was not noted
+    return position if position.size <= size else _Position(size, position.last, position.asked)
+
+
+def _began(position: Path) -> int:
+    # Nothing is ever written to that file, so this is when it was made.
+    return position.with_name(_LOCK).stat().st_ctime_ns

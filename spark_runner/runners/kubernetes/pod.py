@@ -67,6 +67,7 @@ class Pod:
     disrupted: Words | None  # who took the pod away
     words: Words | None  # of the pod itself, as for Evicted
     is_deleted: bool  # gone, or its deletion has begun
+    secrets: frozenset[str] = frozenset()  # the names of those that it mounts
     is_gone: bool = False  # the API has forgotten it
 
     @classmethod
@@ -98,6 +99,11 @@ class Pod:
             disrupted=Words.of(disrupted) if disrupted.get("status") == "True" else None,
             words=Words.of(status),
             is_deleted="deletionTimestamp" in metadata,
+            secrets=frozenset(
+                volume["secret"]["secretName"]
+                for volume in document["spec"].get("volumes") or ()
+                if "secret" in volume
+            ),
         )
 
     def gone(self) -> "Pod":

@@ -1,11 +1,14 @@
 """Drivers that are pods of a Kubernetes cluster."""
 
 import contextlib
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
+
+from loguru import logger
 
 from spark_runner import exit_codes
 from spark_runner.errors import SparkRunnerError, SubmissionError
@@ -19,17 +22,12 @@ from spark_runner.runners.base import (
 )
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.kill import end_pods
-from spark_runner.runners.kubernetes.launch import (
-    CODE,
-    PLAN,
-    code_secret,
-    launch_pod,
-    plan_secret,
-    version_zip,
-)
+from spark_runner.runners.kubernetes.launch import launch_pod
 from spark_runner.runners.kubernetes.launcher import of_launcher
 from spark_runner.runners.kubernetes.logs import PodLogs
 from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
+from spark_runner.runners.kubernetes.program import program_of
+from spark_runner.runners.kubernetes.secrets import old_code_selector
 from spark_runner.runners.kubernetes.watch import PodWatch
 from spark_runner.runners.launch import Launch
 from spark_runner.runners.run_directory import RunDirectory, run_directory
@@ -37,6 +35,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 
 BACKEND = "kubernetes"
 _LAUNCHER_GRACE_SECONDS = 2.0  # a spark-submit has nothing to tidy up
+_SWEEP_SECONDS = 3600.0  # between two looks for code of past days: there is one such secret a day
 
 
 class KubernetesRunner:
@@ -56,6 +55,7 @@ class KubernetesRunner:
         self._watch = PodWatch(self._api, self._namespace)
         self._logs = PodLogs(self._api, self._namespace, submits.state_dir / "kubernetes-logs")
         self._ended: dict[str, Submission] = {}  # by incarnation: what was ended from here
+        self._swept = -_SWEEP_SECONDS  # monotonic
 
     def place(self) -> Place:
         """The cluster and its namespace: every worker that may use it reaches what is there."""
@@ -67,17 +67,15 @@ class KubernetesRunner:
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a spark-submit that makes the pod; raises SubmissionError."""
-        code = code_secret(version_zip(self._submits.state_dir), self._driver_main)
-        plan = plan_secret(request)
-        mounted = {code["metadata"]["name"]: CODE, plan["metadata"]["name"]: PLAN}
-        conf_dir = self._submits.state_dir / "spark-conf"
+        state_dir = self._submits.state_dir
+        program = program_of(request, folder=state_dir / "code", driver_main=self._driver_main)
 
         def prepare(directory: RunDirectory) -> Launch:
-            launch = launch_pod(request, directory, self._namespace, conf_dir, mounted)
+            launch = launch_pod(request, program, directory, self._namespace, state_dir / "spark-conf")
             try:
                 # The last step before the start: of what is refused before, nothing is left.
-                self._api.create_secret(self._namespace, code)
-                self._api.create_secret(self._namespace, plan)
+                for secret in (program.code, program.plan):
+                    self._api.create_secret(self._namespace, secret)
             except KubernetesError as error:
                 raise SubmissionError(str(error)) from error
             return launch
@@ -129,6 +127,18 @@ class KubernetesRunner:
         self._watch.forget(run)
         for incarnation in [key for key, ended in self._ended.items() if ended.run == run]:
             del self._ended[incarnation]
+        self._remove_old_code()
+
+    def _remove_old_code(self) -> None:
+        """Of all versions, whichever worker made them, but for what pods mount; now and then."""
+        if time.monotonic() - self._swept < _SWEEP_SECONDS:
+            return
+        self._swept = time.monotonic()
+        try:
+            in_use = {name for pod in self._watch.list() for name in pod.secrets}
+            self._api.delete_secrets(self._namespace, old_code_selector(in_use))
+        except KubernetesError as error:  # the run itself is cleaned up; the next sweep takes these
+            logger.debug("old code in {} is not removed: {}", self._namespace, error)
 
     def _all_of(self, run: str, launchers: Sequence[Submission], pods: Sequence[Pod]) -> list[Submission]:
         """What pods and spark-submits say together; what the pod of a submission says goes first."""

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.errors import BackendUnreachable, RefusedSubmission
 from spark_runner.runners.base import Target
+from spark_runner.runners.http_json import CONNECT_SECONDS
+from spark_runner.runners.no_answer import refuses
 from spark_runner.runners.standalone.api import Addresses, StandaloneMasters
 
 _SCHEME = "spark://"
@@ -48,6 +50,17 @@ class StandaloneCluster:
     def masters(self) -> StandaloneMasters:
         """A client of its masters."""
         return StandaloneMasters([Addresses(*pair) for pair in zip(self.pages, self.rest, strict=True)])
+
+    def check_listens(self) -> None:
+        """Raise BackendUnreachable unless a master takes connections at its address for drivers."""
+        troubles = []
+        for address in self.master.removeprefix(_SCHEME).split(","):
+            host, _, port = address.rpartition(":")
+            why = refuses(host, port, CONNECT_SECONDS)
+            if not why:
+                return
+            troubles.append(f"{_SCHEME}{address} does not answer: {why}")
+        raise BackendUnreachable(f"{'; '.join(troubles)}; correct `master` of the definition")
 
 
 def _urls(given: str, hosts: list[str], port: int) -> tuple[str, ...]:

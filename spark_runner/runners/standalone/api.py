@@ -21,6 +21,8 @@ _LEADING = "ALIVE"
 _ALIVE = "ALIVE"
 _CSRF_TOKEN = re.compile(r'name="csrfToken"\s+value="([^"]+)"')
 _FOUND = 302  # the page after a form that was accepted
+_CHECK_PAGES = "see that the master runs, and that `master` and `standalone.ui` of the definition are right"
+_CHECK_REST = "masters need spark.master.rest.enabled, and `standalone.rest` of the definition its address"
 
 
 class DriverState(StrEnum):
@@ -184,11 +186,14 @@ class StandaloneMasters:
                 if snapshot.status == _LEADING:
                     return master, snapshot
                 troubles.append(f"{url} is {snapshot.status}")
-        raise BackendUnreachable(f"no master leads: {'; '.join(troubles)}")
+        raise BackendUnreachable(f"no master leads: {'; '.join(troubles)}; {_CHECK_PAGES}")
 
     def _rest(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> _Answer:
         url = f"{self._leader()[0].rest}/v1/submissions/{path}"
-        reply = self._http.get(url) if method == "GET" else self._http.send(method, url, document)
+        try:
+            reply = self._http.get(url) if method == "GET" else self._http.send(method, url, document)
+        except BackendUnreachable as error:
+            raise BackendUnreachable(f"{error}; {_CHECK_REST}", sent=error.sent) from error
         try:
             answer = _Answer.model_validate(reply.json())
         except ValidationError as error:

@@ -43,6 +43,7 @@ class ClientModeRunner:
         """Start a driver under a shim of its own; raises SubmissionError, also while no master leads."""
         try:
             self._masters.snapshot()
+            self._cluster.check_listens()
         except BackendUnreachable as error:
             # Said now, in words: the driver would try for a minute, and then blame the user's program.
             raise SubmissionError(f"driver of run {request.run} not started: {error}") from error

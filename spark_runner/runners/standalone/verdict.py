@@ -15,6 +15,7 @@ from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.standalone.api import Driver, DriverState, Snapshot, StandaloneMasters
 from spark_runner.runners.standalone.room import application_waits, driver_waits
+from spark_runner.runners.start_words import unresolved_packages
 
 SUBMISSION_FILE = "submission.json"  # {"driver": id}: what the master replied
 CLOCK_SECONDS = 60.0  # how far the clocks of master and worker may be apart, the time to submit included
@@ -89,7 +90,10 @@ class Look:
     def _failed(self, directory: RunDirectory, driver: Driver) -> Submission:
         if directory.exit_code() is not None:
             return _exited(directory, None)
-        words = self._last_words(driver)
+        said = self._last_words(driver)
+        if missing := unresolved_packages(said):
+            return _exited(directory, None, missing)
+        words = _telling_line(said)
         began = announced(directory) is not None
         if began:
             message = "its driver failed and left no word: it was killed, or it ended itself without one"
@@ -147,15 +151,18 @@ class Look:
         return _of(directory, RunState.GONE, detail="it did not come to its master")
 
     def _last_words(self, driver: Driver) -> str:
-        """The last line that its JVM wrote on its node, empty where that cannot be had."""
+        """What its JVM wrote last on its node, empty where that cannot be had."""
         for worker in self.snapshot.workers:
             if worker.id == driver.worker and worker.is_alive:
                 with contextlib.suppress(BackendUnreachable):
-                    text = self.masters.driver_stderr(worker, driver.id, _TAIL_BYTES)
-                    lines = [line.strip() for line in text.splitlines() if line.strip()]
-                    thrown = [line for line in lines if "Error" in line or "Exception" in line]
-                    return (thrown or lines or [""])[-1][:_LINE_CHARACTERS]
+                    return self.masters.driver_stderr(worker, driver.id, _TAIL_BYTES)
         return ""
+
+
+def _telling_line(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    thrown = [line for line in lines if "Error" in line or "Exception" in line]
+    return (thrown or lines or [""])[-1][:_LINE_CHARACTERS]
 
 
 def _exited(directory: RunDirectory, code: int | None, failure: Failure | None = None) -> Submission:

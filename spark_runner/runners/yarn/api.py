@@ -19,6 +19,7 @@ _OK, _ACCEPTED, _MOVED, _UNAUTHORIZED, _NOT_FOUND = 200, 202, 307, 401, 404
 _STANDBY = re.compile(r"this is standby RM|can ?not find any active RM", re.IGNORECASE)
 _REFRESH = re.compile(r"url=(\S+)", re.IGNORECASE)
 _SHOWN_CHARACTERS = 200
+_CHECK = "see that it runs, and that yarn-site.xml in HADOOP_CONF_DIR of the worker names its web address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class ResourceManager:
     def _get(self, path: str, **fields: str) -> Reply:
         reply = self._ask("GET", path, **fields)
         if reply.status != _OK:
-            raise BackendUnreachable(f"{reply.url} answers {reply.status}: {_words(reply)}")
+            raise BackendUnreachable(f"{reply.url.partition('?')[0]} answers {reply.status}: {_words(reply)}")
         return reply
 
     def _ask(self, method: str, path: str, document: Any = None, **fields: str) -> Reply:
@@ -158,7 +159,7 @@ class ResourceManager:
                 continue
             self._prefer(url)
             return reply
-        raise BackendUnreachable(f"no active ResourceManager: {'; '.join(troubles)}")
+        raise BackendUnreachable(f"no active ResourceManager: {'; '.join(troubles)}; {_CHECK}")
 
     def _candidates(self, redirects: Sequence[str]) -> Iterator[str]:
         with self._lock:

@@ -25,7 +25,7 @@ class YarnBackend:
         self._runners: dict[tuple[ResourceManager, bool], Runner] = {}
 
     def runner_for(self, target: Target) -> Runner:
-        """The runner of the cluster that HADOOP_CONF_DIR names; raises RefusedSubmission.
+        """The runner of the cluster that HADOOP_CONF_DIR names; raises RefusedSubmission, NotConfigured.
 
         The option `resource_manager` says where its web pages are, if yarn-site.xml does not.
         """

@@ -12,6 +12,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
 from spark_runner.runners.yarn.launch import incarnation_tag, run_tag, yarn_properties
+from spark_runner.runners.yarn.reach import check_reach
 from spark_runner.runners.yarn.verdict import APPLICATION_FAILED, verdict_of
 
 _LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
@@ -37,7 +38,8 @@ class YarnClientRunner:
         return ours.is_at(place) and ours.cluster == place.cluster
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Start a driver under a shim of its own; raises SubmissionError."""
+        """Start a driver under a shim of its own; raises SubmissionError, also while YARN does not answer."""
+        check_reach(self._manager, request.run)
         conf = yarn_properties(request, driver_zip(self._submits.state_dir / "driver"))
         return self._submits.start_driver(replace(request, conf=conf), self._driver_main)
 

@@ -14,6 +14,7 @@ from spark_runner.runners.yarn.api import Application, ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
 from spark_runner.runners.yarn.launch import incarnation_of, launch_on_cluster, run_tag
 from spark_runner.runners.yarn.logs import YarnLogs
+from spark_runner.runners.yarn.reach import check_reach
 from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
 _MAX_LAST_WORDS = 20_000
@@ -40,7 +41,8 @@ class YarnClusterRunner:
         return place == self.place()
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Start the program that hands the driver over; raises SubmissionError."""
+        """Start the program that hands the driver over; raises SubmissionError, also without an answer."""
+        check_reach(self._manager, request.run)
         return self._submits.start(
             request,
             lambda directory: launch_on_cluster(
@@ -126,11 +128,15 @@ class YarnClusterRunner:
             detail = "YARN took its application and does not know it any more"
             return replace(launcher, state=RunState.GONE, exit_code=None, detail=detail)
         words = self._last_words(launcher)
-        failure = refusal(words) or Failure(
-            "submission",
-            "SparkSubmit",
-            f"spark-submit ended with exit code {launcher.exit_code}: {_last_line(words)}",
-            is_passing=True,
+        failure = (
+            launcher.failure
+            or refusal(words)
+            or Failure(
+                "submission",
+                "SparkSubmit",
+                f"spark-submit ended with exit code {launcher.exit_code}: {_last_line(words)}",
+                is_passing=True,
+            )
         )
         return replace(launcher, failure=failure, detail=failure.message)
 

@@ -6,30 +6,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.errors import NotConfigured
 
 CONF_DIR_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")  # as spark-submit takes them
 _FILES = ("core-site.xml", "yarn-site.xml")  # of a property in both, the later file counts
 _REFERENCE = re.compile(r"\$\{([^${}\s]+)\}")
 _DEEPEST_REFERENCE = 20  # as Hadoop's own Configuration
 _PREFIX = "yarn.resourcemanager"
-_HTTP_PORT, _HTTPS_PORT = 8088, 8090  # what Hadoop takes when it is told nothing
+_HTTP_PORT, _HTTPS_PORT, _RPC_PORT = 8088, 8090, 8032  # what Hadoop takes when it is told nothing
 
 
 def conf_dir(environment: Mapping[str, str]) -> Path:
-    """The folder of Hadoop's configuration; raises RefusedSubmission where none is named or none is there."""
+    """The folder of Hadoop's configuration; raises NotConfigured where none is named or none is there."""
     for variable in CONF_DIR_VARIABLES:
         if folder := environment.get(variable):
             if not (path := Path(folder)).is_dir():
-                raise RefusedSubmission(f"{variable} is {folder}, which is no folder: correct it")
+                raise NotConfigured(f"{variable} is {folder}, which is no folder: correct it")
             return path
-    raise RefusedSubmission(
+    raise NotConfigured(
         "YARN's configuration is not known: set HADOOP_CONF_DIR to the folder with yarn-site.xml"
     )
 
 
 def read_configuration(folder: Path) -> dict[str, str]:
-    """The properties of the folder's core-site.xml and yarn-site.xml; raises RefusedSubmission."""
+    """The properties of the folder's core-site.xml and yarn-site.xml; raises NotConfigured."""
     raw: dict[str, str] = {}
     for name in _FILES:
         try:
@@ -37,38 +37,48 @@ def read_configuration(folder: Path) -> dict[str, str]:
         except FileNotFoundError:
             continue
         except (OSError, ET.ParseError) as error:
-            raise RefusedSubmission(f"{folder / name} cannot be read: {error}") from error
+            raise NotConfigured(f"{folder / name} cannot be read: {error}") from error
         for entry in root.iter("property"):
             key, value = entry.findtext("name"), entry.findtext("value")
             if key and value is not None:
                 raw[key.strip()] = value.strip()
     if not raw:
-        raise RefusedSubmission(
+        raise NotConfigured(
             f"{folder} says nothing of YARN: it needs a yarn-site.xml with the ResourceManager"
         )
     return {key: _expanded(raw, value) for key, value in raw.items()}
 
 
 def resource_manager_urls(folder: Path) -> list[str]:
-    """The web addresses of all ResourceManagers, such as `http://rm1:8088`; raises RefusedSubmission.
+    """The web addresses of all ResourceManagers, such as `http://rm1:8088`; raises NotConfigured.
 
     Rules: YARN's "ResourceManager High Availability", with `yarn.http.policy` for https.
     """
     properties = read_configuration(folder)
-    ids = [""]
-    if properties.get(f"{_PREFIX}.ha.enabled", "").lower() == "true":
-        ids = [
-            f".{name.strip()}"
-            for name in properties.get(f"{_PREFIX}.ha.rm-ids", "").split(",")
-            if name.strip()
-        ]
     secure = properties.get("yarn.http.policy", "").upper() == "HTTPS_ONLY"
-    urls = [url for suffix in ids if (url := _url(properties, suffix, secure=secure))]
+    urls = [url for suffix in _suffixes(properties) if (url := _url(properties, suffix, secure=secure))]
     if not urls:
-        raise RefusedSubmission(
+        raise NotConfigured(
             f"{folder} names no ResourceManager: yarn-site.xml needs {_PREFIX}.hostname or .webapp.address"
         )
     return urls
+
+
+def submission_addresses(folder: Path) -> list[str]:
+    """Where spark-submit finds the ResourceManagers, as host:port; empty where that is not for us to try.
+
+    Raises NotConfigured.
+    """
+    properties = read_configuration(folder)
+    if properties.get("hadoop.rpc.socket.factory.class.default") or properties.get("hadoop.socks.server"):
+        return []
+    found = []
+    for suffix in _suffixes(properties):
+        address = properties.get(f"{_PREFIX}.address{suffix}", "")
+        if not address and (host := properties.get(f"{_PREFIX}.hostname{suffix}", "")):
+            address = f"{host}:{_RPC_PORT}"
+        found += [address] if ":" in address else []
+    return found
 
 
 def needs_kerberos(folder: Path) -> bool:
@@ -76,6 +86,14 @@ def needs_kerberos(folder: Path) -> bool:
     properties = read_configuration(folder)
     kind = properties.get("hadoop.http.authentication.type", "simple")
     return kind.lower() == "kerberos"
+
+
+def _suffixes(properties: Mapping[str, str]) -> list[str]:
+    """What follows the names of properties that each ResourceManager has for itself."""
+    if properties.get(f"{_PREFIX}.ha.enabled", "").lower() != "true":
+        return [""]
+    names = properties.get(f"{_PREFIX}.ha.rm-ids", "").split(",")
+    return [f".{name.strip()}" for name in names if name.strip()]
 
 
 def _url(properties: Mapping[str, str], suffix: str, *, secure: bool) -> str:

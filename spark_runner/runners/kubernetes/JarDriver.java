@@ -1,0 +1,616 @@
+package orchestrator;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayOutputStream;
+import java.io.File;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.lang.management.ManagementFactory;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.regex.Pattern;
+import javax.security.auth.login.AppConfigurationEntry;
+import javax.security.auth.login.Configuration;
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.core.config.Configurator;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkStageInfo;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.Op;
+import org.apache.zookeeper.WatchedEvent;
+import org.apache.zookeeper.Watcher;
+import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.client.ZKClientConfig;
+import org.apache.zookeeper.data.Stat;
+
+/**
+ * Runs the main class of a jar under the rules of its attempt, in a pod that has only Java and Spark.
+ *
+ * <p>It does what spark_runner/driver.py and spark_runner/holder.py do where there is Python. Janino, which Spark
+ * brings along, compiles it in the pod: it knows no lambdas, no inferred types and no multi-catch. And it looks for
+ * classes without a package first, so that no name here may be one that a user's class has.
+ */
+public final class JarDriver {
+    public static void main(String[] arguments) throws Exception {
+        JsonNode plan = DriverJson.read(Files.readAllBytes(Paths.get(arguments[0])));
+        System.setProperty("orchestrator.run", plan.get("run").asText());
+        System.setProperty("orchestrator.incarnation", plan.get("incarnation").asText());
+        AttemptHolder holder = new AttemptHolder(plan);
+        holder.take();
+        ObjectNode outcome = DriverProgram.run(plan);
+        DriverOutcome.write(outcome);
+        holder.end(outcome);
+        if (outcome.get("exit_code").asInt() != 0) {
+            System.exit(outcome.get("exit_code").asInt());
+        }
+    }
+}
+
+/** JSON as it stands in nodes. */
+final class DriverJson {
+    static final ObjectMapper MAPPER = new ObjectMapper();
+
+    static ObjectNode read(byte[] data) throws IOException {
+        return (ObjectNode) MAPPER.readTree(data);
+    }
+
+    static byte[] write(ObjectNode document) throws IOException {
+        return MAPPER.writeValueAsString(document).getBytes(StandardCharsets.UTF_8);
+    }
+
+    static String timestamp() {
+        return DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC)
+            .format(Instant.now());
+    }
+}
+
+/** The user's main method, and what became of it. */
+final class DriverProgram {
+    static final int MAX_MESSAGE_CHARACTERS = 4000;
+    static final int MAX_STACK_CHARACTERS = 8000;
+
+    static ObjectNode run(JsonNode plan) {
+        JsonNode jar = plan.get("jar");
+        String name = jar.get("class").asText();
+        String[] arguments = (String[]) DriverJson.MAPPER.convertValue(jar.get("arguments"), String[].class);
+        Method main;
+        try {
+            ClassLoader loader = Thread.currentThread().getContextClassLoader();
+            main = Class.forName(name, true, loader).getMethod("main", new Class[] {String[].class});
+        } catch (ClassNotFoundException error) {
+            String words = "there is no class " + name + " in the jars of the job";
+            return failed("user", "ClassNotFoundException", words, "");
+        } catch (NoSuchMethodException error) {
+            return failed("user", "NoSuchMethodException", name + " has no public static main(String[])", "");
+        } catch (Throwable error) { // its static initialization
+            return thrown(plan, error);
+        }
+        try {
+            main.invoke(null, new Object[] {arguments});
+        } catch (InvocationTargetException error) {
+            return thrown(plan, error.getCause());
+        } catch (Throwable error) {
+            return thrown(plan, error);
+        }
+        ObjectNode outcome = DriverJson.MAPPER.createObjectNode();
+        outcome.put("state", "succeeded");
+        outcome.put("exit_code", 0);
+        return outcome;
+    }
+
+    static ObjectNode thrown(JsonNode plan, Throwable error) {
+        StringWriter stack = new StringWriter();
+        error.printStackTrace(new PrintWriter(stack, true));
+        String name = error.getClass().getName();
+        String message = error.getMessage() == null ? name : error.getMessage();
+        String kind = "user";
+        for (String each : new String[] {"memory", "infrastructure"}) {
+            if (Pattern.compile(plan.get("driver").get(each).asText()).matcher(name + ": " + message).find()) {
+                kind = each;
+                break;
+            }
+        }
+        return failed(kind, name, message, stack.toString());
+    }
+
+    static ObjectNode failed(String kind, String type, String message, String stack) {
+        System.err.println(stack.isEmpty() ? message : stack);
+        ObjectNode error = DriverJson.MAPPER.createObjectNode();
+        error.put("class", kind);
+        error.put("type", type);
+        error.put("message", message.substring(0, Math.min(message.length(), MAX_MESSAGE_CHARACTERS)));
+        if (!stack.isEmpty()) {
+            error.put("traceback", stack.substring(Math.max(0, stack.length() - MAX_STACK_CHARACTERS)));
+        }
+        ObjectNode outcome = DriverJson.MAPPER.createObjectNode();
+        outcome.put("state", "failed");
+        outcome.put("exit_code", 1);
+        outcome.set("error", error);
+        return outcome;
+    }
+}
+
+/** What the status of the container keeps of an outcome: the verdict when ZooKeeper never comes back. */
+final class DriverOutcome {
+    static final int MAX_CHARACTERS = 300; // each may become twelve bytes of JSON, and there is room for 4096
+
+    static void write(ObjectNode outcome) {
+        String file = System.getenv("ORCHESTRATOR_TERMINATION_LOG");
+        if (file == null) {
+            return;
+        }
+        ObjectNode brief = outcome.deepCopy();
+        ObjectNode error = (ObjectNode) brief.get("error");
+        if (error != null) {
+            error.remove("traceback");
+            String message = error.get("message").asText();
+            error.put("message", message.substring(0, Math.min(message.length(), MAX_CHARACTERS)));
+        }
+        try {
+            Files.write(Paths.get(file), DriverJson.write(brief));
+        } catch (IOException unwritable) {
+            System.err.println("the outcome was not kept in " + file + ": " + unwritable);
+        }
+    }
+}
+
+/** What Spark does in this JVM, as far as there is a Spark yet. */
+final class DriverSpark {
+    static final int MAX_STAGES = 10;
+
+    private final ObjectNode application = DriverJson.MAPPER.createObjectNode();
+
+    /** The application as it was last seen: most programs stop Spark as the last thing they do. */
+    synchronized ObjectNode application() {
+        SparkContext context = context();
+        if (context != null && application.isEmpty()) {
+            application.put("application_id", context.applicationId());
+            if (context.uiWebUrl().isDefined()) {
+                application.put("ui", (String) context.uiWebUrl().get());
+            }
+        }
+        return application;
+    }
+
+    /** The application and its active stages. */
+    ObjectNode progress() {
+        ObjectNode shown = application().deepCopy();
+        SparkContext context = context();
+        if (context == null) {
+            return shown;
+        }
+        ArrayNode stages = shown.putArray("stages");
+        int[] active = context.statusTracker().getActiveStageIds();
+        for (int i = 0; i < Math.min(active.length, MAX_STAGES); i++) {
+            scala.Option found = context.statusTracker().getStageInfo(active[i]);
+            if (found.isDefined()) {
+                SparkStageInfo stage = (SparkStageInfo) found.get();
+                ObjectNode told = stages.addObject();
+                told.put("stage", stage.stageId());
+                told.put("tasks", stage.numTasks());
+                told.put("done", stage.numCompletedTasks());
+            }
+        }
+        return shown;
+    }
+
+    private static SparkContext context() {
+        scala.Option active = org.apache.spark.SparkContext$.MODULE$.getActive();
+        return active.isDefined() ? (SparkContext) active.get() : null;
+    }
+}
+
+/** A session with ZooKeeper by the settings of the plan; a new one when the last has expired. */
+final class DriverSession implements Watcher {
+    private final JsonNode settings;
+    private ZooKeeper client;
+
+    DriverSession(JsonNode settings) {
+        this.settings = settings;
+        try {
+            Configurator.setLevel("org.apache.zookeeper", Level.WARN); // else it tells the whole class path
+        } catch (Throwable another) {
+            System.err.println("logs are not written by Log4j here: " + another);
+        }
+    }
+
+    public void process(WatchedEvent event) {
+        // Orders are looked for every two seconds: no event is needed for that.
+    }
+
+    synchronized ZooKeeper client() throws IOException {
+        if (client == null || !client.getState().isAlive()) {
+            int timeout = (int) (settings.get("session_timeout").asDouble() * 1000);
+            client = new ZooKeeper(settings.get("hosts").asText(), timeout, this, config());
+            JsonNode digest = settings.get("digest");
+            if (!digest.isNull()) {
+                String login = digest.get("user").asText() + ":" + password(digest);
+                client.addAuthInfo("digest", login.getBytes(StandardCharsets.UTF_8));
+            }
+        }
+        return client;
+    }
+
+    List acl() {
+        boolean creator = "creator".equals(settings.get("acl").asText());
+        return creator ? ZooDefs.Ids.CREATOR_ALL_ACL : ZooDefs.Ids.OPEN_ACL_UNSAFE;
+    }
+
+    synchronized void close() throws InterruptedException {
+        if (client != null) {
+            client.close();
+        }
+    }
+
+    private ZKClientConfig config() throws IOException {
+        ZKClientConfig config = new ZKClientConfig();
+        long timeout = (long) (settings.get("call_timeout").asDouble() * 1000);
+        config.setProperty("zookeeper.request.timeout", Long.toString(timeout));
+        JsonNode tls = settings.get("tls");
+        if (!tls.isNull()) {
+            config.setProperty("zookeeper.client.secure", "true");
+            config.setProperty("zookeeper.clientCnxnSocket", "org.apache.zookeeper.ClientCnxnSocketNetty");
+            config.setProperty("zookeeper.ssl.hostnameVerification", tls.get("verify_hostname").asText());
+            if (!tls.get("ca_file").asText().isEmpty()) {
+                config.setProperty("zookeeper.ssl.trustStore.location", tls.get("ca_file").asText());
+                config.setProperty("zookeeper.ssl.trustStore.type", "PEM");
+            }
+            if (!tls.get("certificate_file").asText().isEmpty()) {
+                config.setProperty("zookeeper.ssl.keyStore.location", together(tls).toString());
+                config.setProperty("zookeeper.ssl.keyStore.type", "PEM");
+            }
+        }
+        JsonNode sasl = settings.get("sasl");
+        config.setProperty("zookeeper.sasl.client", Boolean.toString(!sasl.isNull()));
+        if (!sasl.isNull()) {
+            config.setProperty("zookeeper.fips-mode", "false"); // else it refuses DIGEST-MD5, as our logins are
+            Configuration.setConfiguration(new ZooKeeperLogin(sasl.get("user").asText(), password(sasl)));
+        }
+        return config;
+    }
+
+    /** Certificate and key in one private file, as ZooKeeper's client wants them. */
+    private static Path together(JsonNode tls) throws IOException {
+        if (tls.get("key_file").asText().isEmpty()) {
+            return Paths.get(tls.get("certificate_file").asText());
+        }
+        ByteArrayOutputStream both = new ByteArrayOutputStream();
+        for (String name : new String[] {"certificate_file", "key_file"}) {
+            both.write(Files.readAllBytes(Paths.get(tls.get(name).asText())));
+            both.write('\n');
+        }
+        File file = File.createTempFile("zookeeper-", ".pem");
+        file.deleteOnExit();
+        file.setReadable(false, false);
+        file.setReadable(true, true);
+        Files.write(file.toPath(), both.toByteArray());
+        return file.toPath();
+    }
+
+    private static String password(JsonNode login) throws IOException {
+        byte[] text = Files.readAllBytes(Paths.get(login.get("password_file").asText()));
+        return new String(text, StandardCharsets.UTF_8).replaceAll("[\\r\\n]+$", "");
+    }
+}
+
+/** The login of ZooKeeper's client; whatever else is asked for is answered as before. */
+final class ZooKeeperLogin extends Configuration {
+    private final AppConfigurationEntry[] entries;
+    private final Configuration others;
+
+    ZooKeeperLogin(String user, String password) {
+        Map options = new HashMap();
+        options.put("username", user);
+        options.put("password", password);
+        String module = "org.apache.zookeeper.server.auth.DigestLoginModule";
+        entries = new AppConfigurationEntry[] {
+            new AppConfigurationEntry(module, AppConfigurationEntry.LoginModuleControlFlag.REQUIRED, options)
+        };
+        Configuration found = null;
+        try {
+            found = Configuration.getConfiguration();
+        } catch (SecurityException none) {
+            found = null; // there is no file of logins
+        }
+        others = found;
+    }
+
+    public AppConfigurationEntry[] getAppConfigurationEntry(String name) {
+        if ("Client".equals(name)) {
+            return entries;
+        }
+        return others == null ? null : others.getAppConfigurationEntry(name);
+    }
+}
+
+/** This driver's hold on its attempt: takes it once, shows life, obeys, records the end. */
+final class AttemptHolder extends Thread {
+    static final long BEAT_MS = 2000; // how often orders are looked for
+    static final long TICK_MS = 250; // how soon a new application is shown
+    static final int MAX_REFUSED = 20; // by an attempt that nobody takes: something else is in the way
+
+    private final JsonNode plan;
+    private final DriverSession link;
+    private final String path;
+    private final String driver = UUID.randomUUID().toString().replace("-", ""); // this very JVM
+    private final long leaseMs;
+    private final DriverSpark spark = new DriverSpark();
+    private final Object ending = new Object(); // held by whoever ends the attempt: the program or an order
+    private volatile boolean ended = false;
+    private volatile long contact = System.nanoTime(); // when the last answer of ZooKeeper was asked for
+    private byte[] shown = new byte[0];
+
+    AttemptHolder(JsonNode plan) {
+        super("attempt-guard");
+        this.plan = plan;
+        this.link = new DriverSession(plan.get("zookeeper"));
+        this.path = plan.get("attempt_path").asText();
+        this.leaseMs = (long) (plan.get("lease_seconds").asDouble() * 1000);
+        setDaemon(true);
+    }
+
+    /** Take the attempt by compare-and-set, or end this JVM: nothing of the user has run then. */
+    void take() throws Exception {
+        long patience = (long) (plan.get("zookeeper").get("call_timeout").asDouble() * 1000);
+        int refused = 0;
+        while (true) {
+            try {
+                AttemptNode node = read();
+                if (node.is("started") && node.isOurs()) {
+                    break;
+                }
+                if (!node.is("intent") || refused > MAX_REFUSED) {
+                    leave(superseded(), "this driver ends without running anything: " + node.words());
+                }
+                ObjectNode taken = node.advanced("started");
+                taken.put("incarnation", plan.get("incarnation").asText());
+                taken.put("driver", driver);
+                taken.put("started", DriverJson.timestamp());
+                taken.put("pid", ManagementFactory.getRuntimeMXBean().getPid());
+                patience = leaseMs; // from here on it may be ours, and only ZooKeeper can tell
+                List steps = new ArrayList();
+                steps.add(Op.setData(path, DriverJson.write(taken), node.version));
+                steps.add(Op.create(alive(), new byte[0], link.acl(), CreateMode.EPHEMERAL));
+                link.client().multi(steps);
+            } catch (KeeperException error) {
+                refused += isConflict(error) ? 1 : 0;
+                if (!isConflict(error) && awayMs() > patience) {
+                    String words = "the attempt could not be taken, nothing was run: ";
+                    leave(code("no_contact"), words + error.getMessage());
+                }
+                Thread.sleep(TICK_MS); // after a conflict the node tells: perhaps it was our own lost reply
+            }
+        }
+        start();
+        Thread lease = new Thread("attempt-lease") {
+            public void run() {
+                watchLease();
+            }
+        };
+        lease.setDaemon(true);
+        lease.start();
+    }
+
+    /** Record the outcome; when ZooKeeper stays away for the lease, the status of the pod stands for it. */
+    void end(ObjectNode outcome) throws Exception {
+        synchronized (ending) {
+            ended = true;
+            String state = outcome.get("state").asText();
+            long deadline = System.nanoTime() + leaseMs * 1000000L;
+            while (System.nanoTime() < deadline) {
+                try {
+                    AttemptNode node = read();
+                    if (node.is(state) && node.isOurs()) {
+                        break;
+                    }
+                    if (!node.is("started") || !node.isOurs()) {
+                        leave(superseded(), "the outcome was not recorded: " + node.words());
+                    }
+                    ObjectNode recorded = node.advanced(state);
+                    recorded.put("ended", DriverJson.timestamp());
+                    recorded.setAll(outcome);
+                    recorded.setAll(spark.application());
+                    recorded.putArray("tables");
+                    close(node, recorded);
+                    break;
+                } catch (KeeperException error) {
+                    if (!isConflict(error)) {
+                        Thread.sleep(BEAT_MS);
+                    }
+                }
+            }
+        }
+        link.close();
+    }
+
+    /** Look for orders until the attempt has ended; no error ends it before. */
+    public void run() {
+        long looked = 0;
+        boolean hasApplication = false;
+        while (true) {
+            try {
+                Thread.sleep(TICK_MS);
+                boolean isNews = !hasApplication && !spark.application().isEmpty();
+                hasApplication = hasApplication || isNews;
+                if (!isNews && System.nanoTime() - looked < BEAT_MS * 1000000L) {
+                    continue;
+                }
+                looked = System.nanoTime();
+                synchronized (ending) {
+                    if (ended) {
+                        return;
+                    }
+                    look();
+                }
+            } catch (KeeperException error) {
+                if (!isConflict(error)) {
+                    System.err.println("ZooKeeper does not answer: " + error.getMessage());
+                }
+            } catch (Throwable error) {
+                System.err.println("looking for orders has failed: " + error);
+            }
+        }
+    }
+
+    private void look() throws Exception {
+        AttemptNode node = read();
+        if (!node.is("started") || !node.isOurs()) {
+            leave(superseded(), "this driver ends: " + node.words());
+        }
+        if (isStopped()) {
+            ObjectNode killed = node.advanced("killed");
+            killed.put("ended", DriverJson.timestamp());
+            killed.setAll(spark.application());
+            close(node, killed);
+            leave(code("killed"), "this driver ends: asked to stop");
+        }
+        Stat alive = link.client().exists(alive(), false);
+        if (alive == null) { // it went with a session that has expired
+            List steps = new ArrayList();
+            steps.add(Op.check(path, node.version));
+            steps.add(Op.create(alive(), new byte[0], link.acl(), CreateMode.EPHEMERAL));
+            link.client().multi(steps);
+            shown = new byte[0];
+        } else if (alive.getEphemeralOwner() != link.client().getSessionId()) {
+            return; // of our last session, and about to go: seen at the next look
+        }
+        ObjectNode progress = DriverJson.MAPPER.createObjectNode();
+        progress.put("phase", "running " + plan.get("jar").get("class").asText());
+        progress.setAll(spark.progress());
+        byte[] text = DriverJson.write(progress);
+        if (!Arrays.equals(text, shown)) {
+            link.client().setData(alive(), text, -1);
+            shown = text;
+        }
+    }
+
+    private boolean isStopped() throws Exception {
+        try {
+            byte[] request = link.client().getData(plan.get("stop_path").asText(), false, null);
+            return new String(request, StandardCharsets.UTF_8).contains(plan.get("run_key").asText());
+        } catch (KeeperException.NoNodeException none) {
+            return false;
+        }
+    }
+
+    private void watchLease() {
+        try {
+            while (true) {
+                Thread.sleep(TICK_MS);
+                // The program may be at its end by then: who records the outcome has a lease of its own for that.
+                if (awayMs() > leaseMs && !ended) {
+                    String words = "this driver ends: no contact with ZooKeeper for longer than the lease";
+                    leave(code("no_contact"), words);
+                }
+            }
+        } catch (InterruptedException interrupted) {
+            leave(code("no_contact"), "this driver ends: nobody watches its lease any more");
+        }
+    }
+
+    private void close(AttemptNode node, ObjectNode last) throws Exception {
+        List steps = new ArrayList();
+        steps.add(Op.setData(path, DriverJson.write(last), node.version));
+        if (link.client().exists(alive(), false) != null) {
+            steps.add(Op.delete(alive(), -1));
+        }
+        link.client().multi(steps);
+    }
+
+    private AttemptNode read() throws Exception {
+        long asked = System.nanoTime();
+        Stat stat = new Stat();
+        byte[] data;
+        try {
+            data = link.client().getData(path, false, stat);
+        } catch (KeeperException.NoNodeException gone) {
+            leave(superseded(), "this driver ends: " + path + " is gone");
+            throw gone;
+        }
+        contact = asked;
+        return new AttemptNode(DriverJson.read(data), stat.getVersion(), driver);
+    }
+
+    private String alive() {
+        return path + "/alive";
+    }
+
+    private long awayMs() {
+        return (System.nanoTime() - contact) / 1000000L;
+    }
+
+    private int superseded() {
+        return code("superseded");
+    }
+
+    private int code(String name) {
+        return plan.get("driver").get(name).asInt();
+    }
+
+    /** End this JVM at once: the user's code must not go on. */
+    private static void leave(int code, String words) {
+        System.err.println(words);
+        System.out.flush();
+        System.err.flush();
+        Runtime.getRuntime().halt(code);
+    }
+
+    private static boolean isConflict(KeeperException error) {
+        KeeperException.Code code = error.code();
+        return code == KeeperException.Code.BADVERSION || code == KeeperException.Code.NODEEXISTS
+            || code == KeeperException.Code.NONODE;
+    }
+}
+
+/** The attempt as it was read. */
+final class AttemptNode {
+    final ObjectNode document;
+    final int version;
+    private final String driver;
+
+    AttemptNode(ObjectNode document, int version, String driver) {
+        this.document = document;
+        this.version = version;
+        this.driver = driver;
+    }
+
+    boolean is(String state) {
+        return state.equals(document.get("state").asText());
+    }
+
+    boolean isOurs() {
+        return driver.equals(document.path("driver").asText());
+    }
+
+    ObjectNode advanced(String state) {
+        ObjectNode copy = document.deepCopy();
+        copy.put("state", state);
+        return copy;
+    }
+
+    String words() {
+        String taken = document.path("incarnation").asText();
+        String by = taken.isEmpty() || isOurs() ? "" : " by another driver, of submission " + taken;
+        return "the attempt " + document.get("run_key").asText() + "-" + document.get("attempt").asText() + " is "
+            + document.get("state").asText() + by;
+    }
+}

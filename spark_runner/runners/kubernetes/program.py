@@ -1,0 +1,77 @@
+"""What the pod of a driver runs: our program in Python, or for jars the same rules in Java alone."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spark_runner import exit_codes
+from spark_runner.failures import PATTERNS
+from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.kubernetes.secrets import code_secret, plan_secret
+
+CODE = "/opt/orchestrator/code"  # in each pod of a driver; where that is in Python, of its executors, too
+PLAN = "/opt/orchestrator/plan"  # in each pod of a driver
+
+_JAR_DRIVER = Path(__file__).with_name("JarDriver.java")
+_HASH_CHARACTERS = 16
+_PATHS = "spark.executorEnv.PYTHONPATH"
+
+
+@dataclass(frozen=True, slots=True)
+class PodProgram:
+    """How spark-submit is told what to run, and the secrets that it runs from."""
+
+    resource: str
+    arguments: tuple[str, ...]
+    code: Mapping[str, Any]  # the secret that is mounted at CODE
+    plan: Mapping[str, Any]  # the secret that is mounted at PLAN
+    main_class: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def program_of(request: SubmitRequest, *, folder: Path, driver_main: Path) -> PodProgram:
+    """The program of a submission; raises SubmissionError. `folder` is where the zip of this version is."""
+    if "jar" in request.plan and request.target.options.get("driver") != "python":
+        return _in_java(request)
+    return _in_python(request, folder, driver_main)
+
+
+def _in_python(request: SubmitRequest, folder: Path, driver_main: Path) -> PodProgram:
+    made = driver_zip(folder)
+    files = {"driver.zip": made.read_bytes(), "driver_main.py": driver_main.read_bytes()}
+    code = code_secret(made.stem, files)
+    package = f"{CODE}/driver.zip"
+    name = code["metadata"]["name"]
+    own = {
+        "spark.submit.pyFiles": _joined(f"local://{package}", request.conf.get("spark.submit.pyFiles"), ","),
+        # Spark takes a `local:` file for one that is on every node, and brings it to no executor.
+        f"spark.kubernetes.executor.secrets.{name}": CODE,
+        _PATHS: _joined(package, request.conf.get(_PATHS), ":"),
+    }
+    plan = plan_secret(request, request.plan)
+    return PodProgram(f"local://{CODE}/driver_main.py", (f"{PLAN}/plan.json",), code, plan, properties=own)
+
+
+def _in_java(request: SubmitRequest) -> PodProgram:
+    known = {
+        **PATTERNS,
+        "no_contact": exit_codes.NO_CONTACT,
+        "superseded": exit_codes.SUPERSEDED,
+        "killed": exit_codes.KILLED,
+    }
+    source = _JAR_DRIVER.read_bytes()
+    version = f"driver-{hashlib.sha256(source).hexdigest()[:_HASH_CHARACTERS]}"
+    return PodProgram(
+        "spark-internal",  # a class that is there already; the jar of the job is in spark.jars
+        (f"{CODE}/{_JAR_DRIVER.name}", f"orchestrator.{_JAR_DRIVER.stem}", f"{PLAN}/plan.json"),
+        code_secret(version, {_JAR_DRIVER.name: source}),
+        plan_secret(request, {**request.plan, "driver": known}),
+        main_class="org.codehaus.janino.SimpleCompiler",
+    )
+
+
+def _joined(ours: str, given: str | None, mark: str) -> str:
+    return f"{ours}{mark}{given}" if given else ours

@@ -1,0 +1,56 @@
+"""What spark-submit says when it ends before any driver begins: missing packages, a JVM that cannot start."""
+
+import re
+from pathlib import Path
+
+from spark_runner.runners.base import Failure
+
+_TAIL_BYTES = 64 * 1024
+_MAX_CHARACTERS = 500
+_UNRESOLVED = re.compile(r"unresolved dependency: ([^\s:\]]+)")
+_MISSING = re.compile(
+    r'^Exception in thread "main" java\.lang\.RuntimeException: \[.*unresolved dependency', re.MULTILINE
+)
+_OUT_OF_REACH = re.compile(r"Server access error at url (\S+) \((.*)\)|Host (\S+) not found")
+_TROUBLE = re.compile(
+    r'^(?:Exception in thread "main" (?P<thrown>.+)|(?P<said>(?:Error|Unrecognized|Invalid|Could not)\b.+))$',
+    re.MULTILINE,
+)
+_OF_THE_PROGRAM = "SparkUserAppException"  # that the program ended so is no news of spark-submit
+
+
+def unresolved_packages(words: str) -> Failure | None:
+    """The packages that Spark looked for in vain, None where its words say nothing of that.
+
+    Where a repository did not answer another try may have more luck.
+    """
+    if not _MISSING.search(words):
+        return None
+    names = ", ".join(
+        dict.fromkeys(name.replace("#", ":").replace(";", ":") for name in _UNRESOLVED.findall(words))
+    )
+    if silent := _OUT_OF_REACH.search(words):
+        reason = f"{silent[1]}: {silent[2]}" if silent[1] else f"nobody knows the host {silent[3]}"
+        message = f"packages {names} could not be fetched, a repository does not answer ({reason})"
+        return Failure("submission", "RepositoryUnreachable", message, is_passing=True)
+    message = (
+        f"packages {names} are in no repository: correct `spark.packages` (group:artifact:version), or name "
+        "their repository by spark.jars.repositories in `conf`"
+    )
+    return Failure("definition", "PackagesMissing", message)
+
+
+def trouble(words: str) -> str:
+    """The last line in which a JVM says why it ends; empty where there is none."""
+    found = [match["thrown"] or match["said"] for match in _TROUBLE.finditer(words)]
+    return next((line[:_MAX_CHARACTERS] for line in reversed(found) if _OF_THE_PROGRAM not in line), "")
+
+
+def tail(path: Path) -> str:
+    """The end of a log; empty where there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""

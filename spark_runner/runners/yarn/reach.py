@@ -1,0 +1,39 @@
+"""Whether YARN can be submitted to, asked before spark-submit does, who would try in silence for long."""
+
+import os
+
+from spark_runner.errors import BackendUnreachable, NotConfigured, SubmissionError
+from spark_runner.runners.http_json import CONNECT_SECONDS
+from spark_runner.runners.no_answer import refuses
+from spark_runner.runners.yarn.api import ResourceManager
+from spark_runner.runners.yarn.launch import run_tag
+from spark_runner.runners.yarn.site import conf_dir, submission_addresses
+
+
+def check_reach(manager: ResourceManager, run: str) -> None:
+    """Raise SubmissionError unless a ResourceManager shows its applications and takes connections."""
+    try:
+        manager.applications([run_tag(run)])
+        _check_listens()
+    except BackendUnreachable as error:
+        raise SubmissionError(f"driver of run {run} not submitted: {error}") from error
+
+
+def _check_listens() -> None:
+    try:
+        folder = conf_dir(os.environ)
+        addresses = submission_addresses(folder)
+    except NotConfigured:
+        return  # spark-submit has its own words for that
+    troubles = []
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        why = refuses(host, port, CONNECT_SECONDS)
+        if not why:
+            return  # of several one is active, and the others do not listen
+        troubles.append(f"{address} does not answer: {why}")
+    if troubles:
+        raise BackendUnreachable(
+            f"no ResourceManager takes applications: {'; '.join(troubles)}; correct "
+            f"yarn.resourcemanager.address in {folder / 'yarn-site.xml'}"
+        )
