@@ -24,6 +24,7 @@ pytest_plugins = [
     "tests.kubernetes_support",
     "tests.runner_support",
     "tests.operators_support",
+    "tests.warm_support",
 ]
 # They import each other: in whatever order, their assertions tell what was compared.
 pytest.register_assert_rewrite(*pytest_plugins)

@@ -1,5 +1,6 @@
 """A runner of each kind with attempts in ZooKeeper for its drivers: what the contract suite is run on."""
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,7 +29,9 @@ from tests.scripted.runner import ScriptedRunner
 from tests.scripted.words import for_real_drivers
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
 from tests.servers.yarn import Yarn
+from tests.servers.yarn_daemons import fetch_text
 from tests.waiting import wait_until
+from tests.warm_support import SPEC, WarmHouse
 from tests.yarn_support import WITHOUT_EXECUTORS, found_by_hadoop, spark_settings
 
 END_S = 120
@@ -46,9 +49,11 @@ class Kit:
     written: Callable[[str], str]  # a program in the words of `tests.scripted.words` for its drivers
     target: Target = field(default_factory=lambda: Target("local[1]"))
     conf: dict[str, str] = field(default_factory=dict)
+    is_warm: bool = False
     keeps_records: bool = (
         False  # the cluster itself remembers what has ended, and cannot be told to forget it
     )
+    at_cluster: Callable[[str], list[str]] = lambda _run: []  # what the cluster itself still has of a run
 
     def attempt(self) -> Attempt:
         """A new attempt, announced and taken by nobody."""
@@ -84,7 +89,15 @@ class Kit:
                 "directory": "",
             },
         }
-        return SubmitRequest(attempt.run, incarnation, "contract", plan, target=self.target, conf=self.conf)
+        return SubmitRequest(
+            attempt.run,
+            incarnation,
+            "contract",
+            plan,
+            target=self.target,
+            conf=self.conf,
+            is_warm=self.is_warm,
+        )
 
     def submit(self, attempt: Attempt, program: str) -> Submission:
         return self.runner.submit(self.request(attempt, program))
@@ -143,12 +156,28 @@ def _local(scene: Scene) -> Iterator[Kit]:
 
 
 @contextmanager
+def _warm(scene: Scene) -> Iterator[Kit]:
+    house: WarmHouse = scene.fixtures.getfixturevalue("warm")
+    house.wait_open()
+    runner = LocalRunner(scene.submits(), driver_main=DRIVER_MAIN, warm=house.keeper)
+    yield scene.kit(runner, target=Target(SPEC.master), is_warm=True)
+
+
+@contextmanager
 def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
     cluster: Standalone = scene.fixtures.getfixturevalue("standalone")
     options = {"rest": cluster.rest, "ui": cluster.ui, "staging": cluster.staging}
     target = Target(cluster.url, mode, options)
     backend = StandaloneBackend(scene.submits(), driver_main=DRIVER_MAIN)
-    yield scene.kit(backend.runner_for(target), target=target, conf=SMALL_APPLICATION)
+    runner = backend.runner_for(target)
+
+    def live(run: str) -> list[str]:
+        state = json.loads(fetch_text(f"{cluster.ui}/json/"))
+        named = [application["name"] for application in state["activeapps"]]
+        # The master keeps no name of a driver: of this test there is only one.
+        return [name for name in named if run in name] + [driver["id"] for driver in state["activedrivers"]]
+
+    yield scene.kit(runner, target=target, conf=SMALL_APPLICATION, at_cluster=live)
     if cluster.cluster is not None:  # what belongs to it has no mark of the test
         wait_until(lambda: not cluster.local().processes(), 30, "no executor and no driver is left")
 
@@ -160,7 +189,18 @@ def _yarn(scene: Scene) -> Iterator[Kit]:
         backend = YarnBackend(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN)
         target = Target("yarn", "cluster")
         conf = spark_settings(yarn.staging) | WITHOUT_EXECUTORS
-        yield scene.kit(backend.runner_for(target), target=target, conf=conf, keeps_records=True)
+
+        def live(run: str) -> list[str]:
+            found = json.loads(fetch_text(f"{yarn.url}/ws/v1/cluster/apps"))["apps"] or {}
+            ended = {"FINISHED", "FAILED", "KILLED"}
+            return [
+                application["id"]
+                for application in found.get("app", [])
+                if run in application["applicationTags"] and application["state"] not in ended
+            ]
+
+        runner = backend.runner_for(target)
+        yield scene.kit(runner, target=target, conf=conf, keeps_records=True, at_cluster=live)
 
 
 @contextmanager
@@ -176,7 +216,12 @@ def _pods(scene: Scene) -> Iterator[Kit]:
 def _kubernetes(scene: Scene) -> Iterator[Kit]:
     site = scene.fixtures.getfixturevalue("kubernetes_site")
     conf = {"spark.executor.instances": "1", "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
-    yield scene.kit(site.runner(spark_submit=None), target=site.target(), conf=conf)
+
+    def live(run: str) -> list[str]:
+        pods = site.cluster.pods(site.namespace)
+        return [pod["metadata"]["name"] for pod in pods if run in json.dumps(pod["metadata"])]
+
+    yield scene.kit(site.runner(spark_submit=None), target=site.target(), conf=conf, at_cluster=live)
 
 
 QUICK = {"scripted": _scripted, "stand-in": _stand_in, "pods": _pods}
@@ -191,6 +236,9 @@ REAL = {
 }
 """Kinds that start real Spark, each in its real place."""
 
+WARM = {"warm": _warm}
+"""Drivers in a JVM that they share; there user code is a script."""
+
 
 @contextmanager
 def open_kit(
@@ -199,7 +247,7 @@ def open_kit(
     """The kit of this kind; what its runs have left running is ended after it."""
     with ExitStack() as stack:
         session = stack.enter_context(open_session(hosts))
-        kit = stack.enter_context((QUICK | REAL)[kind](Scene(session, root, folder, fixtures)))
+        kit = stack.enter_context((QUICK | REAL | WARM)[kind](Scene(session, root, folder, fixtures)))
         yield kit
         for run in {line["run"] for line in kit.ledger.lines()}:
             kit.runner.kill(run, grace_seconds=0)

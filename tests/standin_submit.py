@@ -8,7 +8,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from spark_runner import driver
+from spark_runner import driver, jvm
 
 
 class StandInSession:
@@ -26,7 +26,7 @@ class StandInWatch:
 
     application: ClassVar[dict[str, str]] = {"application_id": "local-standin"}
 
-    def __init__(self, _spark: Any, _on_news: Any) -> None:
+    def __init__(self, _spark: Any, _on_news: Any, _job_group: Any) -> None:
         return
 
     def start(self) -> None:
@@ -46,6 +46,6 @@ if __name__ == "__main__":
     session = StandInSession()
     builder = SimpleNamespace(getOrCreate=lambda: session)
     spark = SimpleNamespace(builder=builder, getActiveSession=lambda: session)
-    setattr(driver, "SparkSession", spark)  # noqa: B010 - a replacement that mypy would refuse
+    setattr(jvm, "SparkSession", spark)  # noqa: B010 - a replacement that mypy would refuse
     setattr(driver, "SparkWatch", StandInWatch)  # noqa: B010 - likewise
     sys.exit(driver.main(sys.argv[-1:]))

@@ -23,7 +23,12 @@ SMALL = {"driver": {"memory": "512m"}, "executor": {"instances": 1, "cores": 1, 
 
 @pytest.mark.parametrize(
     ("heading", "kind"),
-    [("Standalone", "standalone-cluster"), ("YARN", "yarn"), ("Kubernetes", "kubernetes")],
+    [
+        ("Local", "local"),
+        ("Standalone", "standalone-cluster"),
+        ("YARN", "yarn"),
+        ("Kubernetes", "kubernetes"),
+    ],
 )
 def test_the_definition_of_a_backend_ends_well(
     request: pytest.FixtureRequest, shared_desk: Desk, heading: str, kind: str
@@ -40,7 +45,8 @@ def test_the_definition_of_a_backend_ends_well(
         named = spark.pop(target.backend, {})
         assert named.keys() <= {*target.options, "queue"}, "what it names is what a test can replace"
         spark |= {"master": target.master, "conf": kit.conf, **SMALL}
-        spark[target.backend] = {**named, **target.options}
+        if options := {**named, **target.options}:
+            spark[target.backend] = options
         shared_desk.write("flights.sql", SCRIPT)
         shared_desk.write("job.yaml", yaml.safe_dump({**definition, "retry": {"attempts": 1}}))
         worker = shared_desk.start("worker", "--slots", "1")
@@ -49,4 +55,5 @@ def test_the_definition_of_a_backend_ends_well(
         assert submitted.code == 0, submitted.stderr + worker.stderr
         shown = shared_desk.type("job", "show", "job").stdout
     assert "SUCCESS" in shown
-    assert re.search(rf"1 +succeeded .* {target.backend} *$", shown, re.MULTILINE), shown
+    where = os.uname().nodename if target.backend == "local" else target.backend
+    assert re.search(rf"1 +succeeded .* {re.escape(where)} *$", shown, re.MULTILINE), shown

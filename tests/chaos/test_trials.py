@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.proxy import FaultProxy, ProxyLoop
-from tests.chaos.trials import IN_CI, Arena, Trial
+from tests.chaos.trials import IN_CI, Arena, JarArena, Trial
 from tests.runner_kits import REAL, open_kit
 
 COUNT = int(os.environ.get("ORCHESTRATOR_TRIALS", "0"))
 SEED = int(os.environ.get("ORCHESTRATOR_SEED", "6"))
+JARS = "jars"
+"""Drivers in Java, which are pods: the kind `kubernetes` once more."""
+
 LONGEST_S = 25.0
 """From the start of a worker to the end of its job, on a slow cluster."""
 
@@ -26,21 +29,22 @@ def trials(kind: str) -> list[Trial]:
     if not COUNT:
         return [Trial(fault) for fault in IN_CI]
     rng = random.Random(f"{SEED} {kind}")  # noqa: S311 - so that a run can be had again
-    return [Trial.at_random(rng, LONGEST_S) for _ in range(-(-COUNT // len(REAL)))]
+    return [Trial.at_random(rng, LONGEST_S) for _ in range(-(-COUNT // (len(REAL) + 1)))]
 
 
-@pytest.mark.parametrize("kind", REAL)
+@pytest.mark.parametrize("kind", [*REAL, JARS])
 @pytest.mark.usefixtures("process_mark")
 def test_user_code_runs_once_in_each_attempt_whenever_a_worker_dies(
     request: pytest.FixtureRequest, zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, kind: str
 ) -> None:
     counts, wrong = Counter[str](), list[str]()
+    place, arena_of = ("kubernetes", JarArena) if kind == JARS else (kind, Arena)
     with (
-        open_kit(kind, request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as kit,
+        open_kit(place, request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as kit,
         ProxyLoop() as proxies,
         FaultProxy(proxies, zookeeper_hosts) as proxy,
     ):
-        arena = Arena(kit, proxy, tmp_path)
+        arena = arena_of(kit, proxy, tmp_path)
         for number, trial in enumerate(trials(kind), 1):
             found = arena.run(trial)
             counts[str(trial.fault)] += 1

@@ -5,18 +5,21 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from orchestrator.models.definition import Definition, build_definition
 from orchestrator.settings import Settings
 from orchestrator.states import Status
 from spark_runner.runners.base import RunState
 from tests.chaos.proxy import FaultProxy
 from tests.crash_points import Point
+from tests.jar_support import make_jar
 from tests.jobs_support import Office, python_job
 from tests.runner_kits import Kit
 from tests.scripted.judge import left_over, violations
+from tests.servers.kubernetes.container import JAVA_IMAGE
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
@@ -92,7 +95,7 @@ class Arena:
             if target.options:
                 spark[target.backend] = target.options
             retry = {"attempts": 3, "delay": "100ms"}
-            job_id = office.client.submit(python_job(kit.written(program), spark=spark, retry=retry)).id
+            job_id = office.client.submit(self._job(program, spark=spark, retry=retry)).id
             run_key = office.client.detail(job_id).run_key
             self._first_worker(trial, run_key)
             office.worker(runner=kit.runner)
@@ -101,6 +104,9 @@ class Arena:
             if not kit.ledger.starts_of(run_key):
                 found.append("no user code ran")
             return found + self._left(office, run_key)
+
+    def _job(self, program: str, **fields: object) -> Definition:
+        return python_job(self.kit.written(program), **fields)
 
     @contextmanager
     def _office(self) -> Iterator[Office]:
@@ -143,3 +149,18 @@ class Arena:
         except AssertionError:
             return left()
         return []
+
+
+class JarArena(Arena):
+    """As an arena of pods, for jobs that are jars: its pods have no Python."""
+
+    def __init__(self, kit: Kit, proxy: FaultProxy, folder: Path) -> None:
+        options = {**kit.target.options, "image": JAVA_IMAGE}
+        super().__init__(replace(kit, target=replace(kit.target, options=options)), proxy, folder)
+        self._jar = make_jar("Steps", folder)
+
+    def _job(self, program: str, **fields: object) -> Definition:
+        milliseconds = "500" if program == _PROGRAM else str(int(SESSION_S + 4) * 1000)
+        arguments = [str(self.kit.ledger.path), "sleep", milliseconds]
+        document = {"name": "test", "jar": f"local://{self._jar}", "class": "Steps", "arguments": arguments}
+        return build_definition({**document, **fields}, "test")

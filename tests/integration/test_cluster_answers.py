@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.handlers import submission
+from orchestrator.handlers import submission, warnings
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
+from spark_runner.errors import KillError
 from spark_runner.runners.base import Failure, Place, RunState, Submission
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -78,6 +79,73 @@ def test_a_running_job_whose_executors_have_no_room_says_so_until_they_have(
     wait_until(lambda: office.client.get(job_id).status is Status.RUNNING, 20, "the end of the warning")
     (tmp_path / "go").touch()
     assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+class Talker:
+    """Says something else each time: the words that it was given, with a number of its own."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.said = 0
+
+    def __call__(self, found: list[Submission]) -> list[Submission]:
+        self.said += 1
+        words = self.words[self.said % len(self.words)].format(self.said)
+        return [replace(each, detail=words) for each in found]
+
+    def wait_said(self, times: int) -> None:
+        goal = self.said + times
+        wait_until(lambda: self.said >= goal, 60, f"it is asked {times} times")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("0/{0} nodes have room (at 12:00:{0}, request 7f3a-{0})",),
+        ("{0} of 3 nodes are full", "the scheduler was asked {0} times"),
+    ],
+    ids=["numbers change", "two messages by turns"],
+)
+def test_words_of_a_cluster_that_change_at_each_poll_are_not_written_at_each(
+    office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(warnings, "OTHER_KIND_SECONDS", 3600)
+    job_id = running(office, cluster, tmp_path / "go")
+    talker = cluster.alter = Talker(*words)
+    wait_until(lambda: office.client.get(job_id).warning, 20, "the warning")
+    version = record_version(office, job_id)
+    talker.wait_said(8)
+    assert record_version(office, job_id) == version
+    (tmp_path / "go").touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_another_reason_is_told_soon_and_newer_numbers_some_time_later(
+    office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = running(office, cluster, tmp_path / "go", timeout={"lease": 8})
+    cluster.alter = Talker("{0} of 3 nodes are full")
+    wait_until(lambda: office.client.get(job_id).warning, 20, "the warning")
+    monkeypatch.setattr(warnings, "SAME_KIND_SECONDS", 3600)
+    cluster.alter = Talker("queue etl has {0} jobs")
+    first = wait_until(lambda: told(office, job_id, "queue etl"), 20, "the other reason")
+    monkeypatch.setattr(warnings, "SAME_KIND_SECONDS", 0)
+    newer = wait_until(lambda: told(office, job_id, "queue etl", but=first), 20, "newer numbers")
+    assert newer.startswith("queue etl has ")
+    (tmp_path / "go").touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def told(office: Office, job_id: str, begin: str, *, but: str = "") -> str | None:
+    """The warning, if it begins like that and is another than `but`."""
+    words = office.client.get(job_id).warning or ""
+    return words if words.startswith(begin) and words != but else None
+
+
+def record_version(office: Office, job_id: str) -> int:
+    found = office.session().exists(office.client.detail(job_id).record_path)
+    assert found is not None
+    return found.version
 
 
 def test_what_a_cluster_says_for_a_moment_is_no_warning(
@@ -165,3 +233,21 @@ def test_submissions_that_leave_no_trace_at_all_are_not_repeated_for_ever(
     detail = office.wait(office.submit("pass", retry={"attempts": 1, "submissions": 1}))
     assert detail.job.error is not None
     assert "it was submitted 5 times" in detail.job.error.message
+
+
+def test_why_a_kill_does_not_come_to_its_end_is_told_until_it_does(
+    office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = running(office, cluster, tmp_path / "go")
+    end = cluster.kill
+
+    def fail(_run: str, *, grace_seconds: float) -> None:
+        raise KillError(f"whether pods are left is not known, grace {grace_seconds:g} s")
+
+    monkeypatch.setattr(cluster, "kill", fail)
+    office.client.kill(job_id)
+    words = wait_until(lambda: office.client.get(job_id).warning, 30, "the reason")
+    assert "try 1 to go on has failed, again in 2 s: whether pods are left is not known" in words
+    monkeypatch.setattr(cluster, "kill", end)
+    detail = office.wait(job_id)
+    assert (detail.job.status, detail.job.warning) == (Status.KILL, None)

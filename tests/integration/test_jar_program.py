@@ -1,10 +1,6 @@
 """The main class of a jar, in the JVM of the driver."""
 
-import importlib.util
-import shutil
-import subprocess
 import uuid
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,28 +11,16 @@ from pyspark.sql import SparkSession
 from spark_runner.attempt import AttemptState
 from spark_runner.jvm_main import JvmError, run_main
 from spark_runner.runners.base import RunState
+from tests.jar_support import make_jar
 from tests.runner_kits import open_kit
-from tests.servers.zookeeper import unavailable
 from tests.spark_support import local_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
-SOURCE = Path(__file__).parents[1] / "java" / "Program.java"
-
 
 @pytest.fixture(scope="module")
 def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("jar")
-    if shutil.which("javac") is None:
-        unavailable("no javac: a JDK is needed, not a JRE alone")
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    jars = Path(spec.origin).parent / "jars"
-    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(folder), str(SOURCE)], check=True, timeout=120)
-    with zipfile.ZipFile(folder / "program.jar", "w") as archive:
-        archive.write(folder / "Program.class", "Program.class")
-    return folder / "program.jar"
+    return make_jar("Program", tmp_path_factory.mktemp("jar"))
 
 
 @pytest.fixture(scope="module")

@@ -232,7 +232,8 @@ def test_kill_ends_driver_and_executors_that_ignore_a_term_and_stays_what_it_was
     started = time.monotonic()
     desk.runner.kill(desk.run, grace_seconds=2)
     assert time.monotonic() - started < 20
-    assert desk.site.cluster.pods(desk.site.namespace) == []
+    # All have ended. The node tells the API of that first, and then that it may forget the pod.
+    wait_until(lambda: not desk.site.cluster.pods(desk.site.namespace), END_S, "the pods are forgotten")
     killed = desk.only()
     assert (killed.state, killed.exit_code) == (RunState.EXITED, exit_codes.KILLED)
     assert "up" in desk.runner.logs(desk.run)[0].path.read_text("utf-8"), "the log outlives the pod"

@@ -1,22 +1,40 @@
 """What every runner has to keep, whatever place it runs drivers in."""
 
+import os
+import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from spark_runner import exit_codes
 from spark_runner.attempt import AttemptState, run_name
 from spark_runner.errors import SparkRunnerError, SubmissionError
 from spark_runner.runners.base import RunState
-from tests.runner_kits import QUICK, REAL, Kit, open_kit
+from tests.runner_kits import END_S, QUICK, REAL, WARM, Kit, open_kit
 from tests.waiting import wait_until
 
 everywhere = pytest.mark.parametrize(
-    "kit", [*QUICK, *(pytest.param(kind, marks=pytest.mark.spark) for kind in REAL)], indirect=True
+    "kit", [*QUICK, *(pytest.param(kind, marks=pytest.mark.spark) for kind in REAL | WARM)], indirect=True
 )
 """What is shown on the real thing of every backend: few, because each driver of Spark takes ten seconds."""
+
+on_real_spark = pytest.mark.parametrize("kit", list(REAL), indirect=True)
+
+KILLED_WITHIN_S = 20
+LONG_TASKS = """
+from pyspark.sql import SparkSession
+
+def stay(number):
+    import os, pathlib, time
+    pathlib.Path({folder!r}, str(os.getpid())).touch()
+    time.sleep(600)
+
+SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreach(stay)
+"""
 
 without_spark = pytest.mark.parametrize("kit", list(QUICK), indirect=True)
 
@@ -166,6 +184,50 @@ def test_kill_ends_the_driver_for_certain_and_may_be_asked_twice(kit: Kit) -> No
     kit.runner.kill(attempt.run, grace_seconds=5)
     assert kit.only(attempt.run) == killed
     assert kit.read(attempt.path).state is AttemptState.STARTED, "the verdict is the worker's to write"
+
+
+@pytest.mark.spark
+@on_real_spark
+def test_20_seconds_after_a_kill_in_the_middle_of_a_job_nothing_of_it_is_left(
+    kit: Kit, tmp_path: Path
+) -> None:
+    tasks = tmp_path / "tasks"
+    tasks.mkdir()
+    attempt = kit.attempt()
+    request = kit.request(attempt, LONG_TASKS.format(folder=str(tasks)))
+    mark = {"spark.executorEnv.ORCHESTRATOR_TEST_EXECUTOR_OF": attempt.run}
+    kit.runner.submit(replace(request, conf={**request.conf, **mark}))
+    wait_until(lambda: list(tasks.iterdir()), 2 * END_S, "a task runs in a Python worker")
+    (worker,) = [path.name for path in tasks.iterdir()]
+    before = processes_named(attempt.run)
+    assert any(process.startswith("java ") for process in before), before
+    assert worker in {process.split()[-1] for process in before}, "executors can be told by their mark"
+    assert kit.at_cluster(attempt.run) or kit.target.master.startswith("local")
+
+    began = time.monotonic()
+    kit.runner.kill(attempt.run, grace_seconds=5)
+
+    def left() -> list[str]:
+        return processes_named(attempt.run) + kit.at_cluster(attempt.run)
+
+    rest = KILLED_WITHIN_S - (time.monotonic() - began)
+    wait_until(lambda: not left(), max(0.0, rest), f"nothing is left of {attempt.run}: {left()}")
+    assert time.monotonic() - began < KILLED_WITHIN_S
+    assert kit.only(attempt.run).state is RunState.EXITED
+
+
+def processes_named(run: str) -> list[str]:
+    """The living processes of this host that have the name of a run in their arguments or environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.cmdline(), *process.environ().values()]
+            named = any(run in word for word in words) and process.status() != psutil.STATUS_ZOMBIE
+            if named and process.pid != os.getpid():
+                found.append(f"{process.name()} {process.pid}")
+        except psutil.Error:
+            continue  # gone meanwhile, or not ours to look at
+    return found
 
 
 @without_spark

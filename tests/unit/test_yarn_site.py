@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.errors import NotConfigured
 from spark_runner.runners.yarn.site import conf_dir, needs_kerberos, resource_manager_urls
 from tests.servers.yarn_daemons import write_site
 
@@ -62,13 +62,13 @@ def test_a_value_that_names_itself_comes_to_an_end(tmp_path: Path) -> None:
 def test_a_configuration_without_a_resource_manager_says_what_is_missing(
     tmp_path: Path, properties: dict[str, str]
 ) -> None:
-    with pytest.raises(RefusedSubmission, match=r"yarn-site\.xml"):
+    with pytest.raises(NotConfigured, match=r"yarn-site\.xml"):
         urls(tmp_path, properties)
 
 
 def test_a_file_that_is_no_xml_is_named(tmp_path: Path) -> None:
     (tmp_path / "yarn-site.xml").write_text("<configuration>")
-    with pytest.raises(RefusedSubmission, match=r"yarn-site\.xml cannot be read"):
+    with pytest.raises(NotConfigured, match=r"yarn-site\.xml cannot be read"):
         resource_manager_urls(tmp_path)
 
 
@@ -77,9 +77,9 @@ def test_the_folder_is_the_one_that_spark_submit_takes(tmp_path: Path) -> None:
     other.mkdir()
     assert conf_dir({"HADOOP_CONF_DIR": str(tmp_path), "YARN_CONF_DIR": str(other)}) == tmp_path
     assert conf_dir({"YARN_CONF_DIR": str(other)}) == other
-    with pytest.raises(RefusedSubmission, match="set HADOOP_CONF_DIR"):
+    with pytest.raises(NotConfigured, match="set HADOOP_CONF_DIR"):
         conf_dir({})
-    with pytest.raises(RefusedSubmission, match="no folder"):
+    with pytest.raises(NotConfigured, match="no folder"):
         conf_dir({"HADOOP_CONF_DIR": str(tmp_path / "missing")})
 
 

@@ -1,4 +1,4 @@
-"""The one image of the test kubelet: what Spark's own image would run, as a process of this host."""
+"""The images of the test kubelet: what Spark's own would run, as processes of this host."""
 
 import os
 import shutil
@@ -14,6 +14,10 @@ from tests.servers.kubernetes.volumes import PodFiles
 POD_MARK = "TEST_POD_UID"
 """In the environment of all processes of a pod: how they are found when the container ends."""
 
+JAVA_IMAGE = "spark-java"
+"""An image whose name begins like this has no Python, as Spark's own for Java and Scala."""
+
+_JAVA_COMMANDS = ("bash", "dirname", "env", "id", "java", "ls", "rm", "uname")
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -31,14 +35,13 @@ def program(pod: Document, files: PodFiles, pod_ip: str, api_url: str, home: Pat
     arguments = [files.here(argument) for argument in container.get("args", [])]
     host, _, port = api_url.removeprefix("https://").partition(":")
     environment = {
-        "PATH": os.environ["PATH"],
+        "PATH": _path(container["image"], home),
         "HOME": str(home),
         "TMPDIR": str(home),
         "LANG": "C.UTF-8",
         "SPARK_HOME": str(installed_spark_home()),
         "SPARK_CONF_DIR": str(files.mounts.get("/opt/spark/conf", home)),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **_python(container["image"]),
         "SPARK_LOCAL_IP": pod_ip,
         "KUBERNETES_SERVICE_HOST": host,
         "KUBERNETES_SERVICE_PORT": port,
@@ -57,6 +60,24 @@ def program(pod: Document, files: PodFiles, pod_ip: str, api_url: str, home: Pat
             return Program(_executor(environment), environment)
         case _:
             return Program(arguments, environment)
+
+
+def _path(image: str, home: Path) -> str:
+    if not image.startswith(JAVA_IMAGE):
+        return os.environ["PATH"]
+    commands = home / "commands"
+    commands.mkdir(exist_ok=True)
+    for name in _JAVA_COMMANDS:
+        found, link = shutil.which(name), commands / name
+        if found and not link.is_symlink():
+            link.symlink_to(found)
+    return str(commands)
+
+
+def _python(image: str) -> dict[str, str]:
+    if image.startswith(JAVA_IMAGE):
+        return {}
+    return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
 def _driver(arguments: list[str], files: PodFiles, pod_ip: str, api_url: str) -> list[str]:

@@ -10,7 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-_KNOWN = {"follow", "tailLines", "limitBytes"}
+from tests.servers.kubernetes.container_log import Part, parts
+
+_KNOWN = {"follow", "tailLines", "limitBytes", "sinceSeconds", "timestamps"}
 FOLLOW_LOOK_S = 0.1
 
 LogOf = Callable[[str, str], tuple[Path, Callable[[], bool]] | None]
@@ -61,24 +63,36 @@ def _handler(log_of: LogOf) -> type[BaseHTTPRequestHandler]:
                 self._send(*found, query)
 
         def _send(self, log: Path, is_open: Callable[[], bool], query: dict[str, str]) -> None:
-            data = log.read_bytes()
-            at = len(data)
-            if lines := query.get("tailLines"):
-                data = b"".join(data.splitlines(keepends=True)[-int(lines) :]) if int(lines) else b""
-            if limit := query.get("limitBytes"):
-                data = data[: int(limit)]
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", "text/plain")
-            self.end_headers()
-            self.wfile.write(data)
-            while query.get("follow") == "true" and is_open() and log.exists():
-                self.wfile.flush()
-                time.sleep(FOLLOW_LOOK_S)
-                with log.open("rb") as file:
-                    file.seek(at)
-                    at += self.wfile.write(file.read())
+            since = time.time() - int(query["sinceSeconds"]) if "sinceSeconds" in query else 0
+            stamped = query.get("timestamps") == "true"
+            with log.open("rb") as file:
+                found = [part for part in parts(file) if part.seconds >= since]
+                data = _written(found, stamped=stamped)
+                if lines := query.get("tailLines"):
+                    data = b"".join(data.splitlines(keepends=True)[-int(lines) :]) if int(lines) else b""
+                if limit := query.get("limitBytes"):
+                    data = data[: int(limit)]
+                self.send_response(HTTPStatus.OK)
+                self.send_header("Content-Type", "text/plain")
+                self.end_headers()
+                self.wfile.write(data)
+                while query.get("follow") == "true" and is_open() and log.exists():
+                    self.wfile.flush()
+                    time.sleep(FOLLOW_LOOK_S)
+                    self.wfile.write(_written(list(parts(file)), stamped=stamped))
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base
             del format, args
 
     return Handler
+
+
+def _written(found: list[Part], *, stamped: bool) -> bytes:
+    """As a kubelet gives a log: the parts of a line together, its time before it where that is asked for."""
+    pieces, is_new = list[bytes](), True
+    for part in found:
+        pieces.append((f"{part.at} ".encode() if stamped and is_new else b"") + part.text)
+        is_new = part.is_end
+        if is_new:
+            pieces.append(b"\n")
+    return b"".join(pieces)

@@ -18,12 +18,14 @@ import urllib3
 from queues.documents import timestamp
 from tests.servers.kubernetes.api import Api, ApiError, Document
 from tests.servers.kubernetes.container import POD_MARK, program
+from tests.servers.kubernetes.container_log import keep_log
 from tests.servers.kubernetes.volumes import NotThereYet, PodFiles
 
 T = TypeVar("T")
 
 LOOK_S = 0.05
 RETRY_S = 0.2
+LOG_S = 10
 ABSENT_IMAGE = "absent"
 """An image whose name begins like this cannot be pulled."""
 
@@ -104,22 +106,26 @@ class PodThread(threading.Thread):
         )
         if wanted is None:
             return None
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *wanted.command],
-                cwd=home,
-                env=wanted.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.log.touch()
+        process = subprocess.Popen(
+            [shutil.which("setpriv") or "setpriv", "--pdeathsig", "KILL", *wanted.command],
+            cwd=home,
+            env=wanted.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        logger = threading.Thread(target=keep_log, args=(process.stdout, self.log), daemon=True)
+        logger.start()
         self._started_at = timestamp()
         self._write_running()
         code = self._wait(process)
         for left in self._processes():  # what the end of a container's first process does to all others
             with contextlib.suppress(psutil.NoSuchProcess):
                 left.kill()
+        logger.join(LOG_S)
         shutil.rmtree(home, ignore_errors=True)
         return code if code >= 0 else 128 - code
 

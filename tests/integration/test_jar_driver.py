@@ -1,0 +1,351 @@
+"""The driver of jars in pods without Python keeps the rules of its attempt in ZooKeeper."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queues.documents import encode, timestamp
+from queues.embedded.config import ServerConfig
+from queues.embedded.server import EmbeddedZooKeeper
+from queues.operations import Create, Set
+from queues.session import Acl, Login, Session, SessionSettings
+from queues.transaction import commit
+from spark_runner import exit_codes
+from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent
+from spark_runner.process import TERMINATION_LOG_VARIABLE
+from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.kubernetes import program as pod_program
+from tests.jar_support import make_jar, spark_jars
+from tests.queues_support import open_session
+from tests.servers.secured import ADA, SECRET, Secured
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(240)
+
+END_S = 60
+LEASE_S = 60.0
+
+
+@dataclass
+class Site:
+    """Attempts in ZooKeeper, and JVMs as the image of Spark would start them, but for Spark itself."""
+
+    session: Session
+    root: str
+    folder: Path
+    jar: Path
+    stack: ExitStack
+    run_key: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def path(self) -> str:
+        return attempt_path(f"{self.root}/jobs/{self.run_key}", 1)
+
+    @property
+    def stop_path(self) -> str:
+        return f"{self.root}/stops/{self.run_key}"
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger"
+
+    def announce(self) -> None:
+        self.session.ensure_path(self.path.rpartition("/")[0])
+        self.session.ensure_path(f"{self.root}/stops")
+        made = intent(self.path, run_key=self.run_key, number=1, place={"backend": "any"}, at=timestamp())
+        commit(self.session, [made])
+
+    def attempt(self) -> Attempt:
+        attempt = Attempt.read(self.session, self.path)
+        assert attempt is not None
+        return attempt
+
+    def starts(self) -> int:
+        return len(self.ledger.read_text("utf-8").splitlines()) if self.ledger.exists() else 0
+
+    def start(self, *steps: str, lease: float = LEASE_S, main: str = "Steps") -> "Driver":
+        incarnation = uuid.uuid4().hex
+        plan = {
+            "run": f"{self.run_key}-1",
+            "run_key": self.run_key,
+            "attempt_path": self.path,
+            "stop_path": self.stop_path,
+            "incarnation": incarnation,
+            "lease_seconds": lease,
+            "zookeeper": self.session.settings.for_plan(),
+            "jar": {"class": main, "arguments": [str(self.ledger), *steps]},
+        }
+        request = SubmitRequest(f"{self.run_key}-1", incarnation, "name", plan, target=Target("k8s://any"))
+        return Driver.of(self, request)
+
+
+@dataclass
+class Driver:
+    """One JVM, started as the runner of Kubernetes would have it started in a pod."""
+
+    incarnation: str
+    folder: Path
+    process: "subprocess.Popen[bytes]"
+
+    @classmethod
+    def of(cls, site: Site, request: SubmitRequest) -> "Driver":
+        program = pod_program.program_of(request, folder=site.folder, driver_main=Path("none"))
+        folder = site.folder / request.incarnation
+        folder.mkdir()
+        for name, data in {**program.plan["data"], **program.code["data"]}.items():
+            (folder / name).write_bytes(base64.b64decode(data))
+        arguments = [
+            each.replace(pod_program.PLAN, str(folder)).replace(pod_program.CODE, str(folder))
+            for each in program.arguments
+        ]
+        options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{spark_jars()}/*:{site.jar}")
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                ["java", *options, program.main_class, *arguments],
+                env=os.environ | {TERMINATION_LOG_VARIABLE: str(folder / "kept.json")},
+                stdout=log,
+                stderr=log,
+            )
+        site.stack.callback(process.wait)
+        site.stack.callback(process.kill)
+        return cls(request.incarnation, folder, process)
+
+    def ended(self) -> int:
+        return self.process.wait(END_S)
+
+    def words(self) -> str:
+        return (self.folder / "log").read_text("utf-8")
+
+    def kept(self) -> dict[str, Any]:
+        kept: dict[str, Any] = json.loads((self.folder / "kept.json").read_bytes())
+        return kept
+
+
+@pytest.fixture(scope="module")
+def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_jar("Steps", tmp_path_factory.mktemp("jar"))
+
+
+@pytest.fixture
+def site(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, jar: Path) -> Iterator[Site]:
+    with ExitStack() as stack, open_session(zookeeper_hosts) as session:
+        made = Site(session, zookeeper_root, tmp_path, jar, stack)
+        made.announce()
+        yield made
+        stack.close()  # before the session
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
+    with EmbeddedZooKeeper(ServerConfig(tmp_path / "zookeeper", tick_ms=500)) as server:
+        yield server
+
+
+@pytest.fixture
+def own_site(server: EmbeddedZooKeeper, tmp_path: Path, jar: Path) -> Iterator[Site]:
+    """As `site`, on a ZooKeeper that a test may stop."""
+    with ExitStack() as stack, open_session(server.hosts) as session:
+        made = Site(session, "", tmp_path, jar, stack)
+        made.announce()
+        yield made
+        stack.close()
+
+
+def test_a_main_that_returns_has_succeeded(site: Site) -> None:
+    driver = site.start("return")
+    assert driver.ended() == 0, driver.words()
+    attempt = site.attempt()
+    assert (attempt.state, attempt.version, attempt.incarnation) == (
+        AttemptState.SUCCEEDED,
+        2,
+        driver.incarnation,
+    )
+    assert attempt.document["run_key"] == site.run_key
+    assert attempt.document["started"] <= attempt.document["ended"]
+    assert site.session.exists(attempt.alive) is None
+    assert site.starts() == 1
+    assert driver.kept() == {"state": "succeeded", "exit_code": 0}
+
+
+@pytest.mark.parametrize(
+    ("message", "error_class"),
+    [
+        ("no rows today", "user"),
+        ("Job aborted: ExecutorLostFailure (executor 1 exited)", "infrastructure"),
+        ("task failed: JAVA.LANG.OUTOFMEMORYERROR: heap", "memory"),
+    ],
+)
+def test_what_main_throws_is_the_error_with_its_class_and_stack(
+    site: Site, message: str, error_class: str
+) -> None:
+    driver = site.start("throw", message)
+    assert driver.ended() == 1
+    attempt = site.attempt()
+    error = attempt.document["error"]
+    assert attempt.state is AttemptState.FAILED
+    assert (error["class"], error["type"], error["message"]) == (
+        error_class,
+        "java.lang.IllegalStateException",
+        message,
+    )
+    assert "at Steps.main(Steps.java:" in error["traceback"]
+    assert "at Steps.main(Steps.java:" in driver.words()
+    assert driver.kept()["error"] == {name: error[name] for name in ("class", "type", "message")}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("Missing", "there is no class Missing in the jars"), ("java.lang.Object", "has no public static main")],
+)
+def test_a_class_that_cannot_be_run_is_named(site: Site, name: str, words: str) -> None:
+    assert site.start("return", main=name).ended() == 1
+    assert words in site.attempt().document["error"]["message"]
+    assert site.starts() == 0
+
+
+def test_what_main_ends_the_jvm_with_is_its_exit_code_and_the_worker_says_what_that_means(site: Site) -> None:
+    driver = site.start("exit", "3")
+    assert driver.ended() == 3
+    assert site.attempt().state is AttemptState.STARTED
+    assert site.attempt().incarnation == driver.incarnation
+
+
+def test_of_many_drivers_at_once_one_runs_and_the_others_say_why_they_do_not(site: Site) -> None:
+    go = site.folder / "go"
+    drivers = [site.start("wait", str(go)) for _ in range(4)]
+    wait_until(
+        lambda: [each.process.poll() for each in drivers].count(exit_codes.SUPERSEDED) == 3,
+        END_S,
+        "three of them have ended",
+    )
+    go.touch()
+    winner = next(each for each in drivers if each.incarnation == site.attempt().incarnation)
+    assert winner.ended() == 0
+    assert site.starts() == 1
+    for each in drivers:
+        if each is not winner:
+            assert f"by another driver, of submission {winner.incarnation}" in each.words()
+
+
+@pytest.mark.parametrize("state", [AttemptState.CLOSED, AttemptState.KILLED])
+def test_a_driver_that_comes_after_its_attempt_was_given_up_runs_nothing(
+    site: Site, state: AttemptState
+) -> None:
+    commit(site.session, [site.attempt().advance(state)])
+    driver = site.start("return")
+    assert driver.ended() == exit_codes.SUPERSEDED
+    assert f"ends without running anything: the attempt {site.run_key}-1 is {state}" in driver.words()
+    assert site.starts() == 0
+    assert site.attempt().state is state
+
+
+def test_a_driver_shows_life_and_obeys_a_request_to_stop(site: Site) -> None:
+    driver = site.start("wait", str(site.folder / "never"))
+
+    def phase() -> str:
+        found = site.session.get(site.attempt().alive)
+        return json.loads(found[0])["phase"] if found and found[0] else ""
+
+    wait_until(lambda: phase() == "running Steps", END_S, "it shows what it does")
+    commit(site.session, [Create(site.stop_path, encode({"run_key": "another job of this id"}))])
+    with pytest.raises(subprocess.TimeoutExpired):
+        driver.process.wait(3)
+    commit(site.session, [Set(site.stop_path, encode({"run_key": site.run_key}), 0)])
+    assert driver.ended() == exit_codes.KILLED
+    attempt = site.attempt()
+    assert attempt.state is AttemptState.KILLED
+    assert site.session.exists(attempt.alive) is None
+
+
+def test_a_driver_whose_attempt_was_given_up_meanwhile_ends(site: Site) -> None:
+    driver = site.start("wait", str(site.folder / "never"))
+    wait_until(site.starts, END_S, "it runs")
+    commit(site.session, [site.attempt().advance(AttemptState.LOST)])
+    assert driver.ended() == exit_codes.SUPERSEDED
+    assert site.attempt().state is AttemptState.LOST
+
+
+def test_a_driver_that_has_lost_its_session_opens_another_and_goes_on(site: Site) -> None:
+    go = site.folder / "go"
+    driver = site.start("wait", str(go))
+    wait_until(site.starts, END_S, "it runs")
+    alive = site.attempt().alive
+    first = site.session.exists(alive)
+    assert first is not None
+    os.kill(driver.process.pid, signal.SIGSTOP)
+    wait_until(lambda: site.session.exists(alive) is None, END_S, "its session has expired")
+    os.kill(driver.process.pid, signal.SIGCONT)
+    wait_until(lambda: site.session.exists(alive), END_S, "it shows life again")
+    second = site.session.exists(alive)
+    assert second is not None
+    assert second.owner != first.owner
+    go.touch()
+    assert driver.ended() == 0
+    assert site.attempt().state is AttemptState.SUCCEEDED
+    assert site.starts() == 1
+
+
+def test_without_contact_for_its_lease_a_driver_ends_itself(
+    own_site: Site, server: EmbeddedZooKeeper
+) -> None:
+    driver = own_site.start("wait", str(own_site.folder / "never"), lease=6)
+    wait_until(own_site.starts, END_S, "it runs")
+    server.stop()
+    assert driver.ended() == exit_codes.NO_CONTACT
+    assert "no contact with ZooKeeper for longer than the lease" in driver.words()
+    server.start()
+
+
+def test_an_end_while_zookeeper_is_away_is_recorded_when_it_is_back(
+    own_site: Site, server: EmbeddedZooKeeper
+) -> None:
+    go = own_site.folder / "go"
+    driver = own_site.start("wait", str(go))
+    wait_until(own_site.starts, END_S, "it runs")
+    server.stop()
+    go.touch()
+    wait_until((driver.folder / "kept.json").exists, END_S, "it has ended, as far as it can tell")
+    assert driver.process.poll() is None
+    server.start()
+    assert driver.ended() == 0
+    own_site.session.wait_connected(END_S)
+    assert own_site.attempt().state is AttemptState.SUCCEEDED
+
+
+def test_without_zookeeper_a_driver_runs_nothing(own_site: Site, server: EmbeddedZooKeeper) -> None:
+    server.stop()
+    driver = own_site.start("return", lease=5)
+    assert driver.process.wait(END_S) == exit_codes.NO_CONTACT
+    assert "nothing was run" in driver.words()
+    assert own_site.starts() == 0
+    server.start()
+
+
+def test_a_zookeeper_that_asks_for_certificates_and_logins_lets_it_in(
+    secured: Secured, tmp_path: Path, jar: Path
+) -> None:
+    password = tmp_path / "password"
+    password.write_text(f"{SECRET}\n", "utf-8")
+    settings = SessionSettings(
+        f"{secured.hosts()}/{tmp_path.name}",
+        tls=secured.certificates.tls,
+        sasl=Login(ADA.user, password_file=str(password)),
+        acl=Acl.CREATOR,
+    )
+    with ExitStack() as stack, Session(settings) as session:
+        site = Site(session, "", tmp_path, jar, stack)
+        site.announce()
+        driver = site.start("return")
+        assert driver.ended() == 0, driver.words()
+        assert site.attempt().state is AttemptState.SUCCEEDED
+        assert SECRET not in driver.words()

@@ -1,0 +1,59 @@
+"""Following the log of a pod: each line once, as soon as it is there."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.job.log_files import LogStream, print_logs
+from orchestrator.states import Status
+from spark_runner.runners.registry import Runners
+from tests.jobs_support import Office
+from tests.kubernetes_support import KubernetesSite
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("process_mark")]
+
+LINES = 4
+END_S = 60
+PROGRAM = """
+import pathlib, sys, time
+for number in range({lines}):
+    print("line", number, flush=True)
+    while not pathlib.Path({folder!r}, f"go-{{number}}").exists():
+        time.sleep(0.05)
+sys.stdout.write("the last one has no end")
+"""
+
+
+def test_each_line_is_printed_once_while_its_pod_goes_on(
+    office: Office, kubernetes_site: KubernetesSite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    office.worker(runner=kubernetes_site.runner())
+    target = kubernetes_site.target()
+    program = PROGRAM.format(lines=LINES, folder=str(tmp_path))
+    job_id = office.submit(program, spark={"master": target.master, "kubernetes": {**target.options}})
+    # Another process, as a `job logs` beside the worker is: it knows nothing but the files.
+    runners = Runners.of(kubernetes_site.runner())
+    follower = threading.Thread(
+        target=print_logs,
+        args=(office.client, runners, job_id, None, [LogStream.STDOUT]),
+        kwargs={"follow": True},
+    )
+    follower.start()
+    printed: list[str] = []
+
+    def out() -> str:
+        printed.append(capfd.readouterr().out)
+        return "".join(printed)
+
+    for number in range(LINES):
+        line = f"line {number}\n"
+        wait_until(lambda line=line: line in out(), END_S, f"{line} is printed")  # type: ignore[misc] # mypy cannot type the default of a lambda
+        (tmp_path / f"go-{number}").touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+    wait_until(lambda: not follower.is_alive(), END_S, "following ends with the job")
+    assert out().splitlines() == [
+        *(f"line {number}" for number in range(LINES)),
+        "the last one has no end",
+    ]

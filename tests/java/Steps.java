@@ -1,0 +1,26 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+
+/** A user's program without Spark: notes each start in a ledger of tests, and then does as it is told. */
+public final class Steps {
+    public static void main(String[] arguments) throws Exception {
+        String line = String.format(
+            "{\"event\": \"start\", \"run\": \"%s\", \"incarnation\": \"%s\", \"at\": %d}\n",
+            System.getProperty("orchestrator.run"), System.getProperty("orchestrator.incarnation"),
+            System.currentTimeMillis() / 1000);
+        Files.writeString(Path.of(arguments[0]), line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        switch (arguments[1]) {
+            case "return" -> { }
+            case "sleep" -> Thread.sleep(Long.parseLong(arguments[2]));
+            case "throw" -> throw new IllegalStateException(arguments[2]);
+            case "exit" -> System.exit(Integer.parseInt(arguments[2]));
+            case "wait" -> {
+                while (!Files.exists(Path.of(arguments[2]))) {
+                    Thread.sleep(20);
+                }
+            }
+            default -> throw new IllegalArgumentException(arguments[1]);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+"""Why a server gave no answer, in words."""
+
+import pytest
+
+from spark_runner.runners.no_answer import no_answer, refuses
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "HTTPConnection(host='h', port=1): Failed to connect: [Errno 111] Connection refused",
+            "nobody listens there (connection refused)",
+        ),
+        (
+            "HTTPConnection(host='h', port=80): Failed to resolve 'h' ([Errno -2] Name or service not known)",
+            "nobody knows its host name",
+        ),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)", "it does not speak TLS"),
+        (
+            "SSLError\n[SSL: X] certificate verify failed: unable to get local issuer certificate (_ssl.c:1)",
+            "its certificate is not trusted (unable to get local issuer certificate)",
+        ),
+        (
+            "HTTPConnectionPool(host='127.0.0.1', port=8088): Read timed out. (read timeout=10)",
+            "Read timed out. (read timeout=10)",
+        ),
+        (
+            "<urllib3.connection.HTTPSConnection object at 0x7f0001>: Something new",
+            "Something new",
+        ),
+    ],
+)
+def test_what_libraries_say_is_told_without_their_objects(said: str, words: str) -> None:
+    assert no_answer(said).startswith(words)
+    assert "0x" not in no_answer(said)
+
+
+def test_an_address_that_is_none_takes_no_connection() -> None:
+    assert refuses("127.0.0.1", "http", 1)
+    assert refuses("no.such.host.invalid", "1", 1) == "nobody knows its host name"
+    assert refuses("[::1]", "1", 1)
