@@ -30,8 +30,8 @@ prepared: $(VENV)/installed-test
 	$(BIN)/python -m tests.class_archive
 
 tests: prepared
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not chaos'
-	$(BIN)/pytest -m chaos
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 40 -m 'not chaos'
+	$(BIN)/pytest --durations 10 -m chaos
 
 chaos: $(VENV)/installed-test  ## the queues under faults for as long as you like: make chaos MINUTES=120
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)

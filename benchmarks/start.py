@@ -2,9 +2,9 @@
 
 The peer is the whole process of `spark-submit` with Spark's own settings and a main file that runs the SQL of
 examples/flights.sql on the flights of one month; ours is from the start of `job submit` until SUCCESS is
-recorded, with a warm class archive. Both alternate in one run; then four at once of each; then, with programs
-that do nothing, the time from a submission until the process of its driver exists. Last line: JSON, with
-ratios of medians.
+recorded, with a warm class archive, and in a warm server. All alternate in one run; then four at once; before
+them, with programs that do nothing, the time from a submission until the process of its driver exists. Last
+line: JSON, with ratios of medians.
 
     python benchmarks/start.py [--rounds 5] [--fours 2] [--starts 20] [--start fast] [--cache-dir DIR]
 """
@@ -46,6 +46,8 @@ from spark_runner.sql.source import Passage, Source
 EXAMPLES = Path(__file__).parent.parent / "examples"
 DEAD_SECONDS = 900.0
 LOOK_SECONDS = 0.01
+WARM_UPS = 5  # jobs before the first that counts: a server serves hundreds
+WARM_LOOK_SECONDS = 2.5  # a worker looks every two seconds whether a server has opened
 PEER = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -209,6 +211,16 @@ def run_ours(here: Site, files: list[Path]) -> float:
     return seconds
 
 
+def wait_warm(state_dir: Path) -> None:
+    """Until the worker has a warm server that is open, and has seen it."""
+    deadline = time.monotonic() + DEAD_SECONDS
+    while not list((state_dir / "warm" / "runs").glob("*/*/server.json")):
+        if time.monotonic() > deadline:
+            sys.exit("no warm server has opened")
+        time.sleep(LOOK_SECONDS)
+    time.sleep(WARM_LOOK_SECONDS)
+
+
 def start_seconds(here: Site, state_dir: Path) -> float:
     """From a submission until the process of its driver exists, to a hundredth of a second."""
     definition = Definition(name="nothing", python="pass")
@@ -237,6 +249,65 @@ def measure_overhead(folder: Path, starts: int) -> float:
     return statistics.median(found)
 
 
+@dataclass
+class Work:
+    """The same SQL as jobs with JVMs of their own, as one that says nothing of that, and for the peer."""
+
+    jobs: list[Path]
+    in_server: Path
+    peer: Path
+    steps: list[Path]
+
+    @classmethod
+    def prepare(cls, folder: Path, start: str) -> "Work":
+        """Four times, each with input and targets of its own."""
+        folders = [small_input(folder / f"job-{number}").parent for number in range(4)]
+        for each in folders:
+            job = {"name": "flights", "script": "flights.sql", "spark": {"start": start}}
+            (each / "job.yaml").write_text(json.dumps(job), "utf-8")
+            (each / "peer.json").write_text(json.dumps(peer_steps(each / "flights.sql")), "utf-8")
+        in_server, peer = folders[0] / "warm.yaml", folder / "peer.py"
+        in_server.write_text(json.dumps({"name": "flights", "script": "flights.sql"}), "utf-8")
+        peer.write_text(PEER, "utf-8")
+        return cls(
+            [each / "job.yaml" for each in folders], in_server, peer, [f / "peer.json" for f in folders]
+        )
+
+
+def measure_rounds(here: Site, work: Work, rounds: int) -> dict[str, float]:
+    """Median seconds of one job, after a round that does not count."""
+    wait_warm(Path(here.environment["ORCHESTRATOR_STATE_DIR"]))
+    for _ in range(WARM_UPS):
+        run_ours(here, [work.in_server])
+    times: dict[str, list[float]] = {"orchestrator": [], "warm": [], "spark_submit": []}
+    for number in range(rounds + 1):
+        times["orchestrator"].append(run_ours(here, work.jobs[:1]))
+        times["spark_submit"].append(run_peers(work.peer, work.steps[:1]))
+        times["warm"].append(run_ours(here, [work.in_server]))
+        print(f"round {number}: {told(times)}", flush=True)
+    return {who: statistics.median(seconds[1:]) for who, seconds in times.items()}
+
+
+def measure_fours(here: Site, work: Work, rounds: int) -> dict[str, float]:
+    """Median seconds of four at once."""
+    times: dict[str, list[float]] = {"orchestrator": [], "spark_submit": []}
+    for number in range(rounds):
+        times["orchestrator"].append(run_ours(here, work.jobs))
+        times["spark_submit"].append(run_peers(work.peer, work.steps))
+        print(f"four at once {number}: {told(times)}", flush=True)
+    return {who: statistics.median(seconds) for who, seconds in times.items()}
+
+
+def told(times: dict[str, list[float]]) -> str:
+    """The last of each."""
+    return ", ".join(f"{who} {seconds[-1]:.2f} s" for who, seconds in times.items())
+
+
+def rounded(seconds: dict[str, float]) -> dict[str, float]:
+    """For the JSON."""
+    return {who: round(value, 2) for who, value in seconds.items()}
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -246,48 +317,25 @@ def main() -> None:
     parser.add_argument("--start", choices=["auto", "fast", "full"], default="fast")
     parser.add_argument("--cache-dir", type=Path)
     given = parser.parse_args()
-    peers: list[float] = []
-    ours: list[float] = []
-    fours: dict[str, list[float]] = {"spark_submit": [], "orchestrator": []}
+    result: dict[str, object] = {"rounds": given.rounds, "start": given.start}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cache_dir = given.cache_dir or folder / "cache"
-        overhead = measure_overhead(folder / "overhead", given.starts) if given.starts else None
+        if given.starts:
+            result["overhead_p50_seconds"] = round(measure_overhead(folder / "overhead", given.starts), 3)
         make_archive(cache_dir, is_short=given.start == "fast")
-        scripts = [small_input(folder / f"job-{number}") for number in range(4)]
-        for script in scripts:
-            job = {"name": "flights", "script": "flights.sql", "spark": {"start": given.start}}
-            (script.parent / "job.yaml").write_text(json.dumps(job), "utf-8")
-            (script.parent / "peer.json").write_text(json.dumps(peer_steps(script)), "utf-8")
-        files = [script.parent / "job.yaml" for script in scripts]
-        steps = [script.parent / "peer.json" for script in scripts]
-        peer = folder / "peer.py"
-        peer.write_text(PEER, "utf-8")
-        with site(folder / "site", cache_dir) as here:
-            for number in range(given.rounds + 1):
-                ours.append(run_ours(here, files[:1]))
-                peers.append(run_peers(peer, steps[:1]))
-                told = "  (warm-up)" if number == 0 else ""
-                print(
-                    f"round {number} ours {ours[-1]:6.2f} s  spark-submit {peers[-1]:6.2f} s{told}",
-                    flush=True,
-                )
-            for number in range(given.fours):
-                fours["orchestrator"].append(run_ours(here, files))
-                fours["spark_submit"].append(run_peers(peer, steps))
-                told = ", ".join(f"{who} {times[-1]:.2f} s" for who, times in fours.items())
-                print(f"four at once {number}: {told}", flush=True)
-    result: dict[str, object] = {"rounds": given.rounds, "start": given.start}
-    if given.rounds:
-        walls = [statistics.median(times[1:]) for times in (ours, peers)]
-        result["seconds"] = {"orchestrator": round(walls[0], 2), "spark_submit": round(walls[1], 2)}
-        result["ratio_archive"] = round(walls[0] / walls[1], 2)
-    if overhead is not None:
-        result["overhead_p50_seconds"] = round(overhead, 3)
-    if given.fours:
-        medians = {who: statistics.median(times) for who, times in fours.items()}
-        result["seconds_four"] = {who: round(value, 2) for who, value in medians.items()}
-        result["ratio_four"] = round(medians["orchestrator"] / medians["spark_submit"], 2)
+        work, config = Work.prepare(folder, given.start), folder / "config.toml"
+        config.write_text('[spark."*"]\nstart = "warm"\n', "utf-8")
+        with site(folder / "site", cache_dir, ORCHESTRATOR_CONFIG=str(config)) as here:
+            if given.rounds:
+                one = measure_rounds(here, work, given.rounds)
+                result["seconds"] = rounded(one)
+                result["ratio_archive"] = round(one["orchestrator"] / one["spark_submit"], 2)
+                result["ratio_warm"] = round(one["warm"] / one["spark_submit"], 2)
+            if given.fours:
+                four = measure_fours(here, work, given.fours)
+                result["seconds_four"] = rounded(four)
+                result["ratio_four"] = round(four["orchestrator"] / four["spark_submit"], 2)
     print(json.dumps(result))
 
 
