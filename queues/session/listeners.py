@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-# A listener that sets an event is through in microseconds, and has run before anybody sees the connection
+# A listener that sets an event is through in microseconds, as a rule before anybody sees the connection
 # back. One that blocks holds kazoo's thread for no longer than this, far below any session timeout.
 _PATIENCE_SECONDS = 0.1
 
