@@ -12,7 +12,7 @@ from typing import Protocol
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, short_job_flags
+from spark_runner.runners.java_flags import LAUNCHER_FLAGS, chosen_options, short_job_flags
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -153,7 +153,7 @@ def driver_environment(request: SubmitRequest, directory: RunDirectory, conf_dir
         "SPARK_CONF_DIR": str(conf_dir),  # empty: what the job gets is what its run directory shows
     }
     if "SPARK_LAUNCHER_OPTS" not in os.environ:
-        ours["SPARK_LAUNCHER_OPTS"] = " ".join(SHORT_JOB_FLAGS)  # of the JVM that only prints a command line
+        ours["SPARK_LAUNCHER_OPTS"] = " ".join(LAUNCHER_FLAGS)  # of the JVM that only prints a command line
     if "SPARK_HOME" not in os.environ and (spark_home := installed_spark_home()):
         ours["SPARK_HOME"] = str(spark_home)
     if is_local(request.target.master) and "SPARK_LOCAL_IP" not in os.environ:

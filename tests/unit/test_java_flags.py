@@ -14,6 +14,12 @@ def test_a_short_job_gets_one_compiler_and_one_thread_for_garbage() -> None:
     assert short_job_flags(["-Dmine", "-Xss2m"]) == list(SHORT_JOB_FLAGS)
 
 
+def test_of_the_flags_of_a_short_job_one_that_the_user_gave_is_left_out() -> None:
+    assert "-XX:MetaspaceSize=256m" in SHORT_JOB_FLAGS
+    given = short_job_flags(["-XX:MetaspaceSize=64m"])
+    assert given == [flag for flag in SHORT_JOB_FLAGS if "Metaspace" not in flag]
+
+
 @pytest.mark.parametrize(
     "chosen", [["-XX:+UseG1GC"], ["-XX:-UseSerialGC"], ["-XX:TieredStopAtLevel=4"], ["-Xint"], None]
 )
