@@ -74,13 +74,13 @@ def test_the_plan_travels_in_a_private_file_and_no_setting_is_on_the_command_lin
         driver_main=Path("/driver_main.py"),
         state_dir=tmp_path,
     )
-    properties = (directory.path / "spark.properties").read_text("utf-8")
-    assert f"spark.files=data.csv,{directory.path / PLAN}" in properties
+    properties = (directory.path / "spark.properties").read_text("utf-8").replace("\\", "")
+    plan = (directory.path / "plan.json").as_uri()
+    assert f"spark.files=data.csv,{plan}#{PLAN}" in properties
     assert "spark.password=p4ss" in properties
     assert not [argument for argument in launch.arguments if "p4ss" in argument]
     assert launch.arguments[-2:] == ["/driver_main.py", PLAN]
-    for name in (PLAN, "spark.properties"):
-        assert (directory.path / name).stat().st_mode & 0o077 == 0
+    assert (directory.path / "spark.properties").stat().st_mode & 0o077 == 0
 
 
 def test_the_launcher_does_not_wait_and_its_interpreter_is_not_that_of_the_nodes(

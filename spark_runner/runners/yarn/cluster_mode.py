@@ -10,6 +10,7 @@ from spark_runner.errors import SparkRunnerError
 from spark_runner.runners.base import Failure, LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.start_words import tail
 from spark_runner.runners.yarn.api import Application, ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
 from spark_runner.runners.yarn.launch import incarnation_of, launch_on_cluster, run_tag
@@ -17,7 +18,6 @@ from spark_runner.runners.yarn.logs import YarnLogs
 from spark_runner.runners.yarn.reach import check_reach
 from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
-_MAX_LAST_WORDS = 20_000
 _LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
 
 
@@ -142,10 +142,7 @@ class YarnClusterRunner:
 
     def _last_words(self, launcher: Submission) -> str:
         directory = run_directory(self._submits.state_dir, launcher.run, launcher.incarnation)
-        try:
-            return (directory.path / "stderr.log").read_text("utf-8", errors="replace")[-_MAX_LAST_WORDS:]
-        except OSError:
-            return ""
+        return tail(directory.path / "stderr.log")
 
 
 def _last_line(words: str) -> str:

@@ -1,6 +1,5 @@
 """What spark-submit is started with for YARN: settings and environment of both deploy modes."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
-from spark_runner.runners.java_flags import SHORT_JOB_FLAGS
+from spark_runner.runners.java_flags import LAUNCHER_FLAGS
 from spark_runner.runners.launch import (
     LOG4J2_PROPERTIES,
     Launch,
@@ -48,7 +47,6 @@ def launch_on_cluster(
 ) -> Launch:
     """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError."""
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
-    plan = directory.write(PLAN, json.dumps(request.plan))
     conf = yarn_properties(request, driver_zip(state_dir / "driver")) | {
         "spark.yarn.submit.waitAppCompletion": "false",
         f"{_ENVIRONMENT}{RUN_VARIABLE}": request.run,
@@ -56,7 +54,8 @@ def launch_on_cluster(
         # Where the driver writes what it says, and its outcome: YARN keeps and shows what is there.
         f"{_ENVIRONMENT}{RUN_DIR_VARIABLE}": _LOG_DIR,
     }
-    conf["spark.files"] = _joined(conf.get("spark.files", ""), str(plan))
+    plan = (directory.path / "plan.json").as_uri()  # it is there before spark-submit begins
+    conf["spark.files"] = _joined(conf.get("spark.files", ""), f"{plan}#{PLAN}")
     properties = directory.write("spark.properties", render_properties(conf))
     environment = driver_environment(request, directory, state_dir / "spark-conf")
     for name in _PYTHONS:
@@ -65,7 +64,7 @@ def launch_on_cluster(
             environment[name] = given
     options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={directory.scratch}"]
     environment[_SUBMIT_OPTIONS] = " ".join(
-        [environment.get(_SUBMIT_OPTIONS, ""), *SHORT_JOB_FLAGS, *map(quote_option, options)]
+        [environment.get(_SUBMIT_OPTIONS, ""), *LAUNCHER_FLAGS, *map(quote_option, options)]
     ).strip()
     return Launch(submit_arguments(request, properties, driver_main, PLAN), environment)
 
