@@ -41,8 +41,11 @@ jvm.leave()
 class WarmHouse:
     """One keeper with its servers below one folder."""
 
-    def __init__(self, folder: Path, recycling: Mapping[str, float] | None = None) -> None:
-        self.servers = WarmServers(SparkSubmits(folder / "warm", quick_start=archives()), recycling)
+    def __init__(
+        self, folder: Path, recycling: Mapping[str, float] | None = None, *, rehearsal: bool = True
+    ) -> None:
+        submits = SparkSubmits(folder / "warm", quick_start=archives())
+        self.servers = WarmServers(submits, recycling, rehearsal=rehearsal)
         self.keeper = WarmKeeper(self.servers, [SPEC])
 
     def wait_open(self, *, other_than: ServerFiles | None = None) -> ServerFiles:
@@ -69,9 +72,11 @@ def look_into(server: ServerFiles) -> dict[str, list[object]]:
 
 
 @contextmanager
-def warm_house(folder: Path, recycling: Mapping[str, float] | None = None) -> Iterator[WarmHouse]:
-    """Servers that end with the block."""
-    made = WarmHouse(folder, recycling)
+def warm_house(
+    folder: Path, recycling: Mapping[str, float] | None = None, *, rehearsal: bool = True
+) -> Iterator[WarmHouse]:
+    """Servers that end with the block; without a `rehearsal` each opens in half of the time."""
+    made = WarmHouse(folder, recycling, rehearsal=rehearsal)
     made.keeper.start()
     try:
         yield made

@@ -51,9 +51,11 @@ def main(arguments: Sequence[str]) -> int:
     end_with_parent()
     keep_streams_apart()
     plan_file = Path(arguments[0])
-    recycling = Recycling(**json.loads(plan_file.read_text(encoding="utf-8"))["recycling"])
+    plan = json.loads(plan_file.read_text(encoding="utf-8"))
+    recycling = Recycling(**plan["recycling"])
     spark = SparkSession.builder.getOrCreate()
-    go_through(spark)
+    if plan["rehearsal"]:
+        go_through(spark)
     files = ServerFiles(plan_file.parent)
     eviction = Eviction(spark, files)
     files.open(Gateway(int(os.environ["PYSPARK_GATEWAY_PORT"]), os.environ["PYSPARK_GATEWAY_SECRET"]))

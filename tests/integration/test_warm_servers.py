@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -137,13 +137,27 @@ def warm_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"spark": {"*": {"start": "warm", "master": SPEC.master}}})
 
 
-@pytest.fixture
-def bench(warm: WarmHouse, office: Office, tmp_path: Path) -> Bench:
-    warm.wait_open()
+def open_bench(office: Office, house: WarmHouse, folder: Path) -> Bench:
+    house.wait_open()
     office.settings = warm_settings(office.settings)
-    made = Bench(office, warm, tmp_path)
+    made = Bench(office, house, folder)
     made.rows(FEW)
     return made
+
+
+@pytest.fixture
+def bench(warm: WarmHouse, office: Office, tmp_path: Path) -> Bench:
+    return open_bench(office, warm, tmp_path)
+
+
+@contextmanager
+def own_bench(
+    office: Office, folder: Path, recycling: Mapping[str, float] | None = None
+) -> Iterator[tuple[Bench, ServerFiles]]:
+    """A bench of whose servers nobody else takes any harm, and the first of them."""
+    with warm_house(folder, recycling, rehearsal=False) as house:
+        yield open_bench(office, house, folder), house.wait_open()
+        office.close()  # the worker goes before its servers
 
 
 def test_a_script_runs_in_the_server_by_a_driver_without_a_jvm(bench: Bench) -> None:
@@ -209,9 +223,7 @@ def test_a_job_with_settings_of_its_own_and_a_program_get_jvms_of_their_own(benc
 def test_the_jobs_of_a_server_that_crashes_are_lost_and_run_again_in_jvms_of_their_own(
     office: Office, tmp_path: Path
 ) -> None:
-    office.settings = warm_settings(office.settings)
-    with warm_house(tmp_path) as house:
-        server, bench = house.wait_open(), Bench(office, house, tmp_path)
+    with own_bench(office, tmp_path) as (bench, server):
         bench.rows(ENDLESS)
         retry = {"attempts": 2, "delay": "10ms", "on": ["lost"]}
         jobs = [bench.submit(retry=retry), bench.submit(retry=retry)]
@@ -225,19 +237,15 @@ def test_the_jobs_of_a_server_that_crashes_are_lost_and_run_again_in_jvms_of_the
             assert bench.attempts(detail) == [("lost", "lost"), ("succeeded", "")]
             assert detail.attempts[0]["error"]["type"] == "JvmGone"
             assert (bench.server(job_id, 1), bench.server(job_id, 2)) == (server, None)
-        assert house.wait_open(other_than=server)
-        office.close()
+        assert bench.house.wait_open(other_than=server)
 
 
 def test_a_job_that_comes_too_late_for_a_server_is_submitted_again_in_the_same_attempt(
     office: Office, tmp_path: Path
 ) -> None:
-    office.settings = warm_settings(office.settings)
-    with warm_house(tmp_path) as house:
-        server, bench = house.wait_open(), Bench(office, house, tmp_path)
-        house.keeper.stop()  # from now on it believes that the server is open
-        house.servers.submits.kill(server.run, grace_seconds=0)
-        bench.rows(FEW)
+    with own_bench(office, tmp_path) as (bench, server):
+        bench.house.keeper.stop()  # from now on it believes that the server is open
+        bench.house.servers.submits.kill(server.run, grace_seconds=0)
         job_id = bench.submit()
         detail = office.wait(job_id, END_S)
         assert (detail.job.status, bench.attempts(detail)) == (Status.SUCCESS, [("succeeded", "")])
@@ -245,58 +253,48 @@ def test_a_job_that_comes_too_late_for_a_server_is_submitted_again_in_the_same_a
         assert ((first.path / LINK).readlink(), first.exit_code()) == (server.path, exit_codes.NO_CONTACT)
         assert "cannot be used" in (first.path / "stderr.log").read_text("utf-8")
         assert not (second.path / LINK).exists()
-        office.close()
 
 
 def test_a_query_that_cannot_be_cancelled_costs_the_server_and_no_more(
     office: Office, tmp_path: Path
 ) -> None:
-    office.settings = warm_settings(office.settings)
-    with warm_house(tmp_path) as house:
-        server, bench = house.wait_open(), Bench(office, house, tmp_path)
+    with own_bench(office, tmp_path) as (bench, server):
         bench.rows(ENDLESS)
         job_id = bench.submit()
         bench.wait_at_work(job_id, rows=1)
         office.client.kill(job_id)
         assert office.wait(job_id, 20).job.status is Status.KILL
-        assert not house.servers.runs(server)
+        assert not bench.house.servers.runs(server)
         assert not bench.written()
         bench.rows(FEW)
-        house.wait_open(other_than=server)
+        bench.house.wait_open(other_than=server)
         after = bench.submit()
         assert office.wait(after, END_S).job.status is Status.SUCCESS
         assert bench.server(after) not in {None, server}
-        office.close()
 
 
 def test_who_kills_a_job_ends_a_server_that_hangs(office: Office, tmp_path: Path) -> None:
-    office.settings = warm_settings(office.settings)
-    with warm_house(tmp_path) as house:
-        server, bench = house.wait_open(), Bench(office, house, tmp_path)
+    with own_bench(office, tmp_path) as (bench, server):
         job_id = bench.submit(script=STOPPABLE)
         bench.wait_at_work(job_id)
         with stopped(server):
             office.client.kill(job_id)
             assert office.wait(job_id, 30).job.status is Status.KILL
-            assert not house.servers.runs(server)
-        office.close()
+            assert not bench.house.servers.runs(server)
 
 
 def test_a_server_is_replaced_after_so_many_jobs_and_ends_without_workers(
     office: Office, tmp_path: Path
 ) -> None:
-    office.settings = warm_settings(office.settings)
-    with warm_house(tmp_path, {"jobs": 2, "alone": 0.1, "late": 0.1}) as house:
-        first, bench = house.wait_open(), Bench(office, house, tmp_path)
-        bench.rows(FEW)
+    with own_bench(office, tmp_path, {"jobs": 2, "alone": 0.1, "late": 0.1}) as (bench, first):
         jobs = [bench.submit() for _ in range(2)]
         assert [office.wait(job_id, END_S).job.status for job_id in jobs] == [Status.SUCCESS] * 2
         assert [bench.server(job_id) for job_id in jobs] == [first, first]
-        wait_until(lambda: not house.servers.runs(first), END_S, "the first server has ended")
+        wait_until(lambda: not bench.house.servers.runs(first), END_S, "the first server has ended")
         assert RunDirectory(first.path).exit_code() == 0
         assert "2 drivers have come" in (first.path / "stdout.log").read_text("utf-8")
-        second = house.wait_open(other_than=first)
+        second = bench.house.wait_open(other_than=first)
         office.close()
-        house.keeper.stop()
-        wait_until(lambda: not house.servers.runs(second), END_S, "the second server has ended")
+        bench.house.keeper.stop()
+        wait_until(lambda: not bench.house.servers.runs(second), END_S, "the second server has ended")
         assert RunDirectory(second.path).exit_code() == 0

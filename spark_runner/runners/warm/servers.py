@@ -42,12 +42,15 @@ class WarmSpec:
 class WarmServers:
     """Those below one state directory, of whichever worker. Thread-safe.
 
-    `recycling` goes into the plan of each: see `spark_runner.warm.server.Recycling`.
+    `recycling` goes into the plan of each: see `spark_runner.warm.server.Recycling`. Each opens when it has
+    gone through a `rehearsal`, so that the first job does not pay for what Spark does only once.
     """
 
-    def __init__(self, submits: SparkSubmits, recycling: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, submits: SparkSubmits, recycling: Mapping[str, float] | None = None, *, rehearsal: bool = True
+    ) -> None:
         self.submits = submits
-        self._recycling = dict(recycling or {})
+        self._plan = {"recycling": dict(recycling or {}), "rehearsal": rehearsal}
 
     # ------------------------------------------------------------------ servers
     def start(self, spec: WarmSpec) -> None:
@@ -56,7 +59,7 @@ class WarmServers:
             f"warm-{spec.key}-{uuid.uuid4().hex[:8]}",
             uuid.uuid4().hex,
             "warm server",
-            {"recycling": self._recycling},
+            self._plan,
             target=Target(spec.master),
             conf=_FAIR | dict(spec.conf),
         )
