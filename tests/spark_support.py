@@ -1,12 +1,16 @@
 """A real local Spark session for tests, one at a time per process."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from tests.class_archive import session_environment
 
 
 def end_jvm() -> None:
@@ -33,7 +37,11 @@ def local_spark(warehouse: Path, conf: dict[str, str]) -> Iterator[SparkSession]
     for key, value in conf.items():
         builder = builder.config(key, value)
     end_jvm()  # what the command line of a JVM says, as jars, counts for its first session alone
-    session = builder.getOrCreate()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # what it imports is there for this interpreter
+        for name, value in session_environment().items():
+            patch.setenv(name, value)
+        session = builder.getOrCreate()
     try:
         yield session
     finally:

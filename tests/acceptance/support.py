@@ -118,6 +118,10 @@ class Running:
                 self.kill()
 
 
+# Its own mark, and what `tests.class_archive` has made ready for all drivers.
+_KEPT = {"ORCHESTRATOR_TEST", "ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES"}
+
+
 class Desk:
     """A directory to work in, a state directory of its own, and a terminal."""
 
@@ -127,7 +131,7 @@ class Desk:
         inherited = {
             name: value
             for name, value in os.environ.items()
-            if name == "ORCHESTRATOR_TEST" or not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS"))
+            if name in _KEPT or not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS"))
         }
         self.environment = inherited | {
             "ORCHESTRATOR_STATE_DIR": str(self.state_dir),

@@ -22,6 +22,7 @@ from tests.acceptance.support import (
     program_that_waits,
 )
 from tests.acceptance.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
+from tests.campaigns import times
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -36,14 +37,14 @@ RUN_SPAN_S = (0.3, 25.0)
 
 UP_SPAN_S = (0.3, 20.0)
 
-# Seeded, so that a moment that failed can be tried again; drawn one from each tenth, so that none is missed:
+# Seeded, so that a moment that failed can be tried again; drawn one from each part, so that none is missed:
 # the loading of the program, ZooKeeper's start, the intent, Spark's start, the running program.
 _random = random.Random(2013)  # noqa: S311 - moments, not secrets
 
 
 def moments(count: int, span: tuple[float, float]) -> list[float]:
     """Random moments, denser at the start where most happens."""
-    shares = [((tenth + _random.random()) / count) ** 2 for tenth in range(count)]
+    shares = [((part + _random.random()) / count) ** 2 for part in range(count)]
     return [round(span[0] + share * (span[1] - span[0]), 2) for share in shares]
 
 
@@ -59,7 +60,7 @@ def endless(desk: Desk, tmp_path: Path, started: Path) -> Path:
 
 
 # ---------------------------------------------------------------------- run
-@pytest.mark.parametrize("moment", moments(10, RUN_SPAN_S))
+@pytest.mark.parametrize("moment", moments(times(5, 20), RUN_SPAN_S))
 def test_run_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
     run = desk.start("run", str(endless), "--id", "endless")
     # The one bare sleep of these tests: the moment itself is what is chosen.
@@ -139,7 +140,7 @@ def slow_java(desk: Desk, asked: str) -> tuple[Path, Path]:
 
 
 # ---------------------------------------------------------------------- up
-@pytest.mark.parametrize("moment", moments(4, UP_SPAN_S))
+@pytest.mark.parametrize("moment", moments(times(2, 8), UP_SPAN_S))
 def test_up_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
     began = time.monotonic()
     up = desk.start("up", "--slots", "1")
