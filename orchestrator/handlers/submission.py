@@ -42,7 +42,7 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
         watch.submitted += 1
         refused = _submit(job, attempt, runner, is_first=not submissions)
         return refused or _wait(job, attempt)
-    if any(submission.state in {RunState.RUNNING, RunState.UNKNOWN} for submission in submissions):
+    if any(submission.may_run for submission in submissions):
         told = supervision.tell(job, watch, supervision.trouble(job, watch))
         return _too_late(job, attempt, watch) or told or _wait(job, attempt)
     # Every submission has ended and none took the attempt, unless one did so in this very moment: then the

@@ -60,7 +60,7 @@ def tell(job: HeldJob, watch: Watch, warning: str | None) -> Move | None:
 
 def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
     submission = _started_submission(job, attempt, runner)
-    if submission is None or submission.state in {RunState.RUNNING, RunState.UNKNOWN}:
+    if submission is None or submission.may_run:
         return None
     # The driver is gone. Had it recorded its outcome, the compare-and-set is refused and that outcome read.
     verdict, ended = verdict_of_exit(attempt, submission)

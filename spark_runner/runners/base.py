@@ -112,6 +112,11 @@ class Submission:
     failure: Failure | None = None  # what the backend says of how it ended, if it does
     usage: Mapping[str, Any] | None = None  # what its host has measured of all its processes, if it has
 
+    @property
+    def may_run(self) -> bool:
+        """Whether its driver runs, or nobody can say that it does not."""
+        return self.state in {RunState.RUNNING, RunState.UNKNOWN}
+
 
 @dataclass(frozen=True, slots=True)
 class LogFile:

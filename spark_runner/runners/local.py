@@ -55,7 +55,7 @@ class LocalRunner:
 
     def _seen_in_server(self, found: Submission) -> Submission:
         """The same, but running as long as a warm server has not got rid of what it left there."""
-        if found.state in {RunState.RUNNING, RunState.UNKNOWN}:
+        if found.may_run:
             return found
         directory = run_directory(self.submits.state_dir, found.run, found.incarnation)
         if not self._warm.servers.has(directory):

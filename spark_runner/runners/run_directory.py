@@ -21,7 +21,7 @@ from typing import Any
 from spark_runner.errors import SparkRunnerError, SubmissionError
 from spark_runner.log_limit import OLDER
 from spark_runner.process import ProcessId
-from spark_runner.runners.base import LogFile, RunState, Submission
+from spark_runner.runners.base import LogFile, Submission
 from spark_runner.shim import KILL_REQUEST
 
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
@@ -164,15 +164,20 @@ def log_files(directory: RunDirectory) -> list[LogFile]:
 
 def remove_run(state_dir: Path, run: str, submissions: Iterable[Submission]) -> None:
     """Remove all directories of a run; raises SparkRunnerError while a driver of it may be running."""
-    for submission in submissions:
-        if submission.state in {RunState.RUNNING, RunState.UNKNOWN}:
-            raise SparkRunnerError(f"run {run} is {submission.state}: kill it before its files are removed")
+    check_ended(run, submissions)
     try:
         shutil.rmtree(run_path(state_dir, run))
     except FileNotFoundError:
         pass
     except OSError as error:
         raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
+
+
+def check_ended(run: str, submissions: Iterable[Submission]) -> None:
+    """Raise SparkRunnerError while one of these may be running, before anything of the run is removed."""
+    for submission in submissions:
+        if submission.may_run:
+            raise SparkRunnerError(f"run {run} is {submission.state}: kill it before its files are removed")
 
 
 def run_path(state_dir: Path, run: str) -> Path:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from loguru import logger
 
 from spark_runner import exit_codes
-from spark_runner.errors import SparkRunnerError, SubmissionError
+from spark_runner.errors import SubmissionError
 from spark_runner.runners.base import (
     Failure,
     LogFile,
@@ -30,7 +30,7 @@ from spark_runner.runners.kubernetes.program import program_of
 from spark_runner.runners.kubernetes.secrets import old_code_selector
 from spark_runner.runners.kubernetes.watch import PodWatch
 from spark_runner.runners.launch import Launch
-from spark_runner.runners.run_directory import RunDirectory, run_directory
+from spark_runner.runners.run_directory import RunDirectory, check_ended, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 
 BACKEND = "kubernetes"
@@ -116,9 +116,7 @@ class KubernetesRunner:
 
     def cleanup(self, run: str) -> None:
         """Remove pods, secrets and files of `run`; raises SparkRunnerError while one may be running."""
-        for submission in self.find(run):
-            if submission.state in {RunState.RUNNING, RunState.UNKNOWN}:
-                raise SparkRunnerError(f"run {run} is {submission.state}: kill it before it is removed")
+        check_ended(run, self.find(run))
         for pod in self._watch.list(run):
             self._api.delete_pod(self._namespace, pod.name, pod.uid, grace_seconds=0)
         self._api.delete_secrets(self._namespace, f"{RUN_LABEL}={run}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spark_runner.errors import KillError
-from spark_runner.runners.base import RunState, Submission, SubmitRequest, Target
+from spark_runner.runners.base import Submission, SubmitRequest, Target
 from spark_runner.runners.launch import Launch, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -89,9 +89,7 @@ class WarmServers:
 
     def runs(self, server: ServerFiles) -> bool:
         """Whether its JVM is there, or about to be."""
-        return any(
-            found.state in {RunState.RUNNING, RunState.UNKNOWN} for found in self.submits.find(server.run)
-        )
+        return any(found.may_run for found in self.submits.find(server.run))
 
     # ------------------------------------------------------------------ their drivers
     def start_driver(

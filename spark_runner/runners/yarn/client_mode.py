@@ -15,8 +15,6 @@ from spark_runner.runners.yarn.launch import incarnation_tag, run_tag, yarn_prop
 from spark_runner.runners.yarn.reach import check_reach
 from spark_runner.runners.yarn.verdict import APPLICATION_FAILED, verdict_of
 
-_LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
-
 
 class YarnClientRunner:
     """Runs drivers on this host whose executors are in one YARN cluster."""
@@ -56,7 +54,7 @@ class YarnClientRunner:
         """End every driver of `run` and its application, verified; raises KillError."""
 
         def end_drivers() -> bool:
-            were_there = any(found.state in _LIVE for found in self._submits.find(run))
+            were_there = any(found.may_run for found in self._submits.find(run))
             self._submits.kill(run, grace_seconds=grace_seconds)
             return were_there
 

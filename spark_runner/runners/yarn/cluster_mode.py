@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.errors import SparkRunnerError
 from spark_runner.runners.base import Failure, LogFile, Place, RunState, Submission, SubmitRequest
-from spark_runner.runners.run_directory import run_directory
+from spark_runner.runners.run_directory import check_ended, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.start_words import tail
 from spark_runner.runners.yarn.api import Application, ResourceManager
@@ -17,8 +16,6 @@ from spark_runner.runners.yarn.launch import incarnation_of, launch_on_cluster, 
 from spark_runner.runners.yarn.logs import YarnLogs
 from spark_runner.runners.yarn.reach import check_reach
 from spark_runner.runners.yarn.verdict import refusal, verdict_of
-
-_LIVE = frozenset({RunState.RUNNING, RunState.UNKNOWN})
 
 
 class YarnClusterRunner:
@@ -68,7 +65,7 @@ class YarnClusterRunner:
         """End every submission of `run`, verified; raises KillError. YARN itself gives no grace."""
 
         def end_launchers() -> bool:
-            were_there = any(found.state in _LIVE for found in self._submits.find(run))
+            were_there = any(found.may_run for found in self._submits.find(run))
             self._submits.kill(run, grace_seconds=min(grace_seconds, 1.0))
             return were_there
 
@@ -87,11 +84,7 @@ class YarnClusterRunner:
 
     def cleanup(self, run: str) -> None:
         """Remove what this host keeps of `run`; raises SparkRunnerError while a driver may be running."""
-        for submission in self.find(run):
-            if submission.state in _LIVE:
-                raise SparkRunnerError(
-                    f"run {run} is {submission.state}: kill it before its files are removed"
-                )
+        check_ended(run, self.find(run))
         self._submits.cleanup(run)
         self._logs.remove(run)
 
