@@ -21,6 +21,10 @@ class StoppedAtStart(SparkRunnerError):
     """Spark gave up its cluster before any user code ran."""
 
 
+class RefusedAtStart(SparkRunnerError):
+    """A cluster refused the application of a driver that was running already, before any user code ran."""
+
+
 class KillError(SparkRunnerError):
     """Processes of a run were still alive after the last step of the kill ladder."""
 

@@ -17,6 +17,7 @@ _INFRASTRUCTURE = re.compile(
     r"executor decommission finished|No space left on device|Application was killed by the user|"
     r"Master removed our application|^StoppedAtStart: "
 )
+_SUBMISSION = re.compile("^RefusedAtStart: ")
 
 PATTERNS = {"memory": f"(?i){_MEMORY.pattern}", "infrastructure": _INFRASTRUCTURE.pattern}
 """What tells each class that is not the user's, in regular expressions that Java understands, too."""
@@ -26,7 +27,7 @@ PATTERNS = {"memory": f"(?i){_MEMORY.pattern}", "infrastructure": _INFRASTRUCTUR
 class Kind:
     """A class of errors that `retry.on` knows, and words for the user where Spark's own are none."""
 
-    error_class: str  # "user", "memory" or "infrastructure"
+    error_class: str  # "user", "memory", "infrastructure" or "submission"
     words: str = ""
 
 
@@ -43,4 +44,6 @@ def kind_of(message: str) -> Kind:
         return Kind("memory")
     if _INFRASTRUCTURE.search(message):
         return Kind("infrastructure")
+    if _SUBMISSION.search(message):
+        return Kind("submission")
     return Kind("user")

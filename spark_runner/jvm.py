@@ -1,6 +1,7 @@
 """The JVM in which a driver works: its own, which ends with it, or a warm one that it shares with others."""
 
 import contextlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,9 +9,14 @@ from typing import Any, Protocol
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from spark_runner.errors import SparkRunnerError, StoppedAtStart
+from spark_runner.errors import RefusedAtStart, SparkRunnerError, StoppedAtStart
 
 _STOPPED = "Cannot call methods on a stopped SparkContext"
+# What YARN says of a queue, and what its client says of memory that no node of the cluster has.
+_REFUSED = re.compile(
+    r"Failed to submit application_\w+ to YARN ?: *(?P<queue>.*)"
+    r"|IllegalArgumentException: (?P<memory>Required .* memory .* above the max threshold.*)"
+)
 
 
 class JvmGone(SparkRunnerError):
@@ -46,10 +52,13 @@ class OwnJvm:
         """It is there: it has started this process."""
 
     def session(self) -> SparkSession:
-        """The first session of its Spark, which is started by this; raises StoppedAtStart."""
+        """The first session of its Spark, which is started by this; raises StoppedAtStart, RefusedAtStart."""
         try:
             return SparkSession.builder.getOrCreate()
         except Exception as error:
+            if refused := _REFUSED.search(str(error)):
+                why = refused["queue"] or refused["memory"]
+                raise RefusedAtStart(f"YARN refused the application: {why}") from error
             if _STOPPED not in str(error):
                 raise
             # All that Spark says of a master that it tried to reach for a minute, or that turned it away.

@@ -143,10 +143,38 @@ SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreachParti
     assert killed.failure.type == "Killed"
 
 
-def test_a_driver_of_this_host_goes_on_when_an_executor_is_lost(kit: Kit, tmp_path: Path) -> None:
+@pytest.fixture
+def here(kit: Kit, tmp_path: Path) -> Kit:
+    """The same for drivers of this host."""
     target = Target("yarn", "client")
     runner = YarnBackend(SparkSubmits(tmp_path / "client"), driver_main=DRIVER_MAIN).runner_for(target)
-    here = replace(kit, runner=runner, target=target)
+    return replace(kit, runner=runner, target=target)
+
+
+@pytest.mark.parametrize(
+    ("queue", "conf", "words"),
+    [
+        ("nowhere", {}, "to unknown queue: nowhere"),
+        ("default", {"spark.executor.memory": "100g"}, "Required executor memory (102400 MB)"),
+    ],
+)
+def test_a_driver_of_this_host_that_yarn_refuses_says_so_and_runs_no_user_code(
+    here: Kit, queue: str, conf: dict[str, str], words: str
+) -> None:
+    attempt = here.attempt()
+    request = here.request(attempt, "say('here')")
+    target = replace(request.target, options={"queue": queue})
+    here.runner.submit(replace(request, target=target, conf={**request.conf, **conf}))
+    (ended,) = here.wait_ended(attempt.run)
+    error = here.read(attempt.path).document["error"]
+    assert (ended.exit_code, error["class"]) == (1, "submission"), error
+    assert error["message"].startswith("YARN refused the application: ")
+    assert words in error["message"]
+    assert "Exception" not in error["message"]
+    assert here.ledger.starts() == {}
+
+
+def test_a_driver_of_this_host_goes_on_when_an_executor_is_lost(kit: Kit, here: Kit, tmp_path: Path) -> None:
     attempt, first = here.attempt(), tmp_path / "first"
     program = f"""
 from pyspark.sql import SparkSession

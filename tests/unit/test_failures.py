@@ -29,6 +29,8 @@ LOST = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, mo
             "infrastructure",
         ),
         ("java.io.IOException: No space left on device", "infrastructure"),
+        ("RefusedAtStart: YARN refused the application: to unknown queue: q", "submission"),
+        ("ValueError: RefusedAtStart: said by a user", "user"),
         (f"{LOST}java.lang.ArithmeticException: divide by zero", "user"),
         ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `t` cannot be found.", "user"),
         ("the program exited with code 152", "user"),
