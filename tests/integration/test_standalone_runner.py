@@ -164,26 +164,36 @@ def test_each_end_of_a_driver_on_this_host_is_told_as_it_was_and_leaves_nothing(
             ),
         }
         if group is not None:  # where no control group can be made, this one case cannot be
-            enter = f"pathlib.Path({str(group)!r}).write_text(str(os.getpid())); kept = []\n"
-            grow = "while True: kept.append(bytearray(2**20))"
-            cases["driver without memory"] = Case(enter + grow, failed("infrastructure", 137))
+            cases["driver without memory"] = Case(grows(group), failed("infrastructure", 137))
         assert ends(client, cases) == expected(cases)
+
+
+def grows(group: Path) -> str:
+    """A program that the kernel ends when it has taken what this control group may have."""
+    enter = f"pathlib.Path({str(group)!r}).write_text(str(os.getpid())); kept = []\n"
+    return f"{enter}while True: kept.append(bytearray(2**20))"
 
 
 def test_each_end_of_a_driver_on_a_node_is_told_as_far_as_its_master_can_and_leaves_nothing(
     cluster: Kit, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    cases = {
-        "success": Case(TASKS, (Status.SUCCESS, "", 0), {}),
-        "raises": Case("fail('no rows')", failed("user", 1)),
-        "exits with 3": Case("import sys; sys.exit(3)", failed("user", 3)),
-        "SIGKILL of Python": Case("os.kill(os.getpid(), 9); hang()", failed("infrastructure", None)),
-        "SIGTERM of Java": Case("os.kill(os.getppid(), 15); hang()", failed("infrastructure", None)),
-        "SIGKILL of Java": Case("os.kill(os.getppid(), 9); hang()", failed("infrastructure", None)),
-        "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=ends_on_the_page),
-    }
-    assert ends(cluster, cases) == expected(cases)
+    with memory_group(200) as group:
+        cases = {
+            "success": Case(TASKS, (Status.SUCCESS, "", 0), {}),
+            "raises": Case("fail('no rows')", failed("user", 1)),
+            "exits with 3": Case("import sys; sys.exit(3)", failed("user", 3)),
+            "SIGKILL of Python": Case("os.kill(os.getpid(), 9); hang()", failed("infrastructure", None)),
+            "SIGTERM of Java": Case("os.kill(os.getppid(), 15); hang()", failed("infrastructure", None)),
+            "SIGKILL of Java": Case("os.kill(os.getppid(), 9); hang()", failed("infrastructure", None)),
+            "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=ends_on_the_page),
+            "executor without memory": Case(
+                TASK_NEEDS_TOO_MUCH, failed("memory", 1), {"spark.task.maxFailures": "1"}
+            ),
+        }
+        if group is not None:
+            cases["driver without memory"] = Case(grows(group), failed("infrastructure", None))
+        assert ends(cluster, cases) == expected(cases)
 
 
 def test_a_job_goes_on_when_an_executor_is_lost(client: Kit, standalone: Standalone, tmp_path: Path) -> None:
