@@ -37,7 +37,7 @@ from spark_runner.attempt import run_name
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import fit_of
-from spark_runner.runners.java_flags import chosen_options, short_job_flags
+from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, quick_flags
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.sql.compile import compile_script
@@ -168,7 +168,8 @@ def make_archive(cache_dir: Path, *, is_short: bool) -> None:
     conf_dir = archives.conf_dir(cache_dir)
     environment = driver_environment(request, RunDirectory(cache_dir), conf_dir)
     chosen = chosen_options(environment, {}) or []
-    fit = fit_of(environment, {}, [*chosen, *(short_job_flags(chosen) if is_short else ())], conf_dir)
+    flags = quick_flags(SHORT_JOB_FLAGS, chosen) if is_short else []
+    fit = fit_of(environment, {}, [*chosen, *flags], conf_dir)
     assert fit is not None  # noqa: S101 - else there is nothing to measure
     with archives.store.locked():
         if archives.store.find(fit.key) is None:

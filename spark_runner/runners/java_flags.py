@@ -5,7 +5,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 LAUNCHER_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""The second compiler and G1 pay off after a minute of work; until then they only take processors from it."""
+"""For a JVM of a few seconds.
+
+The second compiler and G1 pay off after a minute of work; until then they only take processors from it.
+"""
 
 SHORT_JOB_FLAGS = (*LAUNCHER_FLAGS, "-XX:C1MaxInlineSize=12", "-XX:MetaspaceSize=256m")
 """And a driver compiles 12,000 methods for a few calls each: with less inlining in two thirds of the time.
@@ -29,9 +32,9 @@ def chosen_options(environment: Mapping[str, str], conf: Mapping[str, str]) -> l
         return None
 
 
-def short_job_flags(chosen: Sequence[str] | None) -> list[str]:
-    """The flags for a short job that leave the user's choice alone: with two collectors no JVM starts."""
+def quick_flags(flags: Sequence[str], chosen: Sequence[str] | None) -> list[str]:
+    """Those of `flags` that leave the user's choice alone: with two collectors no JVM starts."""
     if chosen is None or any(COLLECTOR.match(option) or _LEVEL.match(option) for option in chosen):
         return []
     names = {option.partition("=")[0] for option in chosen}
-    return [flag for flag in SHORT_JOB_FLAGS if flag.partition("=")[0] not in names]
+    return [flag for flag in flags if flag.partition("=")[0] not in names]

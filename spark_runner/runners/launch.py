@@ -12,12 +12,13 @@ from typing import Protocol
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.java_flags import LAUNCHER_FLAGS, chosen_options, short_job_flags
+from spark_runner.runners.java_flags import LAUNCHER_FLAGS, SHORT_JOB_FLAGS, chosen_options, quick_flags
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 _LOOPBACK = "127.0.0.1"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 
 # The file name is relative: the JVM's working directory is the run directory, whatever its path contains.
 LOG4J2_PROPERTIES = """\
@@ -80,7 +81,7 @@ def launch_driver(
         request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir)
     )
     chosen = chosen_options(environment, request.conf)
-    ours = [*java_options, *(short_job_flags(chosen) if request.is_short else ())]
+    ours = [*java_options, *(quick_flags(SHORT_JOB_FLAGS, chosen) if request.is_short else ())]
     if quick_start is not None:
         known = None if chosen is None else [*ours, *chosen]
         ours += quick_start.options(directory, environment, request.conf, known)
@@ -164,6 +165,30 @@ def driver_environment(request: SubmitRequest, directory: RunDirectory, conf_dir
         RUN_DIR_VARIABLE: str(directory.path),
     }
     return dict(os.environ) | ours | dict(request.environment) | names
+
+
+def hand_over_environment(
+    request: SubmitRequest,
+    directory: RunDirectory,
+    *java_options: str,
+    conf_dir: Path,
+    quick_start: QuickStart | None,
+) -> dict[str, str]:
+    """The environment of a spark-submit that hands the driver over to a cluster: a JVM of a few seconds.
+
+    `java_options` are ours, for this JVM; those of the user go after them.
+    """
+    environment = driver_environment(
+        request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir)
+    )
+    chosen = chosen_options(environment, {})
+    ours = [*java_options, *quick_flags(LAUNCHER_FLAGS, chosen)]
+    if quick_start is not None:
+        known = None if chosen is None else [*ours, *chosen]
+        ours += quick_start.options(directory, environment, {}, known)
+    given = environment.get(_SUBMIT_OPTIONS, "")
+    environment[_SUBMIT_OPTIONS] = " ".join([*map(quote_option, ours), given]).rstrip()
+    return environment
 
 
 def spark_submit_command(environment: Mapping[str, str]) -> list[str]:

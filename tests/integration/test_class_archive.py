@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.base import SubmitRequest, Target
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import Fit, fit_of
-from spark_runner.runners.launch import launch_driver
+from spark_runner.runners.kubernetes.launch import launch_pod
+from spark_runner.runners.kubernetes.program import PodProgram
+from spark_runner.runners.launch import Launch, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directory
+from spark_runner.runners.yarn.launch import launch_on_cluster
 from tests.waiting import wait_until
 
 # As spark-submit: reads the settings from the file after --properties-file; writes what the JVM would.
@@ -73,8 +76,26 @@ class Place:
         )
         return directory, (directory.path / "spark.properties").read_text("ascii")
 
-    def fit(self, archives: ClassArchives) -> Fit:
-        found = fit_of(self.environment, {}, (), archives.conf_dir(self.cache))
+    def hand_over(self, archives: ClassArchives, backend: str) -> Launch:
+        """How spark-submit would hand a driver over."""
+        target = Target("", "cluster", {"image": "spark"})
+        request = SubmitRequest(
+            f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target, environment=self.environment
+        )
+        directory = run_directory(self.folder / "state", request.run, request.incarnation)
+        directory.create()
+        state_dir = self.folder / "state"
+        if backend == "yarn":
+            return launch_on_cluster(
+                request, directory, driver_main=Path("driver.py"), state_dir=state_dir, quick_start=archives
+            )
+        secret = {"metadata": {"name": "some"}}
+        program = PodProgram("local:///driver.py", (), code=secret, plan=secret)
+        conf_dir = state_dir / "spark-conf"
+        return launch_pod(request, program, directory, "here", conf_dir=conf_dir, quick_start=archives)
+
+    def fit(self, archives: ClassArchives, *flags: str) -> Fit:
+        found = fit_of(self.environment, {}, flags, archives.conf_dir(self.cache))
         assert found is not None
         return found
 
@@ -117,6 +138,18 @@ def test_the_first_driver_starts_without_and_the_next_ones_with_an_archive(
     assert place.runs() == 2  # the dump, and a driver that proves it
     assert set((place.folder / "nice").read_text("ascii").split()) == {"19"}
     assert not archives.store.making.exists()
+
+
+@pytest.mark.parametrize("backend", ["kubernetes", "yarn"])
+def test_who_hands_a_driver_over_to_a_cluster_has_the_archive_too(
+    place: Place, archives: ClassArchives, backend: str
+) -> None:
+    place.launch(archives, options="-XX:+UseSerialGC")  # as short jobs have it
+    key = place.fit(archives, "-XX:+UseSerialGC").key
+    path = wait_until(lambda: archives.store.find(key), 30, "the archive")
+    launch = place.hand_over(archives, backend)
+    assert f'"-XX:SharedArchiveFile={path}"' in launch.environment["SPARK_SUBMIT_OPTS"].split()
+    assert launch.environment["SPARK_CONF_DIR"] == str(archives.conf_dir(place.folder))
 
 
 def test_another_worker_uses_what_one_has_made(place: Place, archives: ClassArchives) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, short_job_flags
+from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, quick_flags
 
 
 def test_all_that_reaches_the_jvm_is_found() -> None:
@@ -11,12 +11,12 @@ def test_all_that_reaches_the_jvm_is_found() -> None:
 
 
 def test_a_short_job_gets_one_compiler_and_one_thread_for_garbage() -> None:
-    assert short_job_flags(["-Dmine", "-Xss2m"]) == list(SHORT_JOB_FLAGS)
+    assert quick_flags(SHORT_JOB_FLAGS, ["-Dmine", "-Xss2m"]) == list(SHORT_JOB_FLAGS)
 
 
 def test_of_the_flags_of_a_short_job_one_that_the_user_gave_is_left_out() -> None:
     assert "-XX:MetaspaceSize=256m" in SHORT_JOB_FLAGS
-    given = short_job_flags(["-XX:MetaspaceSize=64m"])
+    given = quick_flags(SHORT_JOB_FLAGS, ["-XX:MetaspaceSize=64m"])
     assert given == [flag for flag in SHORT_JOB_FLAGS if "Metaspace" not in flag]
 
 
@@ -24,4 +24,4 @@ def test_of_the_flags_of_a_short_job_one_that_the_user_gave_is_left_out() -> Non
     "chosen", [["-XX:+UseG1GC"], ["-XX:-UseSerialGC"], ["-XX:TieredStopAtLevel=4"], ["-Xint"], None]
 )
 def test_what_the_user_chose_stays(chosen: list[str] | None) -> None:
-    assert short_job_flags(chosen) == []
+    assert quick_flags(SHORT_JOB_FLAGS, chosen) == []

@@ -92,7 +92,9 @@ def test_the_launcher_does_not_wait_and_its_interpreter_is_not_that_of_the_nodes
     properties = (directory.path / "spark.properties").read_text("utf-8")
     assert "spark.yarn.submit.waitAppCompletion=false" in properties
     assert "PYSPARK_PYTHON" not in launch.environment
-    assert launch.environment["SPARK_SUBMIT_OPTS"].startswith("-Dmine=1 -XX:")
+    options = launch.environment["SPARK_SUBMIT_OPTS"]
+    assert "-Dlog4j2.configurationFile=" in options
+    assert options.endswith(" -Dmine=1"), "the last of two equal options is the user's"
 
 
 def test_a_driver_of_this_host_uses_its_own_interpreter_and_the_same_tags(

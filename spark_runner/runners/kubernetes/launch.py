@@ -7,7 +7,7 @@ from spark_runner.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
 from spark_runner.runners.kubernetes.program import CODE, PLAN, PodProgram
-from spark_runner.runners.launch import Launch, driver_environment, submit_arguments
+from spark_runner.runners.launch import Launch, QuickStart, hand_over_environment, submit_arguments
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -29,7 +29,13 @@ def pod_name(run: str) -> str:
 
 
 def launch_pod(
-    request: SubmitRequest, program: PodProgram, directory: RunDirectory, namespace: str, conf_dir: Path
+    request: SubmitRequest,
+    program: PodProgram,
+    directory: RunDirectory,
+    namespace: str,
+    *,
+    conf_dir: Path,
+    quick_start: QuickStart | None = None,
 ) -> Launch:
     """How spark-submit is called; raises RefusedSubmission."""
     properties = _properties(request, program, namespace)
@@ -41,7 +47,7 @@ def launch_pod(
             *program.arguments,
             main_class=program.main_class,
         ),
-        driver_environment(request, directory, conf_dir),
+        hand_over_environment(request, directory, conf_dir=conf_dir, quick_start=quick_start),
     )
 
 

@@ -71,7 +71,14 @@ class KubernetesRunner:
         program = program_of(request, folder=state_dir / "code", driver_main=self._driver_main)
 
         def prepare(directory: RunDirectory) -> Launch:
-            launch = launch_pod(request, program, directory, self._namespace, state_dir / "spark-conf")
+            launch = launch_pod(
+                request,
+                program,
+                directory,
+                self._namespace,
+                conf_dir=state_dir / "spark-conf",
+                quick_start=self._submits.quick_start,
+            )
             try:
                 # The last step before the start: of what is refused before, nothing is left.
                 for secret in (program.code, program.plan):

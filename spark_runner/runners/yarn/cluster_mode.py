@@ -43,7 +43,11 @@ class YarnClusterRunner:
         return self._submits.start(
             request,
             lambda directory: launch_on_cluster(
-                request, directory, driver_main=self._driver_main, state_dir=self._submits.state_dir
+                request,
+                directory,
+                driver_main=self._driver_main,
+                state_dir=self._submits.state_dir,
+                quick_start=self._submits.quick_start,
             ),
         )
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
-from spark_runner.runners.java_flags import LAUNCHER_FLAGS
 from spark_runner.runners.launch import (
     LOG4J2_PROPERTIES,
     Launch,
-    driver_environment,
-    quote_option,
+    QuickStart,
+    hand_over_environment,
     refuse_strangers,
     submit_arguments,
 )
@@ -20,7 +19,6 @@ from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 PLAN = "orchestrator-plan.json"  # its name beside the driver, where the user's own files are too
-_SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _ENVIRONMENT = "spark.yarn.appMasterEnv."
 _INCARNATION = "orchestrator-incarnation-"
@@ -43,7 +41,12 @@ def incarnation_of(tags: frozenset[str]) -> str:
 
 
 def launch_on_cluster(
-    request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, state_dir: Path
+    request: SubmitRequest,
+    directory: RunDirectory,
+    *,
+    driver_main: Path,
+    state_dir: Path,
+    quick_start: QuickStart | None = None,
 ) -> Launch:
     """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError."""
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
@@ -57,15 +60,18 @@ def launch_on_cluster(
     plan = (directory.path / "plan.json").as_uri()  # it is there before spark-submit begins
     conf["spark.files"] = _joined(conf.get("spark.files", ""), f"{plan}#{PLAN}")
     properties = directory.write("spark.properties", render_properties(conf))
-    environment = driver_environment(request, directory, state_dir / "spark-conf")
+    environment = hand_over_environment(
+        request,
+        directory,
+        f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        f"-Djava.io.tmpdir={directory.scratch}",
+        conf_dir=state_dir / "spark-conf",
+        quick_start=quick_start,
+    )
     for name in _PYTHONS:
         environment.pop(name, None)  # the interpreter of this worker; nodes have their own
         if given := request.environment.get(name) or os.environ.get(name):
             environment[name] = given
-    options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={directory.scratch}"]
-    environment[_SUBMIT_OPTIONS] = " ".join(
-        [environment.get(_SUBMIT_OPTIONS, ""), *LAUNCHER_FLAGS, *map(quote_option, options)]
-    ).strip()
     return Launch(submit_arguments(request, properties, driver_main, PLAN), environment)
 
 
