@@ -4,6 +4,8 @@
 """
 
 import os
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from spark_runner.runners.base import SubmitRequest
@@ -31,7 +33,8 @@ def archives() -> ClassArchives:
     return ClassArchives(_folder(), make=False)
 
 
-def session_environment() -> dict[str, str]:
+@cache  # a look at the archive reads all of it
+def session_environment() -> Mapping[str, str]:
     """What lets a Spark session of this very process have the archive; empty where it is not there."""
     found = archives()
     conf_dir, fit = _conf_dir_and_fit(found)
@@ -40,6 +43,15 @@ def session_environment() -> dict[str, str]:
         return {}
     options = f"{os.environ['SPARK_SUBMIT_OPTS']} -XX:SharedArchiveFile={archive}"
     return {"SPARK_CONF_DIR": str(conf_dir), "SPARK_SUBMIT_OPTS": options}
+
+
+def node_environment() -> Mapping[str, str]:
+    """What lets all JVMs of a node of a cluster have the archive; empty where it is not there."""
+    found = session_environment()
+    if not found:
+        return {}
+    options = f"{found['SPARK_SUBMIT_OPTS']} -Xshare:auto -Xlog:cds*=off -Xlog:class+path*=off"
+    return {"SPARK_CONF_DIR": found["SPARK_CONF_DIR"], "JDK_JAVA_OPTIONS": options}
 
 
 def make_archive() -> None:

@@ -12,6 +12,7 @@ from spark_runner.runners.base import Target
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.kubernetes.runner import KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
+from tests.class_archive import archives
 from tests.servers.kubernetes.fixtures import Kubernetes
 from tests.servers.kubernetes.rules import DRIVER_RULES, WORKER_RULES
 
@@ -58,7 +59,7 @@ class KubernetesSite:
         stuck_seconds: float = 120,
     ) -> KubernetesRunner:
         """The runner of a worker; `spark_submit` None is the real one."""
-        submits = SparkSubmits(self.folder / "state", spark_submit=spark_submit)
+        submits = SparkSubmits(self.folder / "state", spark_submit=spark_submit, quick_start=archives())
         backend = KubernetesBackend(submits, driver_main=driver_main, stuck_seconds=stuck_seconds)
         runner = backend.runner_for(self.target())
         assert isinstance(runner, KubernetesRunner)

@@ -177,7 +177,7 @@ def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
         # The master keeps no name of a driver: of this test there is only one.
         return [name for name in named if run in name] + [driver["id"] for driver in state["activedrivers"]]
 
-    yield scene.kit(runner, target=target, conf=SMALL_APPLICATION, at_cluster=live)
+    yield scene.kit(runner, target=target, conf=SMALL_APPLICATION | WITHOUT_EXECUTORS, at_cluster=live)
     if cluster.cluster is not None:  # what belongs to it has no mark of the test
         wait_until(lambda: not cluster.local().processes(), 30, "no executor and no driver is left")
 
@@ -186,7 +186,7 @@ def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
 def _yarn(scene: Scene) -> Iterator[Kit]:
     yarn: Yarn = scene.fixtures.getfixturevalue("yarn")
     with found_by_hadoop(yarn):
-        backend = YarnBackend(SparkSubmits(scene.folder / "state"), driver_main=DRIVER_MAIN)
+        backend = YarnBackend(scene.submits(), driver_main=DRIVER_MAIN)
         target = Target("yarn", "cluster")
         conf = spark_settings(yarn.staging) | WITHOUT_EXECUTORS
 
@@ -215,7 +215,7 @@ def _pods(scene: Scene) -> Iterator[Kit]:
 @contextmanager
 def _kubernetes(scene: Scene) -> Iterator[Kit]:
     site = scene.fixtures.getfixturevalue("kubernetes_site")
-    conf = {"spark.executor.instances": "1", "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
+    conf = {"spark.executor.memory": "512m", "spark.driver.memory": "512m"} | WITHOUT_EXECUTORS
 
     def live(run: str) -> list[str]:
         pods = site.cluster.pods(site.namespace)

@@ -13,6 +13,7 @@ from spark_runner.attempt import AttemptState
 from spark_runner.runners.base import RunState, Submission, Target
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.backend import YarnBackend
+from tests.class_archive import archives
 from tests.runner_kits import END_S, Kit, open_kit
 from tests.servers.yarn import Yarn
 from tests.waiting import wait_until
@@ -147,7 +148,8 @@ SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreachParti
 def here(kit: Kit, tmp_path: Path) -> Kit:
     """The same for drivers of this host."""
     target = Target("yarn", "client")
-    runner = YarnBackend(SparkSubmits(tmp_path / "client"), driver_main=DRIVER_MAIN).runner_for(target)
+    submits = SparkSubmits(tmp_path / "client", quick_start=archives())
+    runner = YarnBackend(submits, driver_main=DRIVER_MAIN).runner_for(target)
     return replace(kit, runner=runner, target=target)
 
 

@@ -18,6 +18,7 @@ from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.guarded import GuardedProcess
 from queues.embedded.java import JarsMissing, JavaMissing, find_jars, find_java
 from queues.embedded.ports import free_ports
+from tests.class_archive import node_environment
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
@@ -209,6 +210,7 @@ class StandaloneCluster:
             "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
             "SPARK_LAUNCHER_OPTS": QUICK_START,
             "PYSPARK_PYTHON": sys.executable,
+            **node_environment(),
         }
         command = [
             str(spark_home / "bin" / "spark-class"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark_runner.runners.launch import installed_spark_home
+from tests.class_archive import node_environment
 from tests.servers.kubernetes.api import Document
 from tests.servers.kubernetes.volumes import PodFiles
 
@@ -48,6 +49,7 @@ def program(pod: Document, files: PodFiles, pod_ip: str, api_url: str, home: Pat
         **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
         # The compiler does half of the work of a short JVM: see tests/conftest.py.
         "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+        **node_environment(),
         **files.variables(pod, pod_ip),
         POD_MARK: pod["metadata"]["uid"],
     }
@@ -107,13 +109,15 @@ def _executor(environment: Mapping[str, str]) -> list[str]:
         if name.startswith("SPARK_JAVA_OPT_")
     }
     memory = environment["SPARK_EXECUTOR_MEMORY"]
+    jars = Path(environment["SPARK_HOME"], "jars")
+    first = next(jars.glob("slf4j-api-*.jar"))  # where Spark's own launcher has it: an archive fits one order
     return [
         java,
         *(options[number] for number in sorted(options)),
         "-XX:TieredStopAtLevel=1",
         f"-Xmx{memory}",
         "-cp",
-        f"{environment['SPARK_CONF_DIR']}:{environment['SPARK_HOME']}/jars/*",
+        f"{environment['SPARK_CONF_DIR']}/:{first}:{jars}/*",
         "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
         *("--driver-url", environment["SPARK_DRIVER_URL"]),
         *("--executor-id", environment["SPARK_EXECUTOR_ID"]),
