@@ -4,6 +4,7 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from tests.acceptance.support import Desk, assert_no_traceback
 from tests.acceptance.words import assert_says
 
-UNREACHABLE_WITHIN_S = 15
+UNREACHABLE_WITHIN_S = 30
+"""Ten of them are waited for; the rest is for the start of Python on a busy machine."""
 
 
 @pytest.fixture
@@ -118,14 +120,17 @@ def closed_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-@pytest.mark.parametrize("command", COMMANDS_OF_EACH_KIND, ids=_name)
-def test_zookeeper_unreachable(desk: Desk, script: Path, closed_port: int, command: list[str]) -> None:
+def test_zookeeper_unreachable(desk: Desk, script: Path, closed_port: int) -> None:
     assert script.exists()
     hosts = f"127.0.0.1:{closed_port}"
     began = time.monotonic()
-    ended = desk.type(*command, ZOOKEEPER_HOSTS=hosts)
+    with ThreadPoolExecutor(len(COMMANDS_OF_EACH_KIND)) as at_once:
+        ends = list(
+            at_once.map(lambda words: desk.type(*words, ZOOKEEPER_HOSTS=hosts), COMMANDS_OF_EACH_KIND)
+        )
     assert time.monotonic() - began < UNREACHABLE_WITHIN_S
-    assert_says(ended, 3, f"ZooKeeper at {hosts} did not answer within 10 s", "ZOOKEEPER_HOSTS")
+    for ended in ends:
+        assert_says(ended, 3, f"ZooKeeper at {hosts} did not answer within 10 s", "ZOOKEEPER_HOSTS")
 
 
 @pytest.mark.parametrize("command", OTHER_COMMANDS, ids=_name)
