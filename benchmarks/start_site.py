@@ -22,7 +22,7 @@ from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
 
 DEAD_SECONDS = 900.0
-LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.01  # between two looks at what is waited for: figures are as exact as this
 WARM_LOOK_SECONDS = 2.5  # a worker looks every two seconds whether a server has opened
 
 
@@ -113,7 +113,8 @@ def make_archive(cache_dir: Path, *, is_short: bool) -> None:
     chosen = chosen_options(environment, {}) or []
     flags = quick_flags(SHORT_JOB_FLAGS, chosen) if is_short else []
     fit = fit_of(environment, {}, [*chosen, *flags], conf_dir)
-    assert fit is not None  # noqa: S101 - else there is nothing to measure
+    if fit is None:
+        sys.exit("no archive fits the Java options that are set here: there is nothing to measure")
     with archives.store.locked():
         if archives.store.find(fit.key) is None:
             began = time.monotonic()

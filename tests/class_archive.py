@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.class_archive.fit import Fit, fit_of
+from spark_runner.runners.class_archive.fit import fit_of
 from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
@@ -36,13 +36,14 @@ def archives() -> ClassArchives:
 @cache  # a look at the archive reads all of it
 def session_environment() -> Mapping[str, str]:
     """What lets a Spark session of this very process have the archive; empty where it is not there."""
-    found = archives()
-    conf_dir, fit = _conf_dir_and_fit(found)
-    archive = found.store.find(fit.key)
-    if archive is None:
+    environment = _environment(archives())
+    options = archives().options(RunDirectory(_folder()), environment, {}, chosen_options(environment, {}))
+    if not options:
         return {}
-    options = f"{os.environ['SPARK_SUBMIT_OPTS']} -XX:SharedArchiveFile={archive}"
-    return {"SPARK_CONF_DIR": str(conf_dir), "SPARK_SUBMIT_OPTS": options}
+    return {
+        "SPARK_CONF_DIR": environment["SPARK_CONF_DIR"],
+        "SPARK_SUBMIT_OPTS": " ".join([os.environ["SPARK_SUBMIT_OPTS"], *options]),
+    }
 
 
 def node_environment() -> Mapping[str, str]:
@@ -50,27 +51,24 @@ def node_environment() -> Mapping[str, str]:
     found = session_environment()
     if not found:
         return {}
-    options = f"{found['SPARK_SUBMIT_OPTS']} -Xshare:auto -Xlog:cds*=off -Xlog:class+path*=off"
-    return {"SPARK_CONF_DIR": found["SPARK_CONF_DIR"], "JDK_JAVA_OPTIONS": options}
+    return {"SPARK_CONF_DIR": found["SPARK_CONF_DIR"], "JDK_JAVA_OPTIONS": found["SPARK_SUBMIT_OPTS"]}
 
 
 def make_archive() -> None:
     """Make it, unless it is there."""
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SUBMIT_OPTIONS)
     made = ClassArchives(_folder(), is_idle=lambda _: True)
-    _, fit = _conf_dir_and_fit(made)
+    environment = _environment(made)
+    fit = fit_of(environment, {}, chosen_options(environment, {}), Path(environment["SPARK_CONF_DIR"]))
+    assert fit is not None, "drivers of tests have no options that an archive cannot fit"
     while not made.maker.try_to_make(fit):
         pass  # another checkout makes it
     print(made.store.find(fit.key) or "no archive: drivers start as they do without")  # noqa: T201 - for who runs it
 
 
-def _conf_dir_and_fit(found: ClassArchives) -> tuple[Path, Fit]:
-    conf_dir = found.conf_dir(Path("/nowhere"))
+def _environment(found: ClassArchives) -> dict[str, str]:
     request = SubmitRequest("none-1", "none", "", {})
-    environment = driver_environment(request, RunDirectory(_folder()), conf_dir)
-    fit = fit_of(environment, {}, chosen_options(environment, {}), conf_dir)
-    assert fit is not None, "drivers of tests have no options that an archive cannot fit"
-    return conf_dir, fit
+    return driver_environment(request, RunDirectory(_folder()), found.conf_dir(Path("/nowhere")))
 
 
 def _folder() -> Path:

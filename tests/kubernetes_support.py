@@ -59,7 +59,11 @@ class KubernetesSite:
         stuck_seconds: float = 120,
     ) -> KubernetesRunner:
         """The runner of a worker; `spark_submit` None is the real one."""
-        submits = SparkSubmits(self.folder / "state", spark_submit=spark_submit, quick_start=archives())
+        submits = SparkSubmits(
+            self.folder / "state",
+            spark_submit=spark_submit,
+            quick_start=None if spark_submit else archives(),  # a look at the archive reads all of it
+        )
         backend = KubernetesBackend(submits, driver_main=driver_main, stuck_seconds=stuck_seconds)
         runner = backend.runner_for(self.target())
         assert isinstance(runner, KubernetesRunner)

@@ -77,15 +77,16 @@ def launch_driver(
     `java_options` are ours, for its JVM; those of the user go before them.
     """
     directory.write("log4j2.properties", LOG4J2_PROPERTIES)
-    environment = driver_environment(
-        request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir)
+    environment, options = _quick_jvm(
+        request,
+        directory,
+        conf=request.conf,
+        java_options=java_options,
+        flags=SHORT_JOB_FLAGS if request.is_short else (),
+        conf_dir=conf_dir,
+        quick_start=quick_start,
     )
-    chosen = chosen_options(environment, request.conf)
-    ours = [*java_options, *(quick_flags(SHORT_JOB_FLAGS, chosen) if request.is_short else ())]
-    if quick_start is not None:
-        known = None if chosen is None else [*ours, *chosen]
-        ours += quick_start.options(directory, environment, request.conf, known)
-    properties = spark_properties(request, directory, ours)
+    properties = spark_properties(request, directory, options)
     return Launch(
         submit_arguments(
             request,
@@ -178,17 +179,40 @@ def hand_over_environment(
 
     `java_options` are ours, for this JVM; those of the user go after them.
     """
+    environment, options = _quick_jvm(
+        request,
+        directory,
+        conf={},  # of the driver, which is another JVM
+        java_options=java_options,
+        flags=LAUNCHER_FLAGS,
+        conf_dir=conf_dir,
+        quick_start=quick_start,
+    )
+    given = environment.get(_SUBMIT_OPTIONS, "")
+    environment[_SUBMIT_OPTIONS] = " ".join([*map(quote_option, options), given]).rstrip()
+    return environment
+
+
+def _quick_jvm(
+    request: SubmitRequest,
+    directory: RunDirectory,
+    *,
+    conf: Mapping[str, str],
+    java_options: Sequence[str],
+    flags: Sequence[str],
+    conf_dir: Path,
+    quick_start: QuickStart | None,
+) -> tuple[dict[str, str], list[str]]:
+    """The environment of a JVM of this host and our options for it; `conf` has those of the user."""
     environment = driver_environment(
         request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir)
     )
-    chosen = chosen_options(environment, {})
-    ours = [*java_options, *quick_flags(LAUNCHER_FLAGS, chosen)]
+    chosen = chosen_options(environment, conf)
+    ours = [*java_options, *quick_flags(flags, chosen)]
     if quick_start is not None:
         known = None if chosen is None else [*ours, *chosen]
-        ours += quick_start.options(directory, environment, {}, known)
-    given = environment.get(_SUBMIT_OPTIONS, "")
-    environment[_SUBMIT_OPTIONS] = " ".join([*map(quote_option, ours), given]).rstrip()
-    return environment
+        ours += quick_start.options(directory, environment, conf, known)
+    return environment, ours
 
 
 def spark_submit_command(environment: Mapping[str, str]) -> list[str]:

@@ -183,11 +183,10 @@ def test_changes_of_the_session_are_told(open_queues: Open) -> None:
     heard = Heard(queues, session=True)
     expire(queues.session)
 
-    def back() -> bool:  # it may be away in several steps: suspended, lost
-        states = [event.detail for event in heard.events]
-        return len(set(states)) > 1 and states[-1] == "connected"
-
-    wait_until(back, 10, "away and back are told")
+    # It may be away in several steps: suspended, lost.
+    wait_until(lambda: "connected" in [event.detail for event in heard.events], 10, "it is back")
+    assert heard.events[0].detail != "connected"
+    assert heard.events[-1].detail == "connected"
 
 
 def test_a_listener_that_raises_breaks_nothing_and_keeps_no_other_from_hearing(
