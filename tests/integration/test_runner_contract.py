@@ -17,16 +17,19 @@ from spark_runner.runners.base import RunState
 from tests.runner_kits import END_S, QUICK, REAL, WARM, Kit, open_kit
 from tests.waiting import wait_until
 
-everywhere = pytest.mark.parametrize(
-    "kit", [*QUICK, *(pytest.param(kind, marks=pytest.mark.spark) for kind in REAL | WARM)], indirect=True
-)
+
+def on(*kinds: str) -> pytest.MarkDecorator:
+    """Run a test once for each of these kinds of runners."""
+    marked = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.spark) for kind in kinds]
+    return pytest.mark.parametrize("kit", marked, indirect=True)
+
+
+everywhere = on(*QUICK, *REAL, *WARM)
 """What is shown on the real thing of every backend: few, because each driver of Spark takes ten seconds."""
 
-on_real_spark = pytest.mark.parametrize("kit", list(REAL), indirect=True)
-
-without_spark_of_its_own = pytest.mark.parametrize(
-    "kit", [*QUICK, *(pytest.param(kind, marks=pytest.mark.spark) for kind in WARM)], indirect=True
-)
+on_real_spark = on(*REAL)
+without_spark = on(*QUICK)
+without_spark_of_its_own = on(*QUICK, *WARM)
 """What one test on real Spark shows beside another thing."""
 
 KILLED_WITHIN_S = 20
@@ -38,10 +41,11 @@ def stay(number):
     pathlib.Path({folder!r}, str(os.getpid())).touch()
     time.sleep(600)
 
-SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreach(stay)
+try:
+    SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreach(stay)
+except Exception:  # its executor may end before it does
+    stay("")
 """
-
-without_spark = pytest.mark.parametrize("kit", list(QUICK), indirect=True)
 
 
 @pytest.fixture
@@ -213,7 +217,6 @@ def check_removed(kit: Kit, attempt: Attempt) -> None:
     kit.runner.cleanup(attempt.run)
 
 
-@pytest.mark.spark
 @on_real_spark
 def test_20_seconds_after_a_kill_in_the_middle_of_a_job_only_what_it_said_is_left_and_can_be_removed(
     kit: Kit, tmp_path: Path
@@ -245,8 +248,7 @@ def test_20_seconds_after_a_kill_in_the_middle_of_a_job_only_what_it_said_is_lef
     wait_until(lambda: not left(), max(0.0, rest), f"nothing is left of {attempt.run}: {left()}")
     assert time.monotonic() - began < KILLED_WITHIN_S
     check_killed(kit, attempt)
-    # A driver whose executor goes first may find the time to say that its job has failed.
-    assert kit.read(attempt.path).state in {AttemptState.STARTED, AttemptState.FAILED}
+    assert kit.read(attempt.path).state is AttemptState.STARTED, "the verdict is the worker's to write"
     check_removed(kit, attempt)
 
 
