@@ -1,0 +1,120 @@
+"""The way of a program's logs: loguru, the sink, the spool and, where there is a target, the shipper."""
+
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from orchestrator.logs.errors import SpoolUnusable, TargetRefuses
+from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import DocumentBuilder
+from orchestrator.logs.record.redaction import Redactor
+from orchestrator.logs.settings import LogSettings
+from orchestrator.logs.shipping.options import ShipperOptions
+from orchestrator.logs.shipping.shipper import Shipper
+from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.sink import SpoolSink, is_ours_to_ship
+from orchestrator.logs.spool.limits import SpoolLimits
+from orchestrator.logs.spool.writer import Spool
+
+SPOOL = "spool"  # below the folder of logs
+REDACTOR = Redactor()  # of this process: who learns of a secret tells it
+
+
+class LogPipeline:
+    """What a program opens at its start and closes at its end; never raises, whatever is wrong.
+
+    `trouble` then tells in one sentence what is.
+    """
+
+    def __init__(self, settings: LogSettings, folder: Path, service: str) -> None:
+        self._settings, self._folder, self._service = settings, folder, service
+        self._spool: Spool | None = None
+        self._shipper: Shipper | None = None
+        self._handler: int | None = None
+        self._trouble = ""
+
+    @property
+    def spool(self) -> Spool | None:
+        """For documents that others build; None where it could not be opened."""
+        return self._spool
+
+    @property
+    def trouble(self) -> str:
+        """Why logs are not where they should be; empty while they are."""
+        if self._trouble or self._shipper is None:
+            return self._trouble
+        return str(self._shipper.status()["trouble"])
+
+    def open(self) -> None:
+        """Begin to take records."""
+        root = (self._settings.dir or self._folder) / SPOOL
+        limits = SpoolLimits(max_bytes=self._settings.max_bytes, when_full=self._settings.when_full)
+        try:
+            spool = self._spool = Spool(root, limits)
+        except SpoolUnusable as error:
+            self._trouble = f"{error}; logs are only on stderr"
+            logger.warning(self._trouble)
+            return
+        builder = DocumentBuilder(
+            Days(self._settings.alias, self._settings.timezone), REDACTOR, self._service
+        )
+        self._handler = logger.add(
+            SpoolSink(spool, builder),
+            level=self._settings.level,
+            format="{message}",
+            filter=is_ours_to_ship,
+            backtrace=False,
+            diagnose=False,  # values of variables may be secrets
+            catch=True,
+        )
+        spool.on_drops = self._tell_drops
+        self._ship(spool, root)
+
+    def close(self) -> None:
+        """Take no more records; ship what there is, for some seconds at most."""
+        if self._handler is not None:
+            with contextlib.suppress(ValueError):  # somebody has removed all handlers
+                logger.remove(self._handler)
+            self._handler = None
+        drained = self._shipper.close() if self._shipper is not None else False
+        if self._spool is not None:
+            self._spool.close(remove=drained)
+        self._spool = self._shipper = None
+
+    def status(self) -> dict[str, Any] | None:
+        """What the shipper says of itself; None without one."""
+        return None if self._shipper is None else self._shipper.status()
+
+    def _ship(self, spool: Spool, root: Path) -> None:
+        try:
+            target = open_target(self._settings)
+        except TargetRefuses as error:
+            self._trouble = f"logs stay in the spool: {error}"
+            logger.warning(self._trouble)
+            return
+        if target is not None:
+            self._shipper = Shipper(root, target, spool=spool, options=ShipperOptions(), say=logger.warning)
+            self._shipper.start()
+
+    def _tell_drops(self) -> None:
+        spool = self._spool
+        if spool is not None:
+            logger.warning("the log spool is full: {} records were dropped so far", spool.dropped)
+
+
+def open_target(settings: LogSettings) -> Target | None:
+    """Where the settings send logs, None where nowhere; raises TargetRefuses."""
+    if not settings.urls:
+        return None
+    # Here, because it takes a while to load, and many have no server.
+    from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget  # noqa: PLC0415 - see above
+    from orchestrator.logs.shipping.http import Http  # noqa: PLC0415 - likewise
+
+    logging.getLogger("elastic_transport").setLevel(
+        logging.ERROR
+    )  # each failed request is told by the shipper
+    http = Http(settings.urls, key_file=settings.key_file, ca_file=settings.ca_file)
+    return ElasticsearchTarget(http, settings.alias)

@@ -1,0 +1,83 @@
+"""A loguru record as an ECS document (Elastic Common Schema 9, dotted names as ecs-logging writes them)."""
+
+import os
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.redaction import Redactor
+from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, plain, quoted
+
+if TYPE_CHECKING:
+    from loguru import Record
+
+ECS_VERSION = "9.0.0"
+JOB_FIELDS = {  # what `logger.contextualize` or `bind` may say of a job
+    "job_id": "job.id",
+    "run_key": "job.run_key",
+    "attempt": "job.attempt",
+    "pool": "job.pool",
+}
+_OWN = "fields"  # an extra of this name holds fields as they stand in the document, for our own callers
+_MAX_LABELS = 50
+
+
+class DocumentBuilder:
+    """Builds documents of one program on one host."""
+
+    def __init__(self, days: Days, redactor: Redactor, service: str) -> None:
+        self._days, self._redactor = days, redactor
+        names = {"host.name": os.uname().nodename, "service.name": service, "ecs.version": ECS_VERSION}
+        self._tail = "".join(f",{quoted(name)}:{quoted(value)}" for name, value in names.items())
+
+    def build(self, record: "Record") -> tuple[str, str]:
+        """The index of a record, and its document."""
+        epoch = record["time"].timestamp()
+        mask = self._redactor.mask
+        line = (
+            f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"{record["level"].name.lower()}",'
+            f'"message":{quoted(mask(cut(record["message"], MAX_MESSAGE)))},'
+            f'"log.logger":{quoted(record["name"] or "")},"log.origin.function":{quoted(record["function"])},'
+            f'"log.origin.file.name":{quoted(record["file"].name)},"log.origin.file.line":{record["line"]},'
+            f'"process.pid":{record["process"].id},"process.thread.name":{quoted(record["thread"].name)}'
+            f"{self._tail}"
+        )
+        if record["extra"]:
+            line += self._extra(record["extra"])
+        if record["exception"] is not None:
+            line += self._error(record["exception"])
+        return self._days.index(epoch), f"{line}}}"
+
+    def _extra(self, extra: Mapping[Any, Any]) -> str:
+        parts, labels = list[str](), list[str]()
+        for name, value in extra.items():
+            if name == _OWN and isinstance(value, Mapping):
+                parts += [f",{quoted(field)}:{self._value(each)}" for field, each in value.items()]
+            elif name in JOB_FIELDS:
+                parts.append(f",{quoted(JOB_FIELDS[name])}:{self._value(value)}")
+            elif len(labels) < _MAX_LABELS:
+                text = self._redactor.mask(f"{plain(name)}={plain(value)}").partition("=")[2]
+                labels.append(f"{quoted(cut(plain(name), MAX_FIELD))}:{quoted(cut(text, MAX_FIELD))}")
+        if labels:
+            parts.append(f',"labels":{{{",".join(labels)}}}')
+        return "".join(parts)
+
+    def _value(self, value: Any) -> str:
+        if value is True or value is False:
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return str(int(value))
+        return quoted(cut(self._redactor.mask(plain(value)), MAX_FIELD))
+
+    def _error(self, exception: Any) -> str:
+        kind, value, trace = exception
+        if kind is None:
+            return ""
+        lines = "".join(traceback.format_exception(kind, value, trace))
+        mask = self._redactor.mask
+        return (
+            f',"error.type":{quoted(kind.__name__)}'
+            f',"error.message":{quoted(mask(cut(plain(value), MAX_MESSAGE)))}'
+            f',"error.stack_trace":{quoted(mask(cut(lines, MAX_TRACE)))}'
+        )

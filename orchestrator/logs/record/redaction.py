@@ -1,0 +1,53 @@
+"""Secrets do not belong in logs: what is known as one, and what looks like one, becomes `***`."""
+
+import re
+import threading
+from collections.abc import Iterable
+
+MASK = "***"
+_SHORTEST = 4  # a secret of three letters would take words apart
+# Cheap words first: most messages hold none of them, and a look for words costs less than one for patterns.
+_HINTS = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "bearer", "://", "akia", "asia")
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&"'})\]]+)"""
+_NAMED = re.compile(
+    r"""(?i)\b(?P<name>[\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"""
+    r"""|credentials?|authorization)[\w.-]*["']?\s*(?:=|:)\s*)(?P<scheme>(?:basic|bearer|apikey|digest)\s+)?"""
+    + _VALUE
+)
+_SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|apikey|basic)\s+[A-Za-z0-9._~+/-]{8,}=*")
+_AWS_KEY = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
+_IN_URL = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)[^\s/@:]*:[^\s/@]+@")
+
+
+class Redactor:
+    """Masks text. Secrets may be made known at any time, from any thread."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._guard = threading.Lock()
+        self._secrets = frozenset[str]()
+        self._known: re.Pattern[str] | None = None
+        self.add(secrets)
+
+    def add(self, secrets: Iterable[str]) -> None:
+        """Mask these from now on; what is too short to be told from words is left out."""
+        with self._guard:
+            self._secrets |= {secret for secret in secrets if len(secret) >= _SHORTEST}
+            longest_first = sorted(self._secrets, key=lambda secret: (-len(secret), secret))
+            self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
+        if self._known is not None:
+            text = self._known.sub(MASK, text)
+        folded = text.lower()
+        for hint in _HINTS:
+            if hint in folded:
+                return _mask_patterns(text)
+        return text
+
+
+def _mask_patterns(text: str) -> str:
+    text = _IN_URL.sub(rf"\g<scheme>{MASK}@", text)
+    text = _NAMED.sub(rf"\g<name>{MASK}", text)
+    text = _SCHEME.sub(rf"\g<scheme> {MASK}", text)
+    return _AWS_KEY.sub(MASK, text)

@@ -1,0 +1,1 @@
+"""From the spool to where logs are looked for: batches, retries, checkpoints."""

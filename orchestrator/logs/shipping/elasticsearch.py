@@ -1,0 +1,113 @@
+"""Elasticsearch as a target: bulk requests with `create`, and a verdict for each item of the reply."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestrator.logs.errors import (
+    RequestMalformed,
+    RequestTooLarge,
+    TargetBusy,
+    TargetRefuses,
+    TargetUnreachable,
+)
+from orchestrator.logs.shipping.http import Answer, Http
+from orchestrator.logs.shipping.target import DeadLetter, Reply
+from orchestrator.logs.shipping.template import install_template
+
+_BULK = (
+    "/_bulk?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
+)
+_NDJSON = "application/x-ndjson"
+_OK, _MULTIPLE, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN = 200, 300, 400, 401, 403
+_CONFLICT, _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 409, 413, 429, 500
+# What a 4xx says of the cluster, not of the document: a disk above its flood stage, a limit of memory.
+_PASSING = {"cluster_block_exception", "circuit_breaking_exception", "es_rejected_execution_exception"}
+_DIVERTED = {"used"}
+
+
+class ElasticsearchTarget:
+    """The daily indices below one alias."""
+
+    def __init__(self, http: Http, alias: str) -> None:
+        self._http, self._alias = http, alias
+
+    def prepare(self) -> None:
+        """Install the template; raises TargetUnreachable, TargetRefuses."""
+        install_template(self._http, self._alias)
+
+    def send(self, records: Sequence[bytes]) -> Reply:
+        """One bulk request: each record is created, was there, is to be sent again, or is dead."""
+        answer = self._http.request("POST", _BULK, b"".join(records), content_type=_NDJSON)
+        check_answer(answer)
+        body = answer.body if isinstance(answer.body, dict) else {}
+        items = body.get("items")
+        if not isinstance(items, list) or len(items) != len(records):
+            raise TargetUnreachable(f"an answer that does not fit the request: {answer.words()}")
+        return _verdict(records, items, errors=bool(body.get("errors", True)))
+
+    def close(self) -> None:
+        """End the connections."""
+        self._http.close()
+
+
+def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, errors: bool) -> Reply:
+    if not errors:
+        diverted = sum(item["create"].get("failure_store") in _DIVERTED for item in items)
+        return Reply(created=len(records) - diverted, diverted=diverted)
+    created = duplicates = diverted = 0
+    retry, dead = list[bytes](), list[DeadLetter]()
+    for record, item in zip(records, items, strict=True):
+        result = item["create"]
+        status, error = int(result["status"]), result.get("error") or {}
+        kind, reason = str(error.get("type", "")), str(error.get("reason", ""))
+        if status < _MULTIPLE:
+            diverted += result.get("failure_store") in _DIVERTED
+            created += result.get("failure_store") not in _DIVERTED
+        elif status == _CONFLICT:
+            duplicates += 1
+        elif status == _TOO_MANY or status >= _SERVER_ERROR or kind in _PASSING:
+            retry.append(record)
+        elif status in {_UNAUTHORIZED, _FORBIDDEN}:
+            # What was taken of the same request is found there when it comes again.
+            raise TargetRefuses(f"{status} {kind}: {reason}")
+        else:
+            dead.append(DeadLetter(record, status, f"{kind}: {reason}"))
+    return Reply(created, duplicates, diverted, retry, dead)
+
+
+def check_answer(answer: Answer) -> None:
+    """Raise what a refused request means; how soon to come again is the server's word, if it says so."""
+    status = answer.status
+    if _OK <= status < _MULTIPLE:
+        return
+    words, kind = answer.words(), _kind(answer)
+    if status == _TOO_LARGE:
+        raise RequestTooLarge(words)
+    if status == _TOO_MANY:
+        raise TargetBusy(words, _delay(answer))
+    if status >= _SERVER_ERROR or kind in _PASSING:
+        raise TargetUnreachable(words, _delay(answer))
+    if status == _BAD_REQUEST:
+        raise RequestMalformed(words)
+    raise TargetRefuses(words)
+
+
+def _kind(answer: Answer) -> str:
+    error = answer.body.get("error") if isinstance(answer.body, dict) else None
+    return str(error.get("type", "")) if isinstance(error, dict) else ""
+
+
+def _delay(answer: Answer) -> float:
+    try:
+        return min(60.0, max(0.0, float(answer.headers.get("retry-after", "0"))))
+    except ValueError:  # a date: what our own pace says is good enough
+        return 0.0
+
+
+def document_of(record: bytes) -> dict[str, Any]:
+    """The document of a record in the spool; raises ValueError."""
+    found = json.loads(record.split(b"\n", 2)[1])
+    if not isinstance(found, dict):
+        raise ValueError(f"no document: {record[:80]!r}")  # noqa: TRY004 - a value that was read
+    return found

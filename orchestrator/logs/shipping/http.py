@@ -1,0 +1,103 @@
+"""HTTP to a target of logs, over the transport of the Elasticsearch client: connections kept, TLS checked."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+from elastic_transport import TlsError, Transport, TransportApiResponse, TransportError
+from elastic_transport.client_utils import url_to_node_config
+
+from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
+
+CONNECT_SECONDS = 3.0
+BULK_SECONDS = 120.0  # a cluster under load takes so long, and what is sent twice costs it more
+_SHORT_SECONDS = 10.0
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+_MAX_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any  # JSON, else text
+
+    def words(self) -> str:
+        """Why it refused, for people."""
+        error = self.body.get("error", self.body) if isinstance(self.body, dict) else self.body
+        if isinstance(error, dict):
+            error = f"{error.get('type', '')}: {error.get('reason', '')}"
+        return f"{self.status} {' '.join(str(error).split())[:_MAX_WORDS]}"
+
+
+class Http:
+    """Requests to one of several servers of a cluster. Safe to use from several threads.
+
+    `key_file` holds an API key; it is read at each start. Bodies are compressed on their way to other hosts.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        key_file: Path | None = None,
+        ca_file: Path | None = None,
+        connections: int = 4,
+    ) -> None:
+        self._urls = ", ".join(urls)
+        headers = {"accept": "application/json"}
+        try:
+            if key_file is not None:
+                headers["authorization"] = f"ApiKey {key_file.read_text('utf-8').strip()}"
+            if ca_file is not None:
+                ca_file.read_bytes()  # the transport would only say that it cannot connect
+            nodes = [
+                url_to_node_config(url, use_default_ports_for_scheme=True).replace(
+                    connections_per_node=connections,
+                    http_compress=urlsplit(url).hostname not in _LOCAL,
+                    **({} if ca_file is None else {"ca_certs": str(ca_file)}),
+                )
+                for url in urls
+            ]
+            self._transport = Transport(nodes, max_retries=0, meta_header=False)
+        except (OSError, ValueError) as error:
+            raise TargetRefuses(f"{self._urls}: {error}") from error
+        self._headers = headers
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, *, content_type: str = "application/json"
+    ) -> Answer:
+        """Ask, once; raises TargetUnreachable, TargetRefuses for a certificate that nobody vouches for."""
+        seconds = (
+            BULK_SECONDS if body is not None and content_type == "application/x-ndjson" else _SHORT_SECONDS
+        )
+        headers = self._headers if body is None else {**self._headers, "content-type": content_type}
+        try:
+            found: TransportApiResponse = self._transport.perform_request(
+                method,
+                path,
+                body=body,
+                headers=headers,
+                # The annotation knows seconds only; the node hands it to urllib3 as it is.
+                request_timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=seconds),  # type: ignore[arg-type]
+            )
+        except TlsError as error:
+            raise TargetRefuses(f"{self._urls}: {error}; see logs.ca_file") from error
+        except TransportError as error:
+            raise TargetUnreachable(f"{self._urls}: {error}") from error
+        return Answer(found.meta.status, found.meta.headers, found.body)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._transport.close()
+
+
+def as_json(document: Mapping[str, Any]) -> bytes:
+    """The body of a request."""
+    return json.dumps(document).encode()

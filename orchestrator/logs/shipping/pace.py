@@ -1,0 +1,90 @@
+"""How much is sent at once, and when not at all: shared by all who send to one target.
+
+Additive increase, multiplicative decrease (RFC 5681, section 3.1) of requests in flight, and delays with
+full jitter (a uniform share of an exponentially growing delay), so that hosts that lost a server together
+do not come back together.
+"""
+
+import random
+import threading
+import time
+
+_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.2, 30.0
+_PAUSE_SECONDS = 30.0  # between looks whether somebody has mended what only people can
+
+
+class Pace:
+    """Permits for requests."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._flying = 0
+        self._failures = 0  # in a row
+        self._not_before = 0.0  # monotonic
+        self._stopped = False
+        self._changed = threading.Condition()
+        self.trouble = ""  # why nothing is sent; empty while it is
+        self.is_paused = False  # until somebody does something about it
+
+    @property
+    def limit(self) -> float:
+        """How many requests may be under way at present."""
+        return self._limit
+
+    def enter(self) -> bool:
+        """Wait for a permit; False when nothing more is to be sent."""
+        with self._changed:
+            while True:
+                if self._stopped:
+                    return False
+                left = self._not_before - time.monotonic()
+                if left <= 0 and self._flying < max(1, int(self._limit)):
+                    self._flying += 1
+                    return True
+                self._changed.wait(left if left > 0 else None)
+
+    def succeeded(self) -> None:
+        """A request was taken as a whole."""
+        with self._changed:
+            self._flying -= 1
+            self._failures = 0
+            self._limit = min(float(self._most), self._limit + 1.0 / self._limit)
+            self.trouble, self.is_paused = "", False
+            self._changed.notify_all()
+
+    def slowed(self, reason: str, delay: float = 0.0) -> None:
+        """The target took part of it, or asks for less."""
+        self._after_failure(reason, delay, self._limit / 2)
+
+    def failed(self, reason: str, delay: float = 0.0) -> None:
+        """No answer: one request at a time from now on."""
+        self._after_failure(reason, delay, 1.0)
+
+    def paused(self, reason: str) -> None:
+        """Refused for a reason that does not pass by itself."""
+        self._after_failure(reason, _PAUSE_SECONDS, 1.0)
+        self.is_paused = True
+
+    def stop(self) -> None:
+        """Give no more permits."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def hurry(self) -> None:
+        """Try at once what waits for its time."""
+        with self._changed:
+            self._not_before = 0.0
+            self._changed.notify_all()
+
+    def _after_failure(self, reason: str, delay: float, limit: float) -> None:
+        with self._changed:
+            self._flying -= 1
+            self._failures += 1
+            longest = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2.0 ** min(self._failures, 20))
+            wait = max(delay, random.uniform(0, longest))  # noqa: S311 - not for security
+            self._not_before = max(self._not_before, time.monotonic() + wait)
+            self._limit = max(1.0, limit)
+            self.trouble = reason
+            self._changed.notify_all()

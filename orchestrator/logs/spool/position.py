@@ -1,0 +1,57 @@
+"""A place in a spool, and the file that remembers how far it was delivered."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CHECKPOINT = "checkpoint.json"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """Everything before this offset of this segment, and before this segment."""
+
+    segment: int = 0
+    offset: int = 0  # bytes of the segment as it was written
+
+
+def read_checkpoint(folder: Path) -> Position:
+    """How far the spool was delivered; its beginning where nobody has said, or what was said is torn.
+
+    That costs a second delivery, which ids make harmless.
+    """
+    try:
+        document = json.loads((folder / CHECKPOINT).read_bytes())
+        return Position(int(document["segment"]), int(document["offset"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Position()
+
+
+def write_checkpoint(folder: Path, position: Position) -> None:
+    """Remember durably that all before `position` is delivered; raises OSError."""
+    write_json(folder / CHECKPOINT, {"segment": position.segment, "offset": position.offset}, durable=True)
+
+
+def write_json(path: Path, document: dict[str, Any], *, durable: bool = False) -> None:
+    """Replace a small file, so that a reader sees the old or the new one; raises OSError."""
+    draft = path.with_name(f"{path.name}.tmp")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    draft.replace(path)
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make durable which files a folder has."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

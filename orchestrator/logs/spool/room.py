@@ -1,0 +1,76 @@
+"""Room for one more segment among all spools of a host."""
+
+import time
+from collections.abc import Callable
+
+from orchestrator.logs.spool.folder import SpoolFolder, bytes_in, orphans
+from orchestrator.logs.spool.frames import frames
+from orchestrator.logs.spool.limits import SpoolLimits, WhenFull
+from orchestrator.logs.spool.segments import Segment, segments_in
+
+_LOOK_SECONDS = 0.05  # so often is a full disk looked at, whoever asks
+WARNING_LEVEL = 30  # as in loguru and logging
+
+
+class Room:
+    """Says whether a segment may be begun, after it has dropped what may be dropped.
+
+    `on_drop` is told how many records went, undelivered as far as is known here.
+    """
+
+    def __init__(self, folder: SpoolFolder, limits: SpoolLimits, on_drop: Callable[[int], None]) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._on_drop = on_drop
+        self._full_until = 0.0  # monotonic; nothing is looked at before
+
+    def make(self, level: int) -> bool:
+        """Whether a record of this level may begin a new segment; may wait, as its policy says."""
+        match self._limits.when_full:
+            case WhenFull.DROP_OLDEST:
+                return self._has_room() or self.drop_oldest()
+            case WhenFull.DROP_BY_LEVEL:
+                return self._has_room() or (level >= WARNING_LEVEL and self.drop_oldest())
+            case WhenFull.BLOCK:
+                return self._wait()
+
+    def drop_oldest(self) -> bool:
+        """Drop the oldest segments that nobody else holds until there is room; False where none is left."""
+        root, own = self._folder.path.parent, self._folder.path
+        for orphan in orphans(root, {own}):
+            for segment in segments_in(orphan.path):
+                self._drop(segment)
+                if self._has_room(now=True):
+                    orphan.release()
+                    return True
+            orphan.remove()
+        for segment in segments_in(own)[:-1]:  # the last one is being written
+            self._drop(segment)
+            if self._has_room(now=True):
+                return True
+        return self._has_room(now=True)
+
+    def _drop(self, segment: Segment) -> None:
+        try:
+            count = sum(1 for _ in frames(segment.read()))
+            segment.path.unlink()
+        except (OSError, EOFError):  # delivered and removed meanwhile
+            return
+        self._on_drop(count)
+
+    def _has_room(self, *, now: bool = False) -> bool:
+        if not now and time.monotonic() < self._full_until:
+            return False
+        free = self._limits.max_bytes - bytes_in(self._folder.path.parent)
+        if free >= self._limits.segment_bytes:
+            return True
+        self._full_until = time.monotonic() + _LOOK_SECONDS
+        return False
+
+    def _wait(self) -> bool:
+        deadline = time.monotonic() + self._limits.block_seconds
+        while not self._has_room():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True

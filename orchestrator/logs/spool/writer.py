@@ -1,0 +1,180 @@
+"""The writing end of a spool: one write(2) per record, in the thread of whoever logs."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+from orchestrator.logs.errors import SpoolUnusable
+from orchestrator.logs.spool.folder import SpoolFolder
+from orchestrator.logs.spool.frames import framed
+from orchestrator.logs.spool.keeper import Keeper
+from orchestrator.logs.spool.limits import SpoolLimits
+from orchestrator.logs.spool.position import Position
+from orchestrator.logs.spool.room import Room
+from orchestrator.logs.spool.segments import segment_path
+
+
+class Spool:
+    """Appends records for as long as the process lives; what was appended survives its death.
+
+    A power failure may take what was appended within the last `fsync_seconds`. Safe to use from several
+    threads; a forked child gets a folder of its own with its first record. Raises SpoolUnusable when it is
+    made and its folder cannot be.
+    """
+
+    def __init__(self, root: Path, limits: SpoolLimits | None = None) -> None:
+        self._root = root
+        self._limits = limits or SpoolLimits()
+        self.spooled = 0  # records
+        self.dropped = 0  # records, since the beginning
+        self.on_drops: Callable[[], None] = lambda: None  # in the keeper's thread, when there are new ones
+        self._told = 0
+        self._lock = threading.Lock()
+        self._file = 0  # none, as in a forked child before its first record
+        self._open()
+        _spools.add(self)
+
+    def _open(self) -> None:
+        self._folder = SpoolFolder.create(self._root)
+        self._producer, self._sequence = self._folder.producer, 0
+        self._number, self._offset = 1, 0
+        self._room = Room(self._folder, self._limits, self._count_drops)
+        try:
+            self._file = self._create(1)
+        except OSError as error:
+            self._folder.remove()
+            raise SpoolUnusable(f"the log spool {self._root} cannot be written: {error.strerror}") from error
+        self._keeper = Keeper(
+            self._folder.path,
+            self._limits.fsync_seconds,
+            current=lambda: (self._file, self._number),
+            also=self._tell_drops,
+        )
+        self._keeper.start()
+
+    # ------------------------------------------------------------------ writing
+    def append(self, index: str, document: bytes, *, level: int = 20, identity: str = "") -> bool:
+        """Append a document (a JSON object) for `index`; False when it was dropped. Never raises OSError.
+
+        Without an identity it gets the next of this producer, and says so as its `event.sequence`.
+        """
+        with self._lock:
+            if not self._file:
+                self._open()
+            if not identity:
+                sequence = self._sequence
+                identity = f"{self._producer}-{sequence:x}"
+                document = b'{"event.sequence":%d,%b' % (sequence, document[1:])
+            record = b'{"create":{"_index":"%b","_id":"%b"}}\n%b\n' % (
+                index.encode(),
+                identity.encode(),
+                document,
+            )
+            written = self._write(framed(record), level)
+            if written:
+                self._sequence += 1
+                self.spooled += 1
+            else:
+                self.dropped += 1
+        return written
+
+    def _write(self, frame: bytes, level: int) -> bool:
+        if self._offset >= self._limits.segment_bytes and not self._roll(level):
+            return False
+        try:
+            written = os.write(self._file, frame)
+        except OSError:
+            written = 0
+        if written == len(frame):
+            self._offset += written
+            self._keeper.dirty = True
+            return True
+        try:
+            os.ftruncate(self._file, self._offset)  # what is torn would end the segment for readers
+        except OSError:
+            self._offset += written  # they search for the next whole record
+        return False
+
+    def _roll(self, level: int) -> bool:
+        if not self._room.make(level):
+            return False
+        number = self._number + 1
+        try:
+            file = self._create(number)
+        except OSError:
+            return False
+        self._keeper.seal(self._file)
+        self._file, self._number, self._offset = file, number, 0
+        return True
+
+    # ------------------------------------------------------------------ opening and closing
+    @property
+    def folder(self) -> SpoolFolder:
+        """The folder of this process."""
+        return self._folder
+
+    @property
+    def end(self) -> Position:
+        """Behind the last record."""
+        with self._lock:
+            return Position(self._number, self._offset)
+
+    @property
+    def delivered(self) -> Position:
+        """Before it nothing has to be kept; who delivers sets it."""
+        return self._keeper.delivered
+
+    @delivered.setter
+    def delivered(self, position: Position) -> None:
+        self._keeper.delivered = position
+
+    def sync(self) -> None:
+        """Return when all that was appended is on the disk; raises OSError."""
+        self._keeper.sync()
+
+    def close(self, *, remove: bool = False) -> None:
+        """Sync and let go of the folder; with `remove` it goes, because nobody needs it any more."""
+        with self._lock:
+            if not self._file:
+                return
+            self._keeper.stop()
+            os.close(self._file)
+            self._file = 0
+            if remove:
+                self._folder.remove()
+            else:
+                self._folder.release()
+        _spools.discard(self)
+
+    def _create(self, number: int) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        return os.open(segment_path(self._folder.path, number), flags, 0o600)
+
+    def _count_drops(self, count: int) -> None:
+        self.dropped += count
+
+    def _tell_drops(self) -> None:
+        if self.dropped > self._told:
+            self._told = self.dropped
+            self.on_drops()
+
+    def after_fork(self) -> None:
+        """In the child: let go of what belongs to the parent, whose threads are not here."""
+        self._lock = threading.Lock()
+        if self._file:
+            os.close(self._file)
+            self._file = 0
+            self._folder.forget()
+
+
+_spools: "weakref.WeakSet[Spool]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for spool in list(_spools):
+        spool.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
