@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from orchestrator.logs.spool.folder import SpoolFolder
-from orchestrator.logs.spool.position import Position, read_checkpoint, write_checkpoint
+from orchestrator.logs.spool.position import read_checkpoint, write_checkpoint
 from orchestrator.logs.spool.reader import Batch, SpoolReader
 from orchestrator.logs.spool.segments import segments_in
 from orchestrator.logs.spool.writer import Spool
