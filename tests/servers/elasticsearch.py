@@ -42,7 +42,7 @@ def elasticsearch_url() -> Iterator[str]:
     if url := os.environ.get("ELASTICSEARCH_URL"):
         yield url
         return
-    with _in_docker() if docker_answers() else _local() as url:
+    with _in_docker() if docker_answers() else local_elasticsearch() as url:
         yield url
 
 
@@ -69,7 +69,8 @@ def _in_docker() -> Iterator[str]:
 
 
 @contextmanager
-def _local() -> Iterator[str]:
+def local_elasticsearch() -> Iterator[str]:
+    """URL of a server of our own, from Maven Central."""
     java, distribution = _java_home(), _distribution()
     http_port, transport_port = free_ports("127.0.0.1", 2)
     folder = Path(tempfile.mkdtemp(prefix="elasticsearch-"))  # not below pytest's: that is root's alone
