@@ -1,7 +1,6 @@
 """The way of a program's logs: loguru, the sink, the spool and, where there is a target, the shipper."""
 
 import contextlib
-import logging
 from pathlib import Path
 from typing import Any, Self
 

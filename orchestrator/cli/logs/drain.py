@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.exit_codes import Exit
-from orchestrator.cli.logs.places import root_of
+from orchestrator.cli.logs.places import root_of, say
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
-from orchestrator.cli.output import show_rows, stderr_console
+from orchestrator.cli.output import show_rows
 from orchestrator.errors import SettingsError
 from orchestrator.logs.pipeline import open_target
 from orchestrator.logs.shipping.shipper import Shipper
@@ -38,15 +38,10 @@ def drain(
     target = open_target(settings.logs)
     if target is None:
         raise SettingsError("logs.url is not set: there is nowhere to ship to, and the spool is the store")
-    shipper = Shipper(root_of(settings), target, say=lambda words: _say(words, quiet=quiet))
+    shipper = Shipper(root_of(settings), target, say=lambda words: say(words, quiet=bool(quiet)))
     shipper.adopt()
     shipper.start()
     drained = shipper.close(timeout)
     show_rows([shipper.status()], _COLUMNS, output)
     if not drained:
         raise typer.Exit(Exit.TIMEOUT)
-
-
-def _say(words: str, *, quiet: bool) -> None:
-    if not quiet:
-        stderr_console().print(words, markup=False)

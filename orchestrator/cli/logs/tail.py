@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.logs.places import root_of
+from orchestrator.cli.logs.places import reader_of
 from orchestrator.cli.logs.queries import Grep, Level, Since, level_of, pattern_of, since_of
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
-from orchestrator.cli.output import stderr_console
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.reader import LogReader
 from orchestrator.settings import load_settings
 
 _FOLLOW_SECONDS = 1.0  # as often as shippers ship
@@ -36,9 +34,9 @@ def tail(
 
     Example: orchestrator logs tail -f --job flights-1 --level warning
     """
-    query = LogQuery(job_id=job or "", level=level_of(level), grep=pattern_of(grep), since=since_of(since))
+    query = LogQuery.of(job_id=job, level=level_of(level), grep=pattern_of(grep), since=since_of(since))
     settings = load_settings()
-    reader = LogReader(settings.logs, root_of(settings), say=lambda words: _say(words, quiet=quiet))
+    reader = reader_of(settings, quiet=bool(quiet))
     shown = reader.last(query, lines)
     show_entries(shown, output)
     if follow:
@@ -55,8 +53,3 @@ def show_entries(entries: list[Entry], output: OutputFormat) -> None:
         else:
             sys.stdout.write(json.dumps({"_id": entry.id, **entry.document}, ensure_ascii=False) + "\n")
     sys.stdout.flush()
-
-
-def _say(words: str, *, quiet: bool) -> None:
-    if not quiet:
-        stderr_console().print(words, markup=False)

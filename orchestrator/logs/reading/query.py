@@ -1,7 +1,8 @@
 """What is looked for among log records."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from orchestrator.logs.reading.entry import Entry
 
@@ -11,15 +12,29 @@ _OTHER_NAMES = {"warn": "warning", "fatal": "critical"}  # as log4j says
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What is empty excludes nothing. `since`: ISO 8601 in UTC."""
+    """What is empty excludes nothing. `since`: ISO 8601 in UTC. `terms`: fields, one value of each."""
 
-    job_id: str = ""
-    attempt: int | None = None
+    terms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     level: str = ""  # this and above
     since: str = ""
-    executor: str = ""
-    streams: tuple[str, ...] = ()
     grep: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        level: str = "",
+        since: str = "",
+        grep: re.Pattern[str] | None = None,
+        **terms: str | Sequence[str] | None,
+    ) -> "LogQuery":
+        """A query by fields, `job_id` for `job.id`; those without a value are left out."""
+        wanted = {
+            name.replace("_", ".", 1): (value,) if isinstance(value, str) else tuple(value)
+            for name, value in terms.items()
+            if value
+        }
+        return cls(wanted, level, since, grep)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -31,14 +46,10 @@ class LogQuery:
 
     def fits(self, entry: Entry) -> bool:
         """Whether a record is looked for."""
-        document = entry.document
         return (
-            (not self.job_id or document.get("job.id") == self.job_id)
-            and (self.attempt is None or document.get("job.attempt") == self.attempt)
+            all(entry.text(name) in values for name, values in self.terms.items())
             and (not self.level or entry.text("log.level").lower() in self.levels)
             and (not self.since or entry.timestamp >= self.since)
-            and (not self.executor or document.get("spark.executor_id") == self.executor)
-            and (not self.streams or document.get("log.stream") in self.streams)
             and self.matches(entry)
         )
 
@@ -46,6 +57,4 @@ class LogQuery:
         """Whether its words fit: what no index is asked for."""
         if self.grep is None:
             return True
-        return bool(
-            self.grep.search(entry.text("message")) or self.grep.search(entry.text("error.stack_trace"))
-        )
+        return any(self.grep.search(entry.text(name)) for name in ("message", "error.stack_trace"))

@@ -6,15 +6,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.logs.errors import TargetError
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.merged import merged
 from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.search import SearchLogs
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.settings import LogSettings
-from orchestrator.logs.shipping.http import http_of
+
+if TYPE_CHECKING:
+    from orchestrator.logs.reading.search import SearchLogs
 
 _OVERLAP = timedelta(seconds=15)  # what comes late, from hosts that ship once a second, is found still
 _MAX_SEEN = 100_000  # ids that are remembered while following
@@ -25,7 +27,7 @@ class LogReader:
 
     def __init__(self, settings: LogSettings, root: Path, say: Callable[[str], None]) -> None:
         self._say = say
-        self._search = SearchLogs(http_of(settings), settings.alias) if settings.urls else None
+        self._search = _search_logs(settings) if settings.urls else None
         # What was delivered is found there: a spool keeps it for a moment only, and by chance.
         self._spooled = SpooledLogs(root)
         self._told = False
@@ -59,7 +61,7 @@ class LogReader:
                 newest = max(newest, entry.timestamp)
             yield news
 
-    def _ask(self, question: Callable[[SearchLogs], list[Entry]]) -> list[Entry]:
+    def _ask(self, question: "Callable[[SearchLogs], list[Entry]]") -> list[Entry]:
         if self._search is None:
             return []
         try:
@@ -70,7 +72,7 @@ class LogReader:
         self._told = False
         return found
 
-    def _from_search(self, search: SearchLogs, query: LogQuery) -> Iterator[Entry]:
+    def _from_search(self, search: "SearchLogs", query: LogQuery) -> Iterator[Entry]:
         try:
             yield from search.entries(query)
         except TargetError as error:
@@ -82,7 +84,15 @@ class LogReader:
             self._say(f"{error}; shown is what this host has")
 
 
-def _entries(search: SearchLogs, query: LogQuery) -> list[Entry]:
+def _search_logs(settings: LogSettings) -> "SearchLogs":
+    # Here, because it takes a while to load, and many have no server.
+    from orchestrator.logs.reading.search import SearchLogs  # noqa: PLC0415 - see above
+    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
+
+    return SearchLogs(http_of(settings), settings.alias)
+
+
+def _entries(search: "SearchLogs", query: LogQuery) -> list[Entry]:
     return list(search.entries(query))
 
 

@@ -55,15 +55,9 @@ class SearchLogs:
 
 
 def _filters(query: LogQuery) -> dict[str, Any]:
-    filters: list[dict[str, Any]] = []
-    terms: dict[str, Any] = {"job.id": query.job_id, "spark.executor_id": query.executor}
-    filters += [{"term": {field: value}} for field, value in terms.items() if value]
-    if query.attempt is not None:
-        filters.append({"term": {"job.attempt": query.attempt}})
+    filters: list[dict[str, Any]] = [{"terms": {name: list(values)}} for name, values in query.terms.items()]
     if query.levels:
         filters.append({"terms": {"log.level": list(query.levels)}})
-    if query.streams:
-        filters.append({"terms": {"log.stream": list(query.streams)}})
     if query.since:
         filters.append({"range": {"@timestamp": {"gte": f"{query.since}Z"}}})
     return {"bool": {"filter": filters}}

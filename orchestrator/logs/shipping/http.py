@@ -1,6 +1,7 @@
 """HTTP to a target of logs, over the transport of the Elasticsearch client: connections kept, TLS checked."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,7 @@ class Http:
         connections: int = 4,
     ) -> None:
         self._urls = ", ".join(urls)
+        logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # who asks tells what fails
         headers = {"accept": "application/json"}
         try:
             if key_file is not None:
@@ -98,14 +100,22 @@ class Http:
                 request_timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=seconds),  # type: ignore[arg-type]
             )
         except TlsError as error:
-            raise TargetRefuses(f"{self._urls}: {error}; see logs.ca_file") from error
+            raise TargetRefuses(f"{self._urls}: {_cause(error)}; see logs.ca_file") from error
         except TransportError as error:
-            raise TargetUnreachable(f"{self._urls}: {error}") from error
+            raise TargetUnreachable(f"{self._urls}: {_cause(error)}") from error
         return Answer(found.meta.status, found.meta.headers, found.body)
 
     def close(self) -> None:
         """End the connections."""
         self._transport.close()
+
+
+def _cause(error: TransportError) -> str:
+    """The innermost reason, in one line: those around it only say that something failed."""
+    inner: BaseException = error
+    while inner.__cause__ is not None:
+        inner = inner.__cause__
+    return " ".join(str(inner).rpartition(">: ")[2].split())[:_MAX_WORDS] or type(inner).__name__
 
 
 def as_json(document: Mapping[str, Any]) -> bytes:
