@@ -131,7 +131,4 @@ def open_target(settings: LogSettings) -> Target | None:
     from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget  # noqa: PLC0415 - see above
     from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
 
-    logging.getLogger("elastic_transport").setLevel(
-        logging.ERROR
-    )  # each failed request is told by the shipper
     return ElasticsearchTarget(http_of(settings), settings.alias)
