@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.logs.shipping.http import Http
 from queues.embedded.ports import free_ports
 from tests.servers.cache import cached
 from tests.servers.zookeeper import docker_answers, unavailable
@@ -53,6 +54,18 @@ def elasticsearch_index(elasticsearch_url: str) -> Iterator[str]:
     yield index
     request = urllib.request.Request(f"{elasticsearch_url}/{index}?ignore_unavailable=true", method="DELETE")  # noqa: S310 - our own server
     urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - likewise
+
+
+@pytest.fixture
+def log_alias(elasticsearch_url: str) -> Iterator[str]:
+    """An alias of daily indices for one test; removed afterwards, with its template."""
+    alias = f"test-logs-{uuid.uuid4().hex[:12]}"
+    yield alias
+    http = Http([elasticsearch_url])
+    for row in http.request("GET", f"/_cat/indices/{alias}-*?format=json&h=index").body:
+        http.request("DELETE", f"/{row['index']}")
+    http.request("DELETE", f"/_index_template/{alias}")
+    http.close()
 
 
 @contextmanager

@@ -28,18 +28,19 @@ class LogReader:
     def __init__(self, settings: LogSettings, root: Path, say: Callable[[str], None]) -> None:
         self._say = say
         self._search = _search_logs(settings) if settings.urls else None
-        # What was delivered is found there: a spool keeps it for a moment only, and by chance.
+        self._root = root
         self._spooled = SpooledLogs(root)
         self._told = False
 
     def last(self, query: LogQuery, count: int) -> list[Entry]:
         """The last ones that fit, oldest first."""
         found = self._ask(lambda search: search.last(query, count))
+        self._spooled = SpooledLogs(self._root)  # who follows goes on from here
         return list(merged(found, self._spooled.new(query)))[-count:] if count else []
 
     def all(self, query: LogQuery) -> Iterator[Entry]:
         """All that fit, oldest first."""
-        spooled = self._spooled.new(query)
+        spooled = SpooledLogs(self._root).new(query)
         if self._search is None:
             return iter(spooled)
         return merged(self._from_search(self._search, query), spooled)

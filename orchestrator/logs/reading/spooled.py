@@ -7,7 +7,6 @@ from pathlib import Path
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.spool.folder import folders_in
-from orchestrator.logs.spool.position import Position, read_checkpoint
 from orchestrator.logs.spool.reader import SpoolReader
 
 _AT_ONCE = 2_000
@@ -17,9 +16,8 @@ _BYTES_AT_ONCE = 4 * 1024**2
 class SpooledLogs:
     """Reads all spools below a folder; what is read again shows only what is new."""
 
-    def __init__(self, root: Path, *, delivered: bool = True) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        self._delivered = delivered  # also what was delivered and is still there
         self._readers: dict[Path, SpoolReader] = {}
 
     def new(self, query: LogQuery) -> list[Entry]:
@@ -34,8 +32,7 @@ class SpooledLogs:
         for path in there:
             reader = self._readers.get(path)
             if reader is None:
-                start = Position() if self._delivered else read_checkpoint(path)
-                reader = self._readers[path] = SpoolReader(path, start)
+                reader = self._readers[path] = SpoolReader(path)
             while batch := reader.read(_AT_ONCE, _BYTES_AT_ONCE):
                 for record in batch.records:
                     yield entry_of(record)
