@@ -110,7 +110,7 @@ def build_leadership(
         Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
         *(
             [OldLogs(lambda: daily_indices(settings.logs), settings.logs.retention_days)]
-            if settings.logs.urls
+            if settings.logs.has_search
             else []
         ),
     ]

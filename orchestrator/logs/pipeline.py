@@ -14,7 +14,7 @@ from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.targets import open_target
 from orchestrator.logs.sink import SpoolSink, is_ours_to_ship
 from orchestrator.logs.spool.folder import expire
 from orchestrator.logs.spool.limits import SpoolLimits
@@ -121,14 +121,3 @@ class LogPipeline:
         spool = self._spool
         if spool is not None:
             logger.warning("the log spool is full: {} records were dropped so far", spool.dropped)
-
-
-def open_target(settings: LogSettings) -> Target | None:
-    """Where the settings send logs, None where nowhere; raises TargetRefuses."""
-    if not settings.urls:
-        return None
-    # Here, because it takes a while to load, and many have no server.
-    from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget  # noqa: PLC0415 - see above
-    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
-
-    return ElasticsearchTarget(http_of(settings), settings.alias)

@@ -1,15 +1,18 @@
 """Where logs go: files, names and limits, never a secret."""
 
 import re
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from orchestrator.logs.spool.limits import WhenFull
 
 _URL = re.compile(r"https?://[^\s/@?#,]+(/[^\s@?#,]*)?")
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
+_TENANT = re.compile(r"[A-Za-z0-9!_.*'()-]{1,150}")
+_STORE = re.compile(r"[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]")
 _LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 _MIB = 1024**2
 
@@ -21,17 +24,29 @@ def _path(value: Path) -> Path:
 _Path = Annotated[Path, AfterValidator(_path)]
 
 
+class TargetKind(StrEnum):
+    """What `url` is the address of."""
+
+    ELASTICSEARCH = "elasticsearch"
+    LOKI = "loki"
+    SLS = "sls"
+
+
 class LogSettings(BaseModel):
     """Logs are kept in the spool of this host, and shipped from there where `url` is given."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    url: str = Field("", description="of Elasticsearch, several with commas; empty = the spool is the store")
+    url: str = Field("", description="of the target, several with commas; empty = the spool is the store")
+    kind: TargetKind = Field(TargetKind.ELASTICSEARCH, description="what is there")
+    tenant: str = Field("", description="of Loki, where it has several")
+    project: str = Field("", description="of SLS")
+    logstore: str = Field("", description="in that project")
     alias: str = Field("orchestrator-logs", description="daily indices are <alias>-YYYY-MM-DD")
     timezone: str = Field("UTC", description="in which days begin")
     level: str = Field("INFO", description="this and above")
     retention_days: Annotated[int, Field(ge=1, le=36_500)] = Field(30, description="of daily indices")
-    key_file: _Path | None = Field(None, description="an API key in base64, where the server asks for one")
+    key_file: _Path | None = Field(None, description="with what to log in; see docs/logs-targets.md")
     ca_file: _Path | None = Field(None, description="who signs the server; absent = the system's list")
     dir: _Path | None = Field(None, description="of the spool; absent = `logs` in the state_dir")
     max_bytes: Annotated[int, Field(ge=64 * _MIB)] = Field(
@@ -44,6 +59,11 @@ class LogSettings(BaseModel):
         """The servers, each by itself."""
         return [url.strip() for url in self.url.split(",") if url.strip()]
 
+    @property
+    def has_search(self) -> bool:
+        """Whether what was shipped can be looked for there: only Elasticsearch is asked."""
+        return self.kind is TargetKind.ELASTICSEARCH and bool(self.urls)
+
     @field_validator("url")
     @classmethod
     def _are_urls(cls, value: str) -> str:
@@ -54,6 +74,22 @@ class LogSettings(BaseModel):
             if not _URL.fullmatch(url):
                 message = f"{url!r} is not a URL such as https://search:9200"
                 raise ValueError(message)
+        return value
+
+    @field_validator("tenant")
+    @classmethod
+    def _is_tenant(cls, value: str) -> str:
+        if value and not _TENANT.fullmatch(value):
+            message = f"{value!r} is not a tenant: letters, digits and !-_.*'(), 150 at most"
+            raise ValueError(message)
+        return value
+
+    @field_validator("project", "logstore")
+    @classmethod
+    def _is_store(cls, value: str) -> str:
+        if value and not _STORE.fullmatch(value):
+            message = f"{value!r} is not a name in SLS: 3 to 63 small letters, digits, '-' and '_'"
+            raise ValueError(message)
         return value
 
     @field_validator("alias")
@@ -83,3 +119,25 @@ class LogSettings(BaseModel):
             message = f"{value!r} is not a level: {', '.join(_LEVELS)}"
             raise ValueError(message)
         return value.upper()
+
+    @model_validator(mode="after")
+    def _fits_the_kind(self) -> Self:
+        message = ""
+        if self.tenant and self.kind is not TargetKind.LOKI:
+            message = f"tenant is for kind loki, not for {self.kind}"
+        elif (self.project or self.logstore) and self.kind is not TargetKind.SLS:
+            message = f"project and logstore are for kind sls, not for {self.kind}"
+        elif self.kind is TargetKind.SLS:
+            message = self._sls_trouble()
+        if message:
+            raise ValueError(message)
+        return self
+
+    def _sls_trouble(self) -> str:
+        if self.url and not (self.project and self.logstore):
+            return "kind sls needs a project and a logstore"
+        if len(self.urls) > 1:
+            return "kind sls takes one url, the endpoint of the region"
+        if self.ca_file is not None:
+            return "ca_file is not for kind sls: its SDK goes by REQUESTS_CA_BUNDLE"
+        return ""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from loguru import Message, Record
 
 # What the shipper's own libraries say would be shipped, and so said again, without end.
-_OWN_LIBRARIES = ("elastic_transport", "elasticsearch", "urllib3")
+_OWN_LIBRARIES = ("elastic_transport", "elasticsearch", "urllib3", "aliyun")
 
 
 class SpoolSink:

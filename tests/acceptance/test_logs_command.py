@@ -88,7 +88,7 @@ def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(desk_with_l
         (("tail", "--grep", "("), "no regular expression"),
         (("tail", "--since", "soon"), "--since"),
         (("drain",), "logs.url is not set"),
-        (("prune",), "logs.url is not set"),
+        (("prune",), "logs.url names no Elasticsearch"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(desk: Desk, arguments: tuple[str, ...], words: str) -> None:

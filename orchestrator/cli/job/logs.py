@@ -37,7 +37,7 @@ def logs(
     """
     settings, streams = load_settings(), tuple(stream or LogStream)
     filters = (level, grep, since, executor)
-    if not settings.logs.urls and filters == (None,) * 4 and output is OutputFormat.TABLE:
+    if not settings.logs.has_search and filters == (None,) * 4 and output is OutputFormat.TABLE:
         with connected() as (client, _):
             print_logs(client, build_runners(settings), job_id, attempt, streams, follow=follow)
         return

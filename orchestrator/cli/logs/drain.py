@@ -9,8 +9,8 @@ from orchestrator.cli.logs.places import root_of, say
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import show_rows
 from orchestrator.errors import SettingsError
-from orchestrator.logs.pipeline import open_target
 from orchestrator.logs.shipping.shipper import Shipper
+from orchestrator.logs.shipping.targets import open_target
 from orchestrator.settings import load_settings
 
 _COLUMNS = {

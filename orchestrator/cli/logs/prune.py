@@ -28,9 +28,9 @@ def prune(
     Example: orchestrator logs prune --days 7 --yes
     """
     settings = load_settings().logs
-    if not settings.urls:
+    if not settings.has_search:
         raise SettingsError(
-            "logs.url is not set: there are no indices; the spool keeps itself within its bound"
+            "logs.url names no Elasticsearch: there are no indices; a spool keeps itself within its bound"
         )
     indices = daily_indices(settings)
     old = indices.older_than(days or settings.retention_days)

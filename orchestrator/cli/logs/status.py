@@ -72,7 +72,7 @@ def _row(spool: SpoolStatus) -> list[object]:
 
 
 def _indices(settings: Settings) -> tuple[list[dict[str, Any]], str]:
-    if not settings.logs.urls:
+    if not settings.logs.has_search:
         return [], ""
     try:
         found = daily_indices(settings.logs).all()

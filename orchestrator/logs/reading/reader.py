@@ -27,7 +27,7 @@ class LogReader:
 
     def __init__(self, settings: LogSettings, root: Path, say: Callable[[str], None]) -> None:
         self._say = say
-        self._search = _search_logs(settings) if settings.urls else None
+        self._search = _search_logs(settings) if settings.has_search else None
         self._root = root
         self._spooled = SpooledLogs(root)
         self._told = False

@@ -84,9 +84,9 @@ def check_answer(answer: Answer) -> None:
     if status == _TOO_LARGE:
         raise RequestTooLarge(words)
     if status == _TOO_MANY:
-        raise TargetBusy(words, _delay(answer))
+        raise TargetBusy(words, answer.delay())
     if status >= _SERVER_ERROR or kind in _PASSING:
-        raise TargetUnreachable(words, _delay(answer))
+        raise TargetUnreachable(words, answer.delay())
     if status == _BAD_REQUEST:
         raise RequestMalformed(words)
     raise TargetRefuses(words)
@@ -95,13 +95,6 @@ def check_answer(answer: Answer) -> None:
 def _kind(answer: Answer) -> str:
     error = answer.body.get("error") if isinstance(answer.body, dict) else None
     return str(error.get("type", "")) if isinstance(error, dict) else ""
-
-
-def _delay(answer: Answer) -> float:
-    try:
-        return min(60.0, max(0.0, float(answer.headers.get("retry-after", "0"))))
-    except ValueError:  # a date: what our own pace says is good enough
-        return 0.0
 
 
 def document_of(record: bytes) -> dict[str, Any]:

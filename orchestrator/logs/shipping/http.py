@@ -21,6 +21,7 @@ BULK_SECONDS = 120.0  # a cluster under load takes so long, and what is sent twi
 _SHORT_SECONDS = 10.0
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 _MAX_WORDS = 300
+_MAX_DELAY_SECONDS = 60.0  # whatever a server asks for: then it is asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,13 @@ class Answer:
             error = f"{error.get('type', '')}: {error.get('reason', '')}"
         return f"{self.status} {' '.join(str(error).split())[:_MAX_WORDS]}"
 
+    def delay(self) -> float:
+        """In how many seconds to come again, if it says so."""
+        try:
+            return min(_MAX_DELAY_SECONDS, max(0.0, float(self.headers.get("retry-after", "0"))))
+        except ValueError:  # a date: what our own pace says is good enough
+            return 0.0
+
 
 class _Ready(NdjsonSerializer):
     """Bodies are ready when they come here: two copies of five megabytes less."""
@@ -50,7 +58,8 @@ class _Ready(NdjsonSerializer):
 class Http:
     """Requests to one of several servers of a cluster. Safe to use from several threads.
 
-    `key_file` holds an API key; it is read at each start. Bodies are compressed on their way to other hosts.
+    `key_file` holds an API key; it is read at each start. `headers` go with each request. Bodies are
+    compressed on their way to other hosts.
     """
 
     def __init__(
@@ -58,15 +67,16 @@ class Http:
         urls: Sequence[str],
         *,
         key_file: Path | None = None,
+        headers: Mapping[str, str] | None = None,
         ca_file: Path | None = None,
         connections: int = 4,
     ) -> None:
         self._urls = ", ".join(urls)
         logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # who asks tells what fails
-        headers = {"accept": "application/json"}
+        all_headers = {"accept": "application/json", **(headers or {})}
         try:
             if key_file is not None:
-                headers["authorization"] = f"ApiKey {key_file.read_text('utf-8').strip()}"
+                all_headers["authorization"] = f"ApiKey {key_file.read_text('utf-8').strip()}"
             if ca_file is not None:
                 ca_file.read_bytes()  # the transport would only say that it cannot connect
             nodes = [
@@ -82,7 +92,7 @@ class Http:
             )
         except (OSError, ValueError) as error:
             raise TargetRefuses(f"{self._urls}: {error}") from error
-        self._headers = headers
+        self._headers = all_headers
 
     def request(
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = "application/json"

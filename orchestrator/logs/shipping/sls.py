@@ -1,0 +1,110 @@
+"""Aliyun SLS (loghub) as a target: one request per job and host, and what its answers mean."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.logs.errors import (
+    RequestMalformed,
+    RequestTooLarge,
+    TargetBusy,
+    TargetError,
+    TargetRefuses,
+    TargetUnreachable,
+)
+from orchestrator.logs.shipping.entry import Entry, entries_of
+from orchestrator.logs.shipping.target import Reply
+
+_TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 413, 429, 500
+_ID, _SECRET, _TOKEN = (
+    "ALIBABA_CLOUD_ACCESS_KEY_ID",
+    "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+    "ALIBABA_CLOUD_SECURITY_TOKEN",
+)
+# Quotas are 403 there, as wrong credentials are.
+_QUOTAS = {"WriteQuotaExceed", "ShardWriteQuotaExceed", "ExceedQuota"}
+_LARGE = {"PostBodyTooLarge"}
+_OF_RECORDS = {"PostBodyInvalid", "InvalidTimestamp", "InvalidEncoding", "InvalidKey"}
+_NO_ANSWER = "LogRequestError"  # of the SDK, which gives it the status 200 as well
+
+Put = Callable[[str, str, Sequence[Entry]], None]
+"""Sends entries with one topic and source, all or nothing; raises TargetError."""
+
+
+class SlsTarget:
+    """One logstore. It keeps what it is sent twice: `event.id` tells copies."""
+
+    def __init__(self, put: Put) -> None:
+        self._put = put
+
+    def prepare(self) -> None:
+        """Nothing: the logstore and its index are made by operators, and a key may be for writing only."""
+
+    def send(self, records: Sequence[bytes]) -> Reply:
+        """One request for each job and host; after one that fails, the others wait for the next time."""
+        entries, dead = entries_of(records)
+        groups = dict[tuple[str, str], list[Entry]]()
+        for entry in entries:
+            groups.setdefault(_topic_and_source(entry), []).append(entry)
+        created, left = 0, list(groups.items())
+        while left:
+            (topic, source), group = left[0]
+            try:
+                self._put(topic, source, group)
+            except TargetError:
+                if not created:
+                    raise
+                # What was taken must not come again. The error does, with the first request of the next time.
+                return Reply(created, retry=[each.record for _, rest in left for each in rest], dead=dead)
+            created += len(group)
+            del left[0]
+        return Reply(created, dead=dead)
+
+    def close(self) -> None:
+        """Nothing: the connections of the SDK end with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """With what requests are signed."""
+
+    identity: str
+    secret: str = field(repr=False)
+    token: str = field(default="", repr=False)
+
+
+def access_key(key_file: Path | None, environment: Mapping[str, str] = os.environ) -> AccessKey:
+    """From a file with `id:secret` or `id:secret:token`, else from the environment; raises TargetRefuses."""
+    if key_file is None:
+        values = [environment.get(name, "") for name in (_ID, _SECRET, _TOKEN)]
+        if not all(values[:2]):
+            raise TargetRefuses(f"no access key for SLS: set {_ID} and {_SECRET}, or logs.key_file")
+        return AccessKey(*values)
+    try:
+        parts = key_file.read_text("utf-8").strip().split(":", 2)
+    except (OSError, ValueError) as error:
+        raise TargetRefuses(f"{key_file}: {error}") from error
+    if not all(parts[:2]) or len(parts) == 1:
+        raise TargetRefuses(f"{key_file} is to hold id:secret or id:secret:token")
+    return AccessKey(*parts)
+
+
+def error_of(status: int, code: str, message: str) -> TargetError:
+    """What a refused request means, by the status, and by the code that SLS gives it."""
+    words = f"{status} {code}: {' '.join(message.split())[:300]}"
+    if "CERTIFICATE_VERIFY_FAILED" in message:
+        return TargetRefuses(words)
+    if code in _LARGE or status == _TOO_LARGE:
+        return RequestTooLarge(words)
+    if code in _QUOTAS or status == _TOO_MANY:
+        return TargetBusy(words)
+    if code == _NO_ANSWER or status >= _SERVER_ERROR:
+        return TargetUnreachable(words)
+    if code in _OF_RECORDS:
+        return RequestMalformed(words)
+    return TargetRefuses(words)
+
+
+def _topic_and_source(entry: Entry) -> tuple[str, str]:
+    return str(entry.document.get("job.id") or ""), str(entry.document.get("host.name") or "")

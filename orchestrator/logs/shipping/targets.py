@@ -1,0 +1,52 @@
+"""Which target the settings name. Each is loaded when it is chosen: many programs have none."""
+
+import logging
+from typing import assert_never
+
+from orchestrator.logs.errors import TargetRefuses
+from orchestrator.logs.settings import LogSettings, TargetKind
+from orchestrator.logs.shipping.target import Target
+
+
+def open_target(settings: LogSettings) -> Target | None:
+    """Where the settings send logs, None where nowhere; raises TargetRefuses."""
+    if not settings.urls:
+        return None
+    match settings.kind:
+        case TargetKind.ELASTICSEARCH:
+            return _elasticsearch(settings)
+        case TargetKind.LOKI:
+            return _loki(settings)
+        case TargetKind.SLS:
+            return _sls(settings)
+        case never:
+            assert_never(never)
+
+
+def _elasticsearch(settings: LogSettings) -> Target:
+    from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget  # noqa: PLC0415 - see above
+    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
+
+    return ElasticsearchTarget(http_of(settings), settings.alias)
+
+
+def _loki(settings: LogSettings) -> Target:
+    from orchestrator.logs.shipping.http import Http  # noqa: PLC0415 - see above
+    from orchestrator.logs.shipping.loki import LokiTarget, loki_headers  # noqa: PLC0415 - likewise
+
+    headers = loki_headers(settings.key_file, settings.tenant)
+    return LokiTarget(Http(settings.urls, headers=headers, ca_file=settings.ca_file))
+
+
+def _sls(settings: LogSettings) -> Target:
+    from orchestrator.logs.shipping.sls import SlsTarget, access_key  # noqa: PLC0415 - see above
+
+    try:
+        from orchestrator.logs.shipping.loghub import Loghub  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        raise TargetRefuses(
+            "logs.kind is sls, whose SDK is not installed: pip install 'spark-job-orchestrator[sls]'"
+        ) from error
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # the shipper tells what fails
+    loghub = Loghub(settings.urls[0], settings.project, settings.logstore, access_key(settings.key_file))
+    return SlsTarget(loghub.put)
