@@ -149,8 +149,8 @@ class Shipper:
         for stream in self._streams:
             try:
                 delivery = stream.take(options.max_actions, options.max_bytes, partial=partial)
-            except OSError as error:  # the others go on, and this one when it can be read again
-                trouble = f"{stream.folder.path} cannot be read: {error.strerror or error}"
+            except Exception as error:  # noqa: BLE001 - the others go on, and this one when it can be read again
+                trouble = f"{stream.folder.path} cannot be read: {error}"
                 continue
             if delivery is not None:
                 self._streams.append(self._streams.pop(self._streams.index(stream)))  # each in its turn

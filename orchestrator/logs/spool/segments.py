@@ -33,7 +33,7 @@ class Segment:
             return 0
 
     def read(self) -> bytes:
-        """All of it, which is not much more than the limit of a segment, or what damage has left; raises OSError."""
+        """All of it, or what damage has left: not much more than the limit of a segment. Raises OSError."""
         data = self.path.read_bytes()
         return _decompressed(data) if self.is_compressed else data
 

@@ -124,7 +124,7 @@ class Spool:
 
     @property
     def end(self) -> Position:
-        """Behind the last record. Without the lock: who delivers makes the room for which a log call waits."""
+        """Behind the last record; without the lock, under which a log call may wait for who delivers."""
         return Position(*self._end)
 
     @property
