@@ -149,7 +149,5 @@ def dead_letters(root: Path) -> list[dict[str, object]]:
     """All of one spool's root."""
     folder = root.parent / "dead-letters"
     return [
-        json.loads(line)
-        for path in sorted(folder.glob("*.jsonl"))
-        for line in path.read_bytes().splitlines()
+        json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_bytes().splitlines()
     ]

@@ -1,0 +1,276 @@
+"""A spool as who delivers reads it: over borders of segments, compressed ones, torn ends and lost checkpoints."""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from orchestrator.logs.shipping.stream import Stream
+from orchestrator.logs.spool.folder import SpoolFolder
+from orchestrator.logs.spool.frames import MAX_RECORD_BYTES
+from orchestrator.logs.spool.limits import SpoolLimits
+from orchestrator.logs.spool.position import CHECKPOINT, Position, read_checkpoint, write_checkpoint
+from orchestrator.logs.spool.reader import SpoolReader
+from orchestrator.logs.spool.segments import Segment, segments_in
+from tests.log_support import (
+    INDEX,
+    KIB,
+    SMALL,
+    append,
+    document,
+    identity_of,
+    number_of,
+    opened,
+    read_numbers,
+    read_records,
+)
+from tests.waiting import wait_until
+
+
+def test_records_come_in_their_order_over_the_borders_of_segments(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(200))
+        reader = SpoolReader(spool.folder.path, end=lambda: spool.end)
+        found = read_records(reader)
+        assert [number_of(record) for record in found] == list(range(200))
+        assert reader.position == spool.end
+        assert len(segments_in(spool.folder.path)) > 5
+        sequences = [json.loads(record.split(b"\n")[1])["event.sequence"] for record in found]
+        assert sequences == list(range(200))
+        assert len({identity_of(record) for record in found}) == 200
+
+
+@pytest.mark.parametrize("compressed", [set(range(1, 99)), {1, 3, 4}, {2}], ids=["all", "some", "one"])
+def test_compressed_segments_read_as_plain_ones(tmp_path: Path, compressed: set[int]) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(100))
+        folder = spool.folder.path
+        for segment in segments_in(folder)[:-1]:
+            if segment.number in compressed and not segment.is_compressed:
+                segment.compress()
+        assert any(segment.is_compressed for segment in segments_in(folder))
+        assert read_numbers(folder, whole=False) == list(range(100))
+
+
+def test_segments_may_be_compressed_and_written_while_they_are_read(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        writer = threading.Thread(target=append, args=(spool, range(1_500)))
+        reader, found = SpoolReader(spool.folder.path, end=lambda: spool.end), list[int]()
+        writer.start()
+        while len(found) < 1_500:  # the keeper compresses behind our back: nothing counts as delivered
+            if (batch := reader.read(3, 10_000)) is None:
+                assert writer.is_alive() or reader.position < spool.end, "records are missing"
+                continue
+            found += map(number_of, batch.records)
+            for segment in segments_in(spool.folder.path)[:-1]:
+                if segment.number == reader.position.segment and not segment.is_compressed:
+                    try:
+                        segment.compress()
+                    except FileNotFoundError:
+                        continue  # by the keeper, just now
+        writer.join()
+        assert found == list(range(1_500))
+        assert reader.damaged_bytes == 0
+
+
+def test_a_segment_that_was_dropped_while_it_was_compressed_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(100))
+        segment = segments_in(spool.folder.path)[0]
+        plain = Segment(segment.number, spool.folder.path / f"{segment.number:08d}.seg")
+        fsync = os.fsync
+
+        def drop_meanwhile(file: int) -> None:
+            plain.path.unlink()
+            fsync(file)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", drop_meanwhile)
+            with pytest.raises(FileNotFoundError):
+                plain.compress()
+        assert all(each.number != segment.number for each in segments_in(spool.folder.path))
+
+
+def test_a_compression_that_fails_leaves_the_segment_and_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(100))
+        last = segments_in(spool.folder.path)[-1]
+
+        def full(_file: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="No space"):
+                last.compress()
+        assert last.path.exists()
+        assert not last.path.with_suffix(".tmp").exists()
+
+
+def test_what_a_crash_left_twice_is_read_once_and_removed_as_one(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(100))
+        folder = spool.folder.path
+        wait_until(lambda: segments_in(folder)[2].is_compressed, 10, "the keeper compresses what waits")
+        segment = segments_in(folder)[2]
+        (folder / f"{segment.number:08d}.seg").write_bytes(segment.read())
+        assert read_numbers(folder, whole=False) == list(range(100))
+        segment.remove()
+        assert all(each.number != segment.number for each in segments_in(folder))
+
+
+@pytest.mark.parametrize("torn", [1, 7, 8, 9, 100])
+def test_a_torn_end_costs_what_was_torn(tmp_path: Path, torn: int) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(30))
+        folder = spool.folder.path
+    last = segments_in(folder)[-1]
+    os.truncate(last.path, last.size() - torn)
+    assert read_numbers(folder) == list(range(29))
+
+
+def test_a_record_that_is_being_written_is_waited_for(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(3))
+        last = segments_in(spool.folder.path)[-1]
+        whole = last.read()
+        os.truncate(last.path, len(whole) - 5)
+        reader = SpoolReader(spool.folder.path)
+        assert [number_of(each) for each in read_records(reader)] == [0, 1]
+        last.path.write_bytes(whole)
+        assert [number_of(each) for each in read_records(reader)] == [2]
+        assert reader.damaged_bytes == 0
+
+
+def test_a_segment_that_is_gone_is_passed(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(100))
+        folder = spool.folder.path
+        gone = read_records(SpoolReader(folder))
+        segments_in(folder)[3].remove()
+        left = read_numbers(folder)
+        assert left == [number for number in range(len(gone)) if number in set(left)]
+        assert 70 < len(left) < 100
+
+
+def test_a_disk_that_cannot_be_read_is_told_and_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with opened(tmp_path) as spool:
+        append(spool, range(50))
+        reader = SpoolReader(spool.folder.path, end=lambda: spool.end)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pread", failing)
+            for _ in range(3):
+                with pytest.raises(OSError, match="Input/output"):
+                    reader.read(10, 10_000)
+        found = read_records(reader)
+        assert [number_of(record) for record in found] == list(range(50))
+
+
+def test_a_record_longer_than_a_piece_that_is_read_at_once_arrives(tmp_path: Path) -> None:
+    with opened(tmp_path, SpoolLimits(16 * KIB * KIB, 4 * KIB)) as spool:
+        assert spool.append(INDEX, document(0, "x" * (MAX_RECORD_BYTES - 300)))
+        append(spool, range(1, 3))
+        assert read_numbers(spool.folder.path, whole=False) == [0, 1, 2]
+
+
+def test_a_record_that_no_reader_would_believe_is_refused_and_counted(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(1))
+        assert not spool.append(INDEX, document(1, "x" * MAX_RECORD_BYTES))
+        append(spool, range(2, 3))
+        assert (spool.spooled, spool.dropped) == (2, 1)
+        assert read_numbers(spool.folder.path, whole=False) == [0, 2]
+
+
+def test_line_breaks_between_fields_do_not_take_a_request_apart(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        assert spool.append(INDEX, json.dumps({"message": "n7 a\nb"}, indent=2).encode())
+        (record,) = read_records(SpoolReader(spool.folder.path))
+    assert record.count(b"\n") == 2
+    assert json.loads(record.split(b"\n")[1])["message"] == "n7 a\nb"
+
+
+# ---------------------------------------------------------------------- checkpoints
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"segment": 1}',
+        '{"segment": "x", "offset": 0}',
+        '{"segment": 1, "offset": -5}',
+        '{"segment": -1, "offset": 0}',
+        '{"segment": Infinity, "offset": 0}',
+        '{"segment": 1, "offset": 99999999999999999999999}',
+        "\0\0\0\0",
+    ],
+)
+def test_without_a_sound_checkpoint_all_is_delivered_again(tmp_path: Path, text: str | None) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(40))
+        folder = spool.folder.path
+        if text is not None:
+            (folder / CHECKPOINT).write_text(text)
+        reader = SpoolReader(folder, read_checkpoint(folder))
+        assert [number_of(record) for record in read_records(reader)] == list(range(40))
+
+
+def test_a_checkpoint_behind_what_a_power_failure_has_left_skips_nothing_that_comes_later(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path) as spool:
+        append(spool, range(100))
+        folder = spool.folder.path
+        segments = segments_in(folder)
+        write_checkpoint(folder, Position(segments[2].number, 1_000_000))
+        reader = SpoolReader(folder, read_checkpoint(folder), whole=True)
+        found = [number_of(record) for record in read_records(reader)]
+        assert found == list(range(found[0], 100))
+        assert found[0] == len(read_records(SpoolReader(folder))) - len(found)
+
+
+def test_on_a_disk_with_no_room_for_the_checkpoint_delivered_segments_are_removed_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with opened(tmp_path) as spool:
+        append(spool, range(100))
+        folder = spool.folder.path
+    adopted = SpoolFolder.adopt(folder)
+    assert adopted is not None
+    stream = Stream(adopted)
+    while (delivery := stream.take(10, 100_000, partial=True)) is not None:
+        stream.done(delivery)
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestrator.logs.shipping.stream.write_checkpoint", full)
+        with pytest.raises(OSError, match="No space"):
+            stream.save()
+    assert len(segments_in(folder)) == 1
+    stream.save()
+    assert read_checkpoint(folder) > Position(2, 0)
+    stream.close()
+
+
+def test_what_comes_after_the_last_look_is_not_removed_with_the_folder(tmp_path: Path) -> None:
+    with opened(tmp_path, SMALL) as spool:
+        append(spool, range(3))
+        spool.delivered = spool.end
+        append(spool, range(3, 4))
+        spool.close(remove=True)
+        assert read_numbers(spool.folder.path) == [0, 1, 2, 3]
