@@ -1,4 +1,4 @@
-"""What tests of logs share: quick options, records with numbers, and a target in memory that obeys a script."""
+"""What tests of logs share: quick options, records with numbers, a target in memory that obeys a script."""
 
 import json
 import threading

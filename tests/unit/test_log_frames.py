@@ -1,4 +1,4 @@
-"""Records in a segment: whatever is cut or flipped, no wrong record comes out, and reading goes on behind it."""
+"""Whatever is cut or flipped in a segment, no wrong record comes out, and reading goes on behind it."""
 
 from pathlib import Path
 

@@ -2,10 +2,12 @@
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from orchestrator.logs.shipping.target import Reply
 from orchestrator.logs.spool.folder import bytes_in, folders_in
 from orchestrator.logs.spool.limits import SpoolLimits, WhenFull
 from orchestrator.logs.spool.position import write_checkpoint
@@ -56,7 +58,12 @@ def test_a_log_call_that_may_wait_waits_for_its_time_and_then_drops_its_own_reco
 
 def test_a_log_call_that_waits_goes_on_when_the_server_has_taken_something(tmp_path: Path) -> None:
     shelf, gate = Shelf(), threading.Event()
-    shelf.script = lambda _records: None if gate.wait(30) else None
+
+    def gated(records: Sequence[bytes]) -> Reply:
+        gate.wait(30)
+        return shelf.take(records)
+
+    shelf.script = gated
     root = tmp_path / "spool"
     with opened(root, limits(WhenFull.BLOCK, 30)) as spool, shipping(root, shelf, spool):
         writer = threading.Thread(target=append, args=(spool, range(1_000)))

@@ -1,4 +1,4 @@
-"""A spool as who delivers reads it: over borders of segments, compressed ones, torn ends and lost checkpoints."""
+"""A spool as it is read: over borders of segments, compressed ones, torn ends and lost checkpoints."""
 
 import json
 import os
