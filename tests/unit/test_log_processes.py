@@ -1,4 +1,4 @@
-"""Several processes at one spool: forks, the end of one and who takes over what it left, limits of the system."""
+"""Several processes at one spool: forks, who takes over what was left, limits of the system."""
 
 import multiprocessing
 import os
@@ -52,7 +52,7 @@ def test_a_forked_child_writes_to_a_folder_of_its_own_and_its_records_are_adopte
 def test_the_lock_of_the_parent_outlives_its_children(tmp_path: Path) -> None:
     with opened(tmp_path) as spool:
         assert in_child(lambda: spool.close(remove=True)) == 0
-        assert in_child(lambda: (append(spool, range(5)), spool.close())) == 0
+        assert in_child(lambda: append(spool, range(5))) == 0
         assert SpoolFolder.adopt(spool.folder.path) is None
         (orphan,) = orphans(tmp_path, {spool.folder.path})
         assert read_numbers(orphan.path) == list(range(5))
