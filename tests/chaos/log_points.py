@@ -10,6 +10,7 @@ from typing import Any, NoReturn, assert_never
 from orchestrator.logs.shipping import stream
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
 from orchestrator.logs.spool.folder import SpoolFolder
+from orchestrator.logs.spool.frames import HEADER
 from orchestrator.logs.spool.keeper import Keeper
 
 
@@ -29,7 +30,6 @@ class Point(StrEnum):
 
 def die_at(point: Point, times: int) -> None:
     """Have this process die when it comes there for the nth time."""
-    replace, write = Path.replace, os.write
     left = [times]
 
     def is_time() -> bool:
@@ -40,28 +40,11 @@ def die_at(point: Point, times: int) -> None:
         case Point.CREATING:
             _before(Path, "rename", is_time)
         case Point.TORN:
-
-            def torn(file: int, data: bytes) -> int:
-                if data[8:18] == b'{"create":' and is_time():
-                    write(file, data[: len(data) // 2])
-                    _die()
-                return write(file, data)
-
-            os.write = torn  # type: ignore[assignment]  # it is called with these only
+            _tear(is_time)
         case Point.SEALING:
             _before(Keeper, "seal", is_time)
         case Point.COMPRESSING | Point.COMPRESSED:
-
-            def replaced(path: Path, target: Path) -> Path:
-                is_here = target.suffix == ".gz" and is_time()
-                if is_here and point is Point.COMPRESSING:
-                    _die()
-                done = replace(path, target)
-                if is_here:
-                    _die()
-                return done
-
-            Path.replace = replaced  # type: ignore[method-assign,assignment]  # likewise
+            _compress(is_time, behind=point is Point.COMPRESSED)
         case Point.SHIPPING:
             _behind(ElasticsearchTarget, "send", is_time)
         case Point.CHECKPOINT:
@@ -69,16 +52,43 @@ def die_at(point: Point, times: int) -> None:
         case Point.CHECKPOINTED:
             _behind(stream, "write_checkpoint", is_time)
         case Point.REMOVING:
-
-            def removed(folder: SpoolFolder) -> None:
-                paths = sorted(folder.path.iterdir())
-                for path in paths[: len(paths) // 2]:
-                    path.unlink()
-                _die()
-
-            SpoolFolder.remove = removed  # type: ignore[method-assign]  # the process ends in it
+            SpoolFolder.remove = _remove_half  # type: ignore[method-assign]  # the process ends in it
         case _:
             assert_never(point)
+
+
+def _tear(is_time: Callable[[], bool]) -> None:
+    write = os.write
+
+    def torn(file: int, data: bytes) -> int:
+        if data[HEADER.size :].startswith(b'{"create":') and is_time():
+            write(file, data[: len(data) // 2])
+            _die()
+        return write(file, data)
+
+    os.write = torn  # type: ignore[assignment]  # it is called with these only
+
+
+def _compress(is_time: Callable[[], bool], *, behind: bool) -> None:
+    replace = Path.replace
+
+    def replaced(path: Path, target: Path) -> Path:
+        is_here = target.suffix == ".gz" and is_time()
+        if is_here and not behind:
+            _die()
+        done = replace(path, target)
+        if is_here:
+            _die()
+        return done
+
+    Path.replace = replaced  # type: ignore[method-assign,assignment]  # likewise
+
+
+def _remove_half(folder: SpoolFolder) -> None:
+    paths = sorted(folder.path.iterdir())
+    for path in paths[: len(paths) // 2]:
+        path.unlink()
+    _die()
 
 
 def _before(owner: Any, name: str, is_time: Callable[[], bool]) -> None:

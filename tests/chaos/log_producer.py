@@ -1,6 +1,6 @@
 """Processes that log and are killed: forked, one after the other, by one that has loaded everything.
 
-Run as `python -m tests.chaos.log_producer`; reads a JSON document per line, forks, kills, answers with a line.
+Run as `python -m tests.chaos.log_producer`; for each line of JSON it forks, kills and answers.
 """
 
 import json
@@ -52,13 +52,14 @@ class Zygote:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def live(self, life: Life) -> int:
-        """Let one live and die; its exit code."""
+    def live(self, life: Life) -> tuple[int, bool]:
+        """Let one live and die; its exit code, and whether it died before its time."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asdict(life)) + "\n")
         self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        code, has_died = map(int, self._process.stdout.readline().split())
+        return code, bool(has_died)
 
 
 @contextmanager
@@ -104,11 +105,12 @@ def _serve() -> None:
                 sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # nothing but an error ends it
                 os._exit(1)
         end = os.pidfd_open(pid)
-        if not select.select([end], [], [], life.seconds)[0]:
+        has_died = bool(select.select([end], [], [], life.seconds)[0])
+        if not has_died:
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         os.close(end)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 - the answer
+        print(os.waitstatus_to_exitcode(status), int(has_died), flush=True)  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":
