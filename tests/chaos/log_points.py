@@ -52,7 +52,7 @@ def die_at(point: Point, times: int) -> None:
         case Point.CHECKPOINTED:
             _behind(stream, "write_checkpoint", is_time)
         case Point.REMOVING:
-            SpoolFolder.remove = _remove_half  # type: ignore[method-assign]  # the process ends in it
+            SpoolFolder.remove = _remove_half  # type: ignore[method-assign,assignment]  # the process ends in it
         case _:
             assert_never(point)
 

@@ -102,7 +102,7 @@ def _serve() -> None:
             try:
                 _produce(life)
             finally:
-                sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # nothing but an error ends it
+                sys.excepthook(*sys.exc_info())
                 os._exit(1)
         end = os.pidfd_open(pid)
         has_died = bool(select.select([end], [], [], life.seconds)[0])
