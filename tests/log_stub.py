@@ -1,6 +1,5 @@
-"""The bulk API in memory, with a script for each item and each request: as elasticsearch answers, in no time."""
+"""The bulk API in memory, with a script for each item and each request."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -58,7 +57,7 @@ class BulkStub(Http):
         if identity in self.documents:
             return CONFLICT, "version_conflict_engine_exception"
         status, kind = self.items(identity)
-        if status < 300:  # noqa: PLR2004 - it was taken
+        if status < 300:
             self.documents[identity] = record
         return status, kind
 
@@ -78,4 +77,4 @@ def _error(kind: str) -> Mapping[str, Any]:
 
 
 def error_answer(status: int, kind: str = "other", **headers: str) -> Answer:
-    return Answer(status, headers, json.loads(json.dumps({"error": {"type": kind, "reason": "so it is"}})))
+    return Answer(status, headers, {"error": {"type": kind, "reason": "so it is"}})
