@@ -17,6 +17,7 @@ from pydantic import (
 
 from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.errors import SettingsError
+from orchestrator.logs.settings import LogSettings
 from orchestrator.models.fields import Seconds, explain
 from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
 from orchestrator.warm_settings import WarmSettings
@@ -90,6 +91,7 @@ class Settings(BaseModel):
     archive: ArchiveSettings = Field(
         default_factory=ArchiveSettings.model_construct, description="where jobs go at the end of `retention`"
     )
+    logs: LogSettings = Field(default_factory=LogSettings.model_construct, description="where log records go")
     load_limit: Annotated[float, Field(ge=0, le=1000)] = Field(
         1.5, description="load per processor above which no new job is taken; 0 = whatever the load"
     )

@@ -23,11 +23,14 @@ from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
 from orchestrator.leader.leadership import Leadership
 from orchestrator.leader.old_histories import OldHistories
+from orchestrator.leader.old_logs import OldLogs
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.retention_count import RetentionCount
 from orchestrator.leader.scrub import Scrub
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
+from orchestrator.logs.indices import daily_indices
+from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
@@ -51,6 +54,7 @@ from spark_runner.runners.yarn.backend import YarnBackend
 __all__ = [
     "DRIVER_MAIN",
     "build_client",
+    "build_logs",
     "build_queue_set",
     "build_runners",
     "build_worker",
@@ -84,6 +88,11 @@ def build_runners(settings: Settings, *, owned: bool = False, warm: bool = True)
     )
 
 
+def build_logs(settings: Settings) -> LogPipeline:
+    """The logs of this process: a context, within which they go to the spool, and on where that is asked."""
+    return LogPipeline(settings.logs, settings.state_dir / "logs", "orchestrator")
+
+
 def build_leadership(
     queue_set: QueueSet, context: Context, settings: Settings, name: str, metrics: Metrics
 ) -> Leadership:
@@ -99,6 +108,11 @@ def build_leadership(
         OldHistories(queue_set, nodes, election.fence),
         Depth(queue_set, metrics),
         Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
+        *(
+            [OldLogs(lambda: daily_indices(settings.logs), settings.logs.retention_days)]
+            if settings.logs.urls
+            else []
+        ),
     ]
     leadership = Leadership(election, duties)
     metrics.ask_leader(lambda: leadership.is_leader)
@@ -116,8 +130,12 @@ def build_worker(
     limits: Callable[[], Limits] | None = None,
     guarded: bool = True,
     accepts: Callable[[str], bool] | None = None,
+    logs: LogPipeline | None = None,
 ) -> Worker:
-    """A worker on a session of its own; without a guard it takes jobs however busy its host is."""
+    """A worker on a session of its own; without a guard it takes jobs however busy its host is.
+
+    `logs`: those of this process, whose trouble it announces.
+    """
     # Unique, so that the entry of a worker that was killed is never mistaken for the new one's.
     name = f"{os.uname().nodename.replace('.', '_')}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     queue_set = build_queue_set(session, settings, owner=name)
@@ -161,6 +179,7 @@ def build_worker(
         accepts=accepts,
         config=config,
         refusal=(lambda: None) if guard is None else guard.refusal,
+        log_trouble=lambda: "" if logs is None else logs.trouble,
     )
     slots.on_change(worker.look_again)
     config.on_change(worker.look_again)

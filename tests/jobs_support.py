@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.client import Client, JobDetail
 from orchestrator.hooks import Hook
+from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
@@ -58,6 +59,7 @@ class Office:
         retention: float = 3600,
         scrub_interval: float = 600,
         hooks: Iterable[Hook] = (),
+        logs: LogPipeline | None = None,
         **more: object,
     ) -> Worker:
         """Start a worker that runs drivers by the stand-in; `more` are limits of the configuration."""
@@ -71,6 +73,7 @@ class Office:
             runners=Runners.of(runner or self.runner()),
             limits=lambda: limits,
             hooks=hooks,
+            logs=logs,
         )
         self._workers.append(worker)
         worker.start()

@@ -26,6 +26,7 @@ app = lazy_app(
         Command(
             "cluster", "orchestrator.cli.cluster:app", "Look at the cluster; find and mend what is wrong."
         ),
+        Command("logs", "orchestrator.cli.logs:app", "Look at logs, and at their way to Elasticsearch."),
         Command("zookeeper", "orchestrator.cli.serve:zookeeper", "Run a ZooKeeper server in the foreground."),
         Command("zkcli", "orchestrator.cli.serve:zkcli", "The real zkCli, connected.", passes_on=True),
     ],

@@ -18,6 +18,7 @@ from orchestrator.errors import (
     WaitTimeout,
 )
 from orchestrator.logs.console import settle
+from orchestrator.logs.errors import LogsError
 from queues.embedded.errors import DataDirectoryInUse
 from queues.errors import (
     AccessDenied,
@@ -51,7 +52,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
         (DefinitionError, SettingsError, NotConfirmed, SqlError, InvalidName, InvalidLimit, TooLarge),
         Exit.USAGE,
     ),
-    ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError), Exit.FAILED),
+    ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError, LogsError), Exit.FAILED),
 )
 
 

@@ -38,3 +38,14 @@ def look_at_workers(survey: Survey) -> Iterator[Finding]:
         what = "; ".join(f"{version}: {', '.join(names)}" for version, names in sorted(versions.items()))
         remedy = "finish the update: restart the workers of the older version one after the other"
         yield Finding.of(Kind.VERSIONS_DIFFER, folder, f"workers of several versions: {what}", remedy)
+
+
+def look_at_logs(survey: Survey) -> Iterator[Finding]:
+    """Workers whose log records are not shipped, in their own words; their jobs run all the same."""
+    for worker in survey.workers:
+        if trouble := worker.text("logs"):
+            what = f"log records of {worker.name} are not shipped, and wait on its host: {trouble}"
+            remedy = (
+                "`orchestrator logs status` on that host tells more; mended, they are shipped by themselves"
+            )
+            yield Finding.of(Kind.LOGS_NOT_SHIPPED, worker.path, what, remedy)

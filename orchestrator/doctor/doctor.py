@@ -30,6 +30,7 @@ _EXAMINATIONS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (
     drivers.look_at_drivers,
     drivers.look_at_attempts,
     crew.look_at_workers,
+    crew.look_at_logs,
     sessions.look_at_twins,
     sessions.look_at_sizes,
     pools.look_at_pools,

@@ -45,6 +45,7 @@ class Kind(StrEnum):
     NO_WORKER = "no-worker"
     NO_LEADER = "no-leader"
     VERSIONS_DIFFER = "versions-differ"
+    LOGS_NOT_SHIPPED = "logs-not-shipped"
     TWIN_WORKERS = "twin-workers"
     MANY_EPHEMERALS = "many-ephemerals"
     CLOCK_SKEW = "clock-skew"

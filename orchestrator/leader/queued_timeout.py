@@ -11,6 +11,7 @@ from orchestrator.leader.taking import settle, take
 from orchestrator.leader.token_folders import TokenFolders
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status, check_transition
+from orchestrator.transitions import about
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.documents import timestamp
@@ -94,7 +95,7 @@ class QueuedTimeout:
             claim.give_up()
         done = settle(list(changes))
         for step in done:
-            self._tell(step.claim.id, *changes[step])
+            self._tell(step.claim.record, *changes[step])
         return len(done)
 
     def _after(self, before: JobState, claim: Claim, now: int) -> JobState | None:
@@ -113,9 +114,11 @@ class QueuedTimeout:
             times={**before.times, Queue.FAIL.value: at},
         )
 
-    def _tell(self, job_id: str, before: JobState, after: JobState) -> None:
-        reason = after.error.message if after.error is not None else ""
-        logger.info("{} {} -> {} {}: {}", job_id, before.status, Queue.FAIL, after.status, reason)
+    def _tell(self, record: Record, before: JobState, after: JobState) -> None:
+        job_id, reason = record.id, after.error.message if after.error is not None else ""
+        about(record, Queue.FAIL, after).info(
+            "{} {} -> {} {}: {}", job_id, before.status, Queue.FAIL, after.status, reason
+        )
         self._hooks.fire(lambda hook: hook.after_transition(job_id, before, after, Queue.FAIL))
 
 

@@ -1,12 +1,12 @@
 """The way of a program's logs: loguru, the sink, the spool and, where there is a target, the shipper."""
 
 import contextlib
-import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from loguru import logger
 
+from orchestrator.logs.console import settle
 from orchestrator.logs.errors import SpoolUnusable, TargetRefuses
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.document import DocumentBuilder
@@ -16,11 +16,19 @@ from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.target import Target
 from orchestrator.logs.sink import SpoolSink, is_ours_to_ship
+from orchestrator.logs.spool.folder import expire
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
 
+_DAY_SECONDS = 86_400.0
+_MOST_SPOOLS = 1_000  # of runs at a desk, each a few kilobytes
 SPOOL = "spool"  # below the folder of logs
 REDACTOR = Redactor()  # of this process: who learns of a secret tells it
+
+
+def spool_root(settings: LogSettings, folder: Path) -> Path:
+    """Where the spools of this host are, unless the settings name another place: below `folder`."""
+    return (settings.dir or folder) / SPOOL
 
 
 class LogPipeline:
@@ -48,9 +56,17 @@ class LogPipeline:
             return self._trouble
         return str(self._shipper.status()["trouble"])
 
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def open(self) -> None:
         """Begin to take records."""
-        root = (self._settings.dir or self._folder) / SPOOL
+        settle()  # what was asked for on stderr would else remove our handler later
+        root = spool_root(self._settings, self._folder)
         limits = SpoolLimits(max_bytes=self._settings.max_bytes, when_full=self._settings.when_full)
         try:
             spool = self._spool = Spool(root, limits)
@@ -95,7 +111,9 @@ class LogPipeline:
             self._trouble = f"logs stay in the spool: {error}"
             logger.warning(self._trouble)
             return
-        if target is not None:
+        if target is None:
+            expire(root, max_age=self._settings.retention_days * _DAY_SECONDS, most=_MOST_SPOOLS)
+        else:
             self._shipper = Shipper(root, target, spool=spool, options=ShipperOptions(), say=logger.warning)
             self._shipper.start()
 
@@ -111,10 +129,6 @@ def open_target(settings: LogSettings) -> Target | None:
         return None
     # Here, because it takes a while to load, and many have no server.
     from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget  # noqa: PLC0415 - see above
-    from orchestrator.logs.shipping.http import Http  # noqa: PLC0415 - likewise
+    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
 
-    logging.getLogger("elastic_transport").setLevel(
-        logging.ERROR
-    )  # each failed request is told by the shipper
-    http = Http(settings.urls, key_file=settings.key_file, ca_file=settings.ca_file)
-    return ElasticsearchTarget(http, settings.alias)
+    return ElasticsearchTarget(http_of(settings), settings.alias)

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
@@ -68,6 +67,8 @@ class LogSettings(BaseModel):
     @field_validator("timezone")
     @classmethod
     def _is_zone(cls, value: str) -> str:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - slow, and seldom set
+
         try:
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -10,10 +10,11 @@ from loguru import logger
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Bury, Release, Wait
 from orchestrator.handlers.job import Context, HeldJob
-from orchestrator.models.job import JobError, JobState
-from orchestrator.states import Queue, Status
+from orchestrator.models.job import JobError
+from orchestrator.states import Queue
 from orchestrator.worker.steps import Change, Steps
 from orchestrator.worker.tally import Tally
+from orchestrator.worker.telling import tell
 from orchestrator.worker.waiting_room import WaitingRoom
 from queues.claim import Claim
 from queues.errors import ClaimLost, Conflict, OutcomeUnknown, QueueError, SessionLost, Unreachable
@@ -35,10 +36,7 @@ _WITHOUT_DRIVER = {Queue.ACCEPT, Queue.SUCCESS, Queue.FAIL}
 _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
 _THREADS = 32  # looks are short, but for kills, callbacks, archives and the start of drivers
 _SLOW = {Queue.KILL, Queue.FINISH}  # half of the threads are for these: drivers that obey late, archives
-_MAX_LOGGED_CHARACTERS = 200
 _DRAIN_LOOK_SECONDS = 0.02
-_UNDER_WAY = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
-_OUTCOMES = {Queue.SUCCESS, Queue.FAIL, Queue.FINISH}
 
 
 class Crew:
@@ -122,7 +120,8 @@ class Crew:
         self.room.begin(job)
         try:
             job.claim.check()
-            action = self._handle(job)
+            with logger.contextualize(job_id=job.id, run_key=job.run_key, pool=job.claim.record.pool):
+                action = self._handle(job)
         except ClaimLost as error:
             logger.info("{}", error)
             self._end(job)
@@ -194,7 +193,7 @@ class Crew:
                 job.refusals = 0
                 if change.frees_name:
                     self._context.declined.ended(change.frees_name)
-                self._tell(change)
+                tell(change, self._context.hooks)
                 if job.claim.held:
                     self.tally.note(job)
                     self._send(job)
@@ -220,24 +219,3 @@ class Crew:
         self.tally.drop(job)
         if not self._context.draining.is_set():
             self._on_end()
-
-    def _tell(self, change: Change) -> None:
-        """Log what was done, and tell the hooks."""
-        job, before, after, stands_in = change.job, change.before, change.after, change.queue
-        hooks = self._context.hooks
-        if change.removes:
-            logger.info("{} removed", job.id)
-            if before is not None:
-                hooks.fire(lambda hook: hook.after_removal(job.id, before))
-        if before is None or after is None or stands_in is None:
-            return
-        logger.info("{} {} -> {} {}{}", job.id, change.stood_in, stands_in, after.status, _reason(after))
-        if before.status in _UNDER_WAY and stands_in in _OUTCOMES:
-            hooks.fire(lambda hook: hook.after_outcome(job.id, after))
-        hooks.fire(lambda hook: hook.after_transition(job.id, before, after, stands_in))
-
-
-def _reason(state: JobState) -> str:
-    # One line of the log for one event, whatever the user's text holds.
-    words = state.warning if state.warning is not None else (state.error.message if state.error else "")
-    return ": " + " ".join(words.split())[:_MAX_LOGGED_CHARACTERS] if words else ""

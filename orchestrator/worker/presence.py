@@ -38,10 +38,12 @@ class Presence:
         pools: Sequence[str] | None,
         places: Sequence[Place],
         running: Callable[[], list[str]],
+        log_trouble: Callable[[], str] = lambda: "",
         refresh_seconds: float = _REFRESH_SECONDS,
     ) -> None:
         self._session, self._path, self._folder = session, nodes.worker(name), nodes.workers
         self._name, self._slots, self._running = name, slots, running
+        self._log_trouble = log_trouble
         self._pools = pools  # None = all
         self._places = [place.to_json() for place in places]
         self._refresh_seconds = refresh_seconds
@@ -109,6 +111,7 @@ class Presence:
             "places": self._places,  # what runs there it can see and stop
             "running": len(running),
             "jobs": running[:_MAX_NAMED],
+            "logs": self._log_trouble(),  # why its log records are not where they should be
         }
 
 

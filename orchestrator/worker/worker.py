@@ -32,6 +32,7 @@ class Worker:
 
     `pools`: those it serves, with weights that go before those of the pools themselves; None = all. `refusal`
     says why no new job may be taken now, None when it may. `accepts`: the jobs that it takes; None = all.
+    `log_trouble` says why log records are not shipped, for others to see.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Worker:
         pools: Mapping[str, int] | None = None,
         accepts: Callable[[str], bool] | None = None,
         refusal: Callable[[], str | None] = lambda: None,
+        log_trouble: Callable[[], str] = lambda: "",
     ) -> None:
         self.name = check_pool(name)
         self._set = queue_set
@@ -79,6 +81,7 @@ class Worker:
             pools=served,
             places=context.runners.places(),
             running=self.crew.tally.running,
+            log_trouble=log_trouble,
         )
         self._leadership = leadership
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.logs.shipping.http import Http
 from queues.embedded.ports import free_ports
 from tests.servers.cache import cached
 from tests.servers.zookeeper import docker_answers, unavailable
@@ -42,7 +43,7 @@ def elasticsearch_url() -> Iterator[str]:
     if url := os.environ.get("ELASTICSEARCH_URL"):
         yield url
         return
-    with _in_docker() if docker_answers() else _local() as url:
+    with _in_docker() if docker_answers() else local_elasticsearch() as url:
         yield url
 
 
@@ -53,6 +54,18 @@ def elasticsearch_index(elasticsearch_url: str) -> Iterator[str]:
     yield index
     request = urllib.request.Request(f"{elasticsearch_url}/{index}?ignore_unavailable=true", method="DELETE")  # noqa: S310 - our own server
     urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - likewise
+
+
+@pytest.fixture
+def log_alias(elasticsearch_url: str) -> Iterator[str]:
+    """An alias of daily indices for one test; removed afterwards, with its template."""
+    alias = f"test-logs-{uuid.uuid4().hex[:12]}"
+    yield alias
+    http = Http([elasticsearch_url])
+    for row in http.request("GET", f"/_cat/indices/{alias}-*?format=json&h=index").body:
+        http.request("DELETE", f"/{row['index']}")
+    http.request("DELETE", f"/_index_template/{alias}")
+    http.close()
 
 
 @contextmanager
@@ -69,7 +82,8 @@ def _in_docker() -> Iterator[str]:
 
 
 @contextmanager
-def _local() -> Iterator[str]:
+def local_elasticsearch() -> Iterator[str]:
+    """URL of a server of our own, from Maven Central."""
     java, distribution = _java_home(), _distribution()
     http_port, transport_port = free_ports("127.0.0.1", 2)
     folder = Path(tempfile.mkdtemp(prefix="elasticsearch-"))  # not below pytest's: that is root's alone

@@ -29,6 +29,9 @@ def list_(
     name: Annotated[list[str] | None, typer.Option(help="Only jobs of these names.")] = None,
     status: Annotated[list[Status] | None, typer.Option(help="Only these statuses.")] = None,
     queue: Annotated[list[Queue] | None, typer.Option(help="Only these queues.")] = None,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="Jobs that have ended, as logs tell: also those that are gone.")
+    ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
     output: Output = OutputFormat.TABLE,
     watch: Watch = None,
@@ -38,9 +41,16 @@ def list_(
     """List jobs of all pools, the newest first.
 
     Each option may be given several times. What cannot be read is left out: `queue show dead` names it.
+    With --archived ZooKeeper is not asked, but Elasticsearch (`logs.url`), or the spools of this host.
 
     Example: orchestrator job list --status ERROR_FAIL --status KILL --limit 20 -o json
     """
+    if archived:
+        from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom, and slow
+
+        found = archived_jobs(pools=pool or (), names=name or (), statuses=status or (), queues=queue or ())
+        show_rows([_row(job, output) for job in found[:limit]], _COLUMNS, output)
+        return
     with connected() as (client, _):
 
         def show() -> None:

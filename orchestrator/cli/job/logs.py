@@ -1,28 +1,68 @@
 """`orchestrator job logs`."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.job.log_files import LogStream, print_logs
-from orchestrator.cli.options import JobId, Quiet, Verbose
+from orchestrator.cli.logs.queries import Grep, Level, Since, level_of, pattern_of, since_of
+from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose
+from orchestrator.client import Client
+from orchestrator.settings import load_settings
 from orchestrator.wiring import build_runners
+from queues.errors import ItemNotFound
 
 
 def logs(
     job_id: JobId,
     attempt: Annotated[int | None, typer.Option(min=1, help="Which attempt; default: the last.")] = None,
     stream: Annotated[list[LogStream] | None, typer.Option(help="Only these; default: all.")] = None,
+    level: Level = None,
+    grep: Grep = None,
+    since: Since = None,
+    executor: Annotated[str | None, typer.Option(metavar="ID", help="Only this executor of Spark.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
     """Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt.
 
+    The files of this host or of the cluster are printed as they are. What is filtered, asked for as JSON, or
+    logged where `logs.url` names an Elasticsearch, is printed record by record in the order of its time.
+
     Example: orchestrator job logs flights-1 --stream stdout --follow
     """
-    with connected() as (client, settings):
-        print_logs(
-            client, build_runners(settings), job_id, attempt, tuple(stream or LogStream), follow=follow
-        )
+    settings, streams = load_settings(), tuple(stream or LogStream)
+    filters = (level, grep, since, executor)
+    if not settings.logs.urls and filters == (None,) * 4 and output is OutputFormat.TABLE:
+        with connected() as (client, _):
+            print_logs(client, build_runners(settings), job_id, attempt, streams, follow=follow)
+        return
+    from orchestrator.cli.job.log_documents import show_documents  # noqa: PLC0415 - for few calls, and slow
+    from orchestrator.cli.logs.places import reader_of  # noqa: PLC0415 - likewise
+    from orchestrator.logs.reading.query import LogQuery  # noqa: PLC0415 - likewise
+
+    query = LogQuery.of(
+        level=level_of(level),
+        grep=pattern_of(grep),
+        since=since_of(since),
+        job_id=job_id,
+        log_stream=[each.value for each in streams],
+        spark_executor_id=executor,
+    )
+    reader = reader_of(settings, quiet=bool(quiet))
+    if not follow:
+        show_documents(reader, query, output, attempt=attempt, is_over=None)
+        return
+    with connected() as (client, _):
+        show_documents(reader, query, output, attempt=attempt, is_over=lambda: _is_over(client, job_id))
+
+
+def _is_over(client: Client, job_id: str) -> bool:
+    """Whether nothing more will come: it has ended, or is gone."""
+    with suppress(ItemNotFound):
+        return client.get(job_id).is_final
+    return True

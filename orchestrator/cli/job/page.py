@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rich.table import Table
+
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.output import duration, elapsed, local_time, short_path, stdout_console, table
 from orchestrator.client import JobDetail
-from orchestrator.models.job import JobError
+from orchestrator.models.job import JobError, JobView
 from spark_runner.runners.base import Place
 
 
@@ -25,19 +27,13 @@ def show_detail(detail: JobDetail) -> None:
         "held by": (detail.held_by or {}).get("worker", ""),
         "node": detail.record_path,
     }
-    for name, value in facts.items():
-        if value:
-            console.print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
+    _show_facts(facts)
     if job.warning:
         console.print(f"warning:  {job.warning}", markup=False, soft_wrap=True, style="yellow")
     _show_error("error", job.error)
     _show_error("before that", job.buried_error)
     console.print()
-    rows = [
-        [str(queue), local_time(job.times[queue.value]), "" if left is None else duration(left - came)]
-        for queue, came, left in states(job)
-    ]
-    console.print(table(["state", "since", "for"], rows))
+    console.print(_states(job))
     attempts = [
         [
             str(item.get("attempt", "")),
@@ -67,6 +63,37 @@ def show_detail(detail: JobDetail) -> None:
     if wrote:
         console.print()
         console.print(table(["wrote", "as", "rows", "took", "to"], wrote))
+
+
+def show_gone(job: JobView) -> None:
+    """Write what logs tell of a job that ZooKeeper does not have any more."""
+    console = stdout_console()
+    facts = {
+        "job": f"{job.id} ({job.name}), gone from ZooKeeper; this is the last that logs tell",
+        "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
+        "created": local_time(job.created),
+        "attempts": str(job.attempt),
+        "ran": elapsed(job.started, job.ended),
+        "spark": job.application_id or "",
+    }
+    _show_facts(facts)
+    _show_error("error", job.error)
+    console.print()
+    console.print(_states(job))
+
+
+def _show_facts(facts: Mapping[str, str]) -> None:
+    for name, value in facts.items():
+        if value:
+            stdout_console().print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
+
+
+def _states(job: JobView) -> Table:
+    rows = [
+        [str(queue), local_time(job.times[queue.value]), "" if left is None else duration(left - came)]
+        for queue, came, left in states(job)
+    ]
+    return table(["state", "since", "for"], rows)
 
 
 def _application(progress: Mapping[str, Any]) -> Iterator[str]:

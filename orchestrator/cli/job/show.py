@@ -1,10 +1,12 @@
 """`orchestrator job show`."""
 
 from orchestrator.cli.connect import connected
-from orchestrator.cli.job.page import show_detail
+from orchestrator.cli.job.page import show_detail, show_gone
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import show_page
 from orchestrator.client import JobDetail
+from orchestrator.errors import NotRunning
+from queues.errors import ItemNotFound
 
 _DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by", "due")
 
@@ -18,10 +20,20 @@ def show(
 ) -> None:
     """Show all that is known of one job: states, attempts, what it wrote, why it failed, its node.
 
+    Of one that ZooKeeper does not have any more: its last state, as logs tell.
+
     Example: orchestrator job show flights-1 -w 2
     """
-    with connected() as (client, _):
-        show_page(lambda: client.detail(job_id), show_detail, _document, output, watch)
+    try:
+        with connected() as (client, _):
+            show_page(lambda: client.detail(job_id), show_detail, _document, output, watch)
+    except (ItemNotFound, NotRunning):
+        from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom, and slow
+
+        gone = archived_jobs(job_id=job_id)
+        if not gone:
+            raise
+        show_page(lambda: gone[0], show_gone, lambda job: job.model_dump(mode="json"), output, None)
 
 
 def _document(detail: JobDetail) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """A loguru record as an ECS document (Elastic Common Schema 9, dotted names as ecs-logging writes them)."""
 
+import json
 import os
 import traceback
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ JOB_FIELDS = {  # what `logger.contextualize` or `bind` may say of a job
 }
 _OWN = "fields"  # an extra of this name holds fields as they stand in the document, for our own callers
 _MAX_LABELS = 50
+_MAX_ORIGINS = 10_000  # beyond, somebody makes up modules: what is known is forgotten
 
 
 class DocumentBuilder:
@@ -28,6 +30,7 @@ class DocumentBuilder:
 
     def __init__(self, days: Days, redactor: Redactor, service: str) -> None:
         self._days, self._redactor = days, redactor
+        self._origins: dict[tuple[str, int], str] = {}
         names = {"host.name": os.uname().nodename, "service.name": service, "ecs.version": ECS_VERSION}
         self._tail = "".join(f",{quoted(name)}:{quoted(value)}" for name, value in names.items())
 
@@ -35,19 +38,30 @@ class DocumentBuilder:
         """The index of a record, and its document."""
         epoch = record["time"].timestamp()
         mask = self._redactor.mask
+        thread = record["thread"].name
         line = (
             f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"{record["level"].name.lower()}",'
-            f'"message":{quoted(mask(cut(record["message"], MAX_MESSAGE)))},'
-            f'"log.logger":{quoted(record["name"] or "")},"log.origin.function":{quoted(record["function"])},'
-            f'"log.origin.file.name":{quoted(record["file"].name)},"log.origin.file.line":{record["line"]},'
-            f'"process.pid":{record["process"].id},"process.thread.name":{quoted(record["thread"].name)}'
-            f"{self._tail}"
+            f'"message":{quoted(mask(cut(record["message"], MAX_MESSAGE)))},{self._origin(record)},'
+            f'"process.pid":{record["process"].id},"process.thread.name":{quoted(thread)}{self._tail}'
         )
         if record["extra"]:
             line += self._extra(record["extra"])
         if record["exception"] is not None:
             line += self._error(record["exception"])
         return self._days.index(epoch), f"{line}}}"
+
+    def _origin(self, record: "Record") -> str:
+        """Where in the source it was logged: the same text for each record of one line."""
+        name, line = record["name"] or "", record["line"]
+        known = self._origins.get((name, line))
+        if known is None:
+            if len(self._origins) >= _MAX_ORIGINS:
+                self._origins.clear()
+            known = self._origins[name, line] = (
+                f'"log.logger":{quoted(name)},"log.origin.function":{quoted(record["function"])},'
+                f'"log.origin.file.name":{quoted(record["file"].name)},"log.origin.file.line":{line}'
+            )
+        return known
 
     def _extra(self, extra: Mapping[Any, Any]) -> str:
         parts, labels = list[str](), list[str]()
@@ -68,7 +82,17 @@ class DocumentBuilder:
             return "true" if value else "false"
         if isinstance(value, int):
             return str(int(value))
+        if isinstance(value, Mapping):
+            return json.dumps(self._masked(value), ensure_ascii=False, default=plain)
         return quoted(cut(self._redactor.mask(plain(value)), MAX_FIELD))
+
+    def _masked(self, value: Any) -> Any:
+        """A JSON value with every text in it masked: patterns must not see the quotes around them."""
+        if isinstance(value, str):
+            return cut(self._redactor.mask(value), MAX_MESSAGE)
+        if isinstance(value, Mapping):
+            return {str(name): self._masked(each) for name, each in value.items()}
+        return [self._masked(each) for each in value] if isinstance(value, list | tuple) else value
 
     def _error(self, exception: Any) -> str:
         kind, value, trace = exception

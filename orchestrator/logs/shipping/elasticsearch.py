@@ -11,14 +11,13 @@ from orchestrator.logs.errors import (
     TargetRefuses,
     TargetUnreachable,
 )
-from orchestrator.logs.shipping.http import Answer, Http
+from orchestrator.logs.shipping.http import NDJSON, Answer, Http
 from orchestrator.logs.shipping.target import DeadLetter, Reply
 from orchestrator.logs.shipping.template import install_template
 
 _BULK = (
     "/_bulk?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
 )
-_NDJSON = "application/x-ndjson"
 _OK, _MULTIPLE, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN = 200, 300, 400, 401, 403
 _CONFLICT, _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 409, 413, 429, 500
 # What a 4xx says of the cluster, not of the document: a disk above its flood stage, a limit of memory.
@@ -41,7 +40,7 @@ class ElasticsearchTarget:
 
     def send(self, records: Sequence[bytes]) -> Reply:
         """One bulk request: each record is created, was there, is to be sent again, or is dead."""
-        answer = self._http.request("POST", _BULK, b"".join(records), content_type=_NDJSON)
+        answer = self._http.request("POST", _BULK, b"".join(records), content_type=NDJSON)
         check_answer(answer)
         body = answer.body if isinstance(answer.body, dict) else {}
         items = body.get("items")

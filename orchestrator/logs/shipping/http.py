@@ -1,6 +1,7 @@
 """HTTP to a target of logs, over the transport of the Elasticsearch client: connections kept, TLS checked."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
-from elastic_transport import TlsError, Transport, TransportApiResponse, TransportError
+from elastic_transport import NdjsonSerializer, TlsError, Transport, TransportApiResponse, TransportError
 from elastic_transport.client_utils import url_to_node_config
 
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
+from orchestrator.logs.settings import LogSettings
 
+NDJSON = "application/x-ndjson"
 CONNECT_SECONDS = 3.0
 BULK_SECONDS = 120.0  # a cluster under load takes so long, and what is sent twice costs it more
 _SHORT_SECONDS = 10.0
@@ -36,6 +39,14 @@ class Answer:
         return f"{self.status} {' '.join(str(error).split())[:_MAX_WORDS]}"
 
 
+class _Ready(NdjsonSerializer):
+    """Bodies are ready when they come here: two copies of five megabytes less."""
+
+    def dumps(self, data: Any) -> bytes:
+        """The body as it is."""
+        return bytes(data)
+
+
 class Http:
     """Requests to one of several servers of a cluster. Safe to use from several threads.
 
@@ -51,6 +62,7 @@ class Http:
         connections: int = 4,
     ) -> None:
         self._urls = ", ".join(urls)
+        logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # who asks tells what fails
         headers = {"accept": "application/json"}
         try:
             if key_file is not None:
@@ -65,7 +77,9 @@ class Http:
                 )
                 for url in urls
             ]
-            self._transport = Transport(nodes, max_retries=0, meta_header=False)
+            self._transport = Transport(
+                nodes, max_retries=0, meta_header=False, serializers={NDJSON: _Ready()}
+            )
         except (OSError, ValueError) as error:
             raise TargetRefuses(f"{self._urls}: {error}") from error
         self._headers = headers
@@ -74,9 +88,7 @@ class Http:
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = "application/json"
     ) -> Answer:
         """Ask, once; raises TargetUnreachable, TargetRefuses for a certificate that nobody vouches for."""
-        seconds = (
-            BULK_SECONDS if body is not None and content_type == "application/x-ndjson" else _SHORT_SECONDS
-        )
+        seconds = BULK_SECONDS if body is not None and content_type == NDJSON else _SHORT_SECONDS
         headers = self._headers if body is None else {**self._headers, "content-type": content_type}
         try:
             found: TransportApiResponse = self._transport.perform_request(
@@ -88,9 +100,9 @@ class Http:
                 request_timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=seconds),  # type: ignore[arg-type]
             )
         except TlsError as error:
-            raise TargetRefuses(f"{self._urls}: {error}; see logs.ca_file") from error
+            raise TargetRefuses(f"{self._urls}: {_cause(error)}; see logs.ca_file") from error
         except TransportError as error:
-            raise TargetUnreachable(f"{self._urls}: {error}") from error
+            raise TargetUnreachable(f"{self._urls}: {_cause(error)}") from error
         return Answer(found.meta.status, found.meta.headers, found.body)
 
     def close(self) -> None:
@@ -98,6 +110,19 @@ class Http:
         self._transport.close()
 
 
+def _cause(error: TransportError) -> str:
+    """The innermost reason, in one line: those around it only say that something failed."""
+    inner: BaseException = error
+    while inner.__cause__ is not None:
+        inner = inner.__cause__
+    return " ".join(str(inner).rpartition(">: ")[2].split())[:_MAX_WORDS] or type(inner).__name__
+
+
 def as_json(document: Mapping[str, Any]) -> bytes:
     """The body of a request."""
     return json.dumps(document).encode()
+
+
+def http_of(settings: LogSettings) -> Http:
+    """The way to the servers that the settings name; raises TargetRefuses for files that cannot be read."""
+    return Http(settings.urls, key_file=settings.key_file, ca_file=settings.ca_file)

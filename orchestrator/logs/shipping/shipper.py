@@ -17,10 +17,10 @@ from orchestrator.logs.shipping.pace import Pace
 from orchestrator.logs.shipping.stream import Delivery, Stream
 from orchestrator.logs.shipping.target import Target
 from orchestrator.logs.spool.folder import orphans
+from orchestrator.logs.spool.inventory import DEAD_LETTERS, STATUS
 from orchestrator.logs.spool.position import write_json
 from orchestrator.logs.spool.writer import Spool
 
-STATUS = "shipper.json"  # in the folder of a spool: for other processes to read
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 1.0  # for threads in the middle of a request; what they send is sent again next time
 
@@ -50,7 +50,7 @@ class Shipper:
         name = spool.folder.producer if spool is not None else f"drain-{os.getpid()}"
         self._pace = Pace(self._options.in_flight)
         self._courier = Courier(
-            target, self._pace, self.counts, DeadLetters(root.parent / "dead-letters", name)
+            target, self._pace, self.counts, DeadLetters(root.parent / DEAD_LETTERS, name)
         )
         self._streams = [Stream(spool.folder, spool)] if spool is not None else []
         self._guard = threading.Lock()  # of the streams
@@ -169,7 +169,7 @@ class Shipper:
                 is_due = time.monotonic() - adopted >= self._options.adopt_seconds
                 if not self._has_looked or (is_due and not self._closing.is_set()):
                     adopted = time.monotonic()
-                    self._adopt()
+                    self.adopt()
                 self._save()
                 self._tell()
             except OSError:  # a full disk: everything goes on, and is sent twice after a crash
@@ -178,7 +178,8 @@ class Shipper:
                 self._disk_trouble = f"a fault of the program: {type(error).__name__}: {error}"
             self._drained.wait(self._options.status_seconds)
 
-    def _adopt(self) -> None:
+    def adopt(self) -> None:
+        """Take over the spools of processes that have ended, as is done every now and then anyway."""
         held = {stream.folder.path for stream in self._streams}
         if self._spool is not None:
             held.add(self._spool.folder.path)

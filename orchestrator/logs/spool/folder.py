@@ -126,6 +126,23 @@ def orphans(root: Path, held: set[Path]) -> Iterator[SpoolFolder]:
             yield folder
 
 
+def expire(root: Path, *, max_age: float, most: int) -> None:
+    """Remove what processes that have ended left: what is older than so many seconds, and all but the newest.
+
+    For hosts without a target, where the spool is the store; the bound in bytes holds besides.
+    """
+    ages = sorted((_age(path), path) for path in folders_in(root))
+    for number, (age, path) in enumerate(ages):
+        if (age > max_age or number >= most) and (folder := SpoolFolder.adopt(path)) is not None:
+            folder.remove()
+
+
+def _age(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return time.time() - max(entry.stat().st_mtime for entry in path.iterdir())
+    return 0.0
+
+
 def owner_of(path: Path) -> dict[str, Any]:
     """Who made a folder; empty where that cannot be read."""
     with contextlib.suppress(OSError, ValueError):

@@ -1,0 +1,101 @@
+"""What the benchmarks of logs work with: a real server, documents of a usual size, spools full of them."""
+
+import json
+import os
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the servers of the tests
+
+from orchestrator.logs.spool.limits import SpoolLimits
+from orchestrator.logs.spool.writer import Spool
+
+_BASE: dict[str, Any] = {
+    "@timestamp": "2026-11-22T10:00:00.000000Z",
+    "log.level": "info",
+    "message": "flights-9c97db62 running -> success SUCCESS",
+    "log.logger": "orchestrator.worker.telling",
+    "log.origin.function": "tell",
+    "log.origin.file.name": "telling.py",
+    "log.origin.file.line": 31,
+    "process.pid": 4711,
+    "process.thread.name": "crew-7",
+    "host.name": "node-1",
+    "service.name": "orchestrator",
+    "ecs.version": "9.0.0",
+    "job.id": "flights-9c97db62",
+}
+DOCUMENT_BYTES = len(json.dumps(_BASE, separators=(",", ":")))
+
+
+@contextmanager
+def elasticsearch() -> Iterator[str]:
+    """The URL of a server that is there for the time of the context."""
+    if url := os.environ.get("ELASTICSEARCH_URL"):
+        yield url
+        return
+    from tests.servers.elasticsearch import local_elasticsearch  # noqa: PLC0415 - for who names none
+
+    with local_elasticsearch() as url:
+        yield url
+
+
+def documents(count: int) -> Iterator[dict[str, Any]]:
+    """Documents as a program makes them."""
+    for number in range(count):
+        yield {"event.sequence": number, **_BASE, "message": f"{_BASE['message']} {number}"}
+
+
+def lines(count: int) -> Iterator[bytes]:
+    """The same as JSON, but for the sequence, which the spool gives."""
+    head, tail = json.dumps(_BASE, separators=(",", ":")).split(_BASE["message"])
+    start, end = (head + _BASE["message"]).encode(), tail.encode()
+    for number in range(count):
+        yield b"%b %d%b" % (start, number, end)
+
+
+def bodies(alias: str, count: int, batch: int) -> list[bytes]:
+    """Bodies of bulk requests, as they are sent."""
+    made, part = list[bytes](), list[bytes]()
+    for number, line in enumerate(lines(count)):
+        action = b'{"create":{"_index":"%b-2026-11-22","_id":"0123456789abcdef-%x"}}\n' % (
+            alias.encode(),
+            number,
+        )
+        part.append(action + b'{"event.sequence":%d,%b\n' % (number, line[1:]))
+        if len(part) == batch:
+            made.append(b"".join(part))
+            part.clear()
+    return [*made, b"".join(part)] if part else made
+
+
+def fill(root: Path, alias: str, count: int) -> None:
+    """A spool as a process leaves it that has ended."""
+    spool = Spool(root, SpoolLimits(max_bytes=8 * 1024**3))
+    for line in lines(count):
+        spool.append(f"{alias}-2026-11-22", line)
+    spool.close()
+    if spool.dropped:
+        raise SystemExit(f"{spool.dropped} records were dropped")
+
+
+def count(url: str, alias: str) -> int:
+    """How many documents can be found below an alias now."""
+    _ask(f"{url}/{alias}-*/_refresh", "POST")
+    return int(_ask(f"{url}/{alias}/_count", "GET")["count"])
+
+
+def remove(url: str, alias: str) -> None:
+    """Remove what stands below an alias, and its template."""
+    _ask(f"{url}/{alias}-2026-11-22", "DELETE")
+    _ask(f"{url}/_index_template/{alias}", "DELETE")
+
+
+def _ask(url: str, method: str) -> dict[str, Any]:
+    request = urllib.request.Request(url, method=method)  # noqa: S310 - our own server
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - likewise
+        return dict(json.load(answer))

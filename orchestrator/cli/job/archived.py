@@ -1,0 +1,53 @@
+"""Jobs as logs tell of them: their history outlives their records in ZooKeeper."""
+
+from collections.abc import Collection, Sequence
+
+from pydantic import ValidationError
+
+from orchestrator.cli.logs.places import reader_of
+from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.query import LogQuery
+from orchestrator.models.job import JobView
+from orchestrator.settings import load_settings
+from orchestrator.states import Queue
+from orchestrator.transitions import REMOVAL, TRANSITION
+
+_MAX_RECORDS = 10_000  # what a search returns at once
+_ENDED = (Queue.FINISH.value, Queue.DEAD.value)
+
+
+def archived_jobs(
+    *,
+    job_id: str = "",
+    pools: Collection[str] = (),
+    names: Collection[str] = (),
+    statuses: Collection[str] = (),
+    queues: Collection[str] = (),
+) -> Sequence[JobView]:
+    """The last state of each job that fits, the newest first; without an id of those that have ended."""
+    query = LogQuery.of(
+        event_action=(TRANSITION, REMOVAL),
+        job_id=job_id,
+        job_pool=list(pools),
+        job_name=list(names),
+        job_status=list(map(str, statuses)),
+        job_queue=list(map(str, queues)) or ([] if job_id else _ENDED),
+    )
+    found = dict[tuple[str, str], JobView]()  # the last one of each wins
+    for entry in reader_of(load_settings()).last(query, _MAX_RECORDS):
+        view = _view(entry)
+        if view is not None:
+            found[view.id, entry.text("job.run_key")] = view
+    return sorted(found.values(), key=lambda view: view.created, reverse=True)
+
+
+def _view(entry: Entry) -> JobView | None:
+    state = entry.document.get("job.state")
+    if not isinstance(state, dict):
+        return None
+    usual: dict[str, object] = {"attempt": 0, "started": None, "ended": None, "error": None, "times": {}}
+    place = {"id": entry.text("job.id"), "pool": entry.text("job.pool"), "queue": entry.text("job.queue")}
+    try:
+        return JobView.model_validate({**usual, **state, **place})
+    except ValidationError:  # of another version
+        return None

@@ -1,0 +1,56 @@
+"""What a job and Spark said, from the documents in Elasticsearch and in the spools of this host."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
+
+from orchestrator.cli.logs.tail import show_entries
+from orchestrator.cli.options import OutputFormat
+from orchestrator.errors import NoSuchAttempt
+from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.reading.reader import LogReader
+
+_FOLLOW_SECONDS = 1.0
+_LATE_LOOKS = 5  # after the end of the job: what is collected, shipped and refreshed by then
+
+
+def show_documents(
+    reader: LogReader,
+    query: LogQuery,
+    output: OutputFormat,
+    *,
+    attempt: int | None,
+    is_over: Callable[[], bool] | None,
+) -> None:
+    """Write what fits to stdout, in order; with `is_over` go on until it says so. Raises NoSuchAttempt."""
+    if is_over is None:
+        found = list(reader.all(_of_attempt(query, attempt or _last_attempt(reader, query))))
+        if not found and not reader.last(_of_attempt(LogQuery(query.terms), attempt), 1):
+            job_id = query.terms["job.id"][0]
+            raise NoSuchAttempt(
+                f"no log record of {job_id!r} was found; `logs status` shows what waits where"
+            )
+        show_entries(found, output)
+        return
+    query = _of_attempt(query, attempt)
+    shown: list[Entry] = []
+    looks = 0
+    for news in reader.follow(query, shown):
+        show_entries(news, output)
+        looks = looks + 1 if is_over() and not news else 0
+        if looks >= _LATE_LOOKS:
+            return
+        Event().wait(_FOLLOW_SECONDS)
+
+
+def _of_attempt(query: LogQuery, attempt: int | None) -> LogQuery:
+    if attempt is None:
+        return query
+    return replace(query, terms={**query.terms, "job.attempt": (str(attempt),)})
+
+
+def _last_attempt(reader: LogReader, query: LogQuery) -> int | None:
+    last = reader.last(LogQuery(query.terms), 1)
+    found = last[0].document.get("job.attempt") if last else None
+    return found if isinstance(found, int) else None

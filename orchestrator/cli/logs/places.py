@@ -1,0 +1,29 @@
+"""Where the logs of this host are, for the commands of this group."""
+
+from pathlib import Path
+
+from orchestrator.cli.output import stderr_console
+from orchestrator.logs.pipeline import spool_root
+from orchestrator.logs.reading.reader import LogReader
+from orchestrator.settings import Settings
+
+
+def logs_folder(settings: Settings) -> Path:
+    """The folder of logs of this host, without what `logs.dir` may say."""
+    return settings.state_dir / "logs"
+
+
+def root_of(settings: Settings) -> Path:
+    """The folder of the spools."""
+    return spool_root(settings.logs, logs_folder(settings))
+
+
+def reader_of(settings: Settings, *, quiet: bool = False) -> LogReader:
+    """Logs as they can be read from here; what cannot be asked is told on stderr."""
+    return LogReader(settings.logs, root_of(settings), say=lambda words: say(words, quiet=quiet))
+
+
+def say(words: str, *, quiet: bool) -> None:
+    """Words for people."""
+    if not quiet:
+        stderr_console().print(words, markup=False)

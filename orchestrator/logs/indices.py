@@ -1,0 +1,70 @@
+"""The daily indices as a whole: how large they are, and which are too old."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
+from orchestrator.logs.settings import LogSettings
+from orchestrator.logs.shipping.http import Answer, Http, http_of
+
+_OK, _NOT_FOUND, _SERVER_ERROR = 200, 404, 500
+
+
+@dataclass(frozen=True, slots=True)
+class DailyIndex:
+    """One day of logs."""
+
+    name: str
+    day: date
+    documents: int
+    size_bytes: int
+
+
+class DailyIndices:
+    """Those of one alias. Raises TargetUnreachable, TargetRefuses."""
+
+    def __init__(self, http: Http, alias: str, zone: str = "UTC") -> None:
+        self._http, self._alias, self._zone = http, alias, ZoneInfo(zone)
+
+    def all(self) -> Sequence[DailyIndex]:
+        """All that there are, the oldest first; what only looks similar is left out."""
+        path = f"/_cat/indices/{self._alias}-*?format=json&bytes=b&h=index,docs.count,store.size"
+        answer = self._http.request("GET", path)
+        rows = [] if answer.status == _NOT_FOUND else _checked(answer)
+        name = re.compile(rf"{re.escape(self._alias)}-(\d{{4}}-\d\d-\d\d)")
+        found = list[DailyIndex]()
+        for row in rows:
+            if match := name.fullmatch(row["index"]):
+                try:
+                    day = date.fromisoformat(match[1])
+                except ValueError:
+                    continue
+                size, count = row.get("store.size"), row.get("docs.count")
+                found.append(DailyIndex(row["index"], day, int(count or 0), int(size or 0)))
+        return sorted(found, key=lambda index: index.day)
+
+    def older_than(self, days: int, *, today: date | None = None) -> Sequence[DailyIndex]:
+        """Those of days that ended more than so many days ago, by the zone in which days begin."""
+        first_kept = (today or datetime.now(self._zone).date()) - timedelta(days=days)
+        return [index for index in self.all() if index.day < first_kept]
+
+    def remove(self, index: DailyIndex) -> None:
+        """Delete one; that somebody else was faster is no error."""
+        answer = self._http.request("DELETE", f"/{index.name}")
+        if answer.status != _NOT_FOUND:
+            _checked(answer)
+
+
+def daily_indices(settings: LogSettings) -> DailyIndices:
+    """Those that the settings name; raises TargetRefuses for files that cannot be read."""
+    return DailyIndices(http_of(settings), settings.alias, settings.timezone)
+
+
+def _checked(answer: Answer) -> list[dict[str, str]]:
+    if answer.status == _OK:
+        return answer.body if isinstance(answer.body, list) else []
+    kind = TargetUnreachable if answer.status >= _SERVER_ERROR else TargetRefuses
+    raise kind(f"the indices of logs: {answer.words()}")

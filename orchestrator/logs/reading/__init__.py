@@ -1,0 +1,1 @@
+"""Looking at logs: in Elasticsearch, and in the spools of this host."""

@@ -1,0 +1,91 @@
+"""Log records in Elasticsearch."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
+from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.shipping.http import Answer, Http, as_json
+
+_PAGE = 5_000  # an answer of some megabytes
+_KEEP = "1m"  # between two pages
+_OK, _NOT_FOUND = 200, 404
+_MAX_RESULT = 10_000  # what a search returns at once by default
+
+
+class SearchLogs:
+    """Reads what stands below an alias, in order; raises TargetUnreachable, TargetRefuses."""
+
+    def __init__(self, http: Http, alias: str) -> None:
+        self._http, self._alias = http, alias
+
+    def entries(self, query: LogQuery) -> Iterator[Entry]:
+        """All that fit, oldest first, as of now, however many there are."""
+        opened = self._http.request("POST", f"/{self._alias}/_pit?keep_alive={_KEEP}&ignore_unavailable=true")
+        if opened.status == _NOT_FOUND:  # nothing was logged yet
+            return
+        point = {"id": _body(opened)["id"], "keep_alive": _KEEP}
+        try:
+            after: list[Any] | None = None
+            while True:
+                search = {
+                    "size": _PAGE,
+                    "pit": point,
+                    "query": _filters(query),
+                    "sort": _sort("asc"),
+                    "track_total_hits": False,
+                    **({} if after is None else {"search_after": after}),
+                }
+                hits = _hits(self._http.request("POST", "/_search", as_json(search)))
+                yield from filter(query.matches, map(_entry, hits))
+                if len(hits) < _PAGE:
+                    return
+                after = hits[-1]["sort"]
+        finally:
+            self._http.request("DELETE", "/_pit", as_json({"id": point["id"]}))
+
+    def last(self, query: LogQuery, count: int) -> list[Entry]:
+        """The last ones that fit, oldest first; with words to match, of the last 10,000."""
+        size = _MAX_RESULT if query.grep is not None else min(count, _MAX_RESULT)
+        search = {"size": size, "query": _filters(query), "sort": _sort("desc"), "track_total_hits": False}
+        found = self._http.request("POST", f"/{self._alias}/_search?ignore_unavailable=true", as_json(search))
+        hits = [] if found.status == _NOT_FOUND else _hits(found)
+        return list(reversed([entry for entry in map(_entry, hits) if query.matches(entry)][:count]))
+
+
+def _filters(query: LogQuery) -> dict[str, Any]:
+    filters: list[dict[str, Any]] = [{"terms": {name: list(values)}} for name, values in query.terms.items()]
+    if query.levels:
+        filters.append({"terms": {"log.level": list(query.levels)}})
+    if query.since:
+        filters.append({"range": {"@timestamp": {"gte": f"{query.since}Z"}}})
+    return {"bool": {"filter": filters}}
+
+
+def _sort(order: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "@timestamp": {
+                "order": order,
+                "format": "strict_date_optional_time_nanos",
+                "unmapped_type": "date_nanos",
+            }
+        },
+        {"event.sequence": {"order": order, "missing": 0, "unmapped_type": "long"}},
+    ]
+
+
+def _hits(answer: Answer) -> list[dict[str, Any]]:
+    return list(_body(answer)["hits"]["hits"])
+
+
+def _body(answer: Answer) -> dict[str, Any]:
+    if answer.status != _OK:
+        kind = TargetUnreachable if answer.status >= 500 else TargetRefuses  # noqa: PLR2004 - as HTTP has it
+        raise kind(f"logs cannot be read: {answer.words()}")
+    return dict(answer.body)
+
+
+def _entry(hit: dict[str, Any]) -> Entry:
+    return Entry(str(hit["_id"]), dict(hit["_source"]))

@@ -1,0 +1,127 @@
+"""`orchestrator logs` as it is typed: with no Elasticsearch, and with a real one."""
+
+import json
+
+import pytest
+
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk
+from tests.acceptance.words import assert_says
+from tests.waiting import wait_until
+
+SEARCHABLE_S = 30
+
+
+@pytest.fixture
+def desk_with_logs(shared_desk: Desk, log_alias: str) -> Desk:
+    """A desk whose spools are read below an alias of its own; no server is set yet."""
+    shared_desk.environment["ORCHESTRATOR_LOGS__ALIAS"] = log_alias
+    return shared_desk
+
+
+def killed_worker(desk: Desk) -> None:
+    """A worker that has said something, and was ended by SIGKILL."""
+    worker = desk.start("worker")
+    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    worker.kill()
+    worker.wait()
+
+
+def messages(desk: Desk, *options: str) -> list[str]:
+    shown = desk.type("logs", "tail", "-o", "jsonl", *options)
+    assert shown.code == 0, shown.stderr
+    return [json.loads(line)["message"] for line in shown.stdout.splitlines()]
+
+
+def test_what_a_killed_worker_said_is_read_on_its_host_and_drained_when_there_is_a_server(
+    desk_with_logs: Desk, elasticsearch_url: str
+) -> None:
+    desk = desk_with_logs
+    killed_worker(desk)
+    (said,) = messages(desk, "--grep", "serves .* slots")
+    left = desk.type("logs", "status", "-o", "json").json()
+    assert [(spool["is_live"], spool["waiting"] > 0) for spool in left["spools"]] == [(False, True)]
+    assert "left over" in desk.type("logs", "status").stdout
+
+    desk.environment["ORCHESTRATOR_LOGS__URL"] = elasticsearch_url
+    drained = desk.type("logs", "drain", "-o", "json").json()
+    assert drained[0]["created"] >= 1
+    assert desk.type("logs", "status", "-o", "json").json()["spools"] == []
+    wait_until(lambda: messages(desk, "--grep", "serves") == [said], SEARCHABLE_S, "it is found there")
+    assert desk.type("logs", "drain", "-o", "json").json()[0]["created"] == 0
+    (index,) = desk.type("logs", "status", "-o", "json").json()["indices"]
+    assert index["name"].startswith(desk.environment["ORCHESTRATOR_LOGS__ALIAS"])
+
+
+def test_a_worker_that_ends_leaves_nothing_in_the_spool_when_its_server_answers(
+    desk_with_logs: Desk, elasticsearch_url: str
+) -> None:
+    desk = desk_with_logs
+    desk.environment["ORCHESTRATOR_LOGS__URL"] = elasticsearch_url
+    worker = desk.start("worker")
+    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    worker.terminate()
+    assert worker.wait().code == 0
+    assert desk.type("logs", "status", "-o", "json").json()["spools"] == []
+    wait_until(
+        lambda: messages(desk, "--grep", "let go of its jobs"), SEARCHABLE_S, "its last words are there"
+    )
+
+
+def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(desk_with_logs: Desk) -> None:
+    desk = desk_with_logs
+    desk.environment["ORCHESTRATOR_LOGS__URL"] = "http://127.0.0.1:9"
+    worker = desk.start("worker")
+    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("logs stay in the spool: http://127.0.0.1:9", COMMAND_TIMEOUT_S)
+    worker.terminate()
+    assert worker.wait().code == 0
+    shown = desk.type("logs", "tail", "--grep", "let go")
+    assert "has let go of its jobs" in shown.stdout
+    assert "shown is what this host has" in shown.stderr
+    assert desk.type("logs", "drain", "--timeout", "0.5").code == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("tail", "--level", "loud"), "trace, debug, info"),
+        (("tail", "--grep", "("), "no regular expression"),
+        (("tail", "--since", "soon"), "--since"),
+        (("drain",), "logs.url is not set"),
+        (("prune",), "logs.url is not set"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(desk: Desk, arguments: tuple[str, ...], words: str) -> None:
+    assert_says(desk.type("logs", *arguments), 2, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("LEVEL", "loud", "'loud' is not a level"),
+        ("URL", "search:9200", "is not a URL"),
+        ("URL", "http://me:secret@search:9200", "a password does not belong in it"),
+        ("ALIAS", "Logs", "cannot name indices"),
+        ("TIMEZONE", "Mars/Olympus", "is not a time zone"),
+        ("MAX_BYTES", "1", "logs.max_bytes"),
+        ("WHEN_FULL", "explode", "logs.when_full"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_sentence(desk: Desk, name: str, value: str, words: str) -> None:
+    desk.environment[f"ORCHESTRATOR_LOGS__{name}"] = value
+    said = desk.type("logs", "tail")
+    assert_says(said, 2, words)
+    assert "secret" not in said.stderr
+
+
+def test_a_certificate_that_cannot_be_read_is_one_sentence(desk: Desk) -> None:
+    desk.environment["ORCHESTRATOR_LOGS__URL"] = "https://127.0.0.1:9"
+    desk.environment["ORCHESTRATOR_LOGS__CA_FILE"] = "/nowhere/ca.pem"
+    assert_says(desk.type("logs", "drain"), 1, "/nowhere/ca.pem")
+
+
+@pytest.mark.parametrize("command", ["tail", "drain", "status", "prune"])
+def test_the_help_has_a_worked_example(desk: Desk, command: str) -> None:
+    ended = desk.type("logs", command, "--help")
+    assert ended.code == 0
+    assert f"Example: orchestrator logs {command}" in " ".join(ended.stdout.split())

@@ -1,0 +1,115 @@
+"""What workers log of jobs: the history outlives ZooKeeper, and trouble with logs is told."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loguru import logger
+
+from orchestrator.cli.job.archived import archived_jobs
+from orchestrator.client import Client
+from orchestrator.doctor.findings import Finding, Kind
+from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.reading.spooled import SpooledLogs
+from orchestrator.logs.settings import LogSettings
+from orchestrator.states import Status
+from orchestrator.transitions import TRANSITION
+from spark_runner.runners.base import Submission, SubmitRequest
+from tests.jobs_support import Office
+from tests.waiting import wait_until
+
+ENDS_S = 60
+
+
+@pytest.fixture
+def pipeline(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogPipeline]:
+    """The logs of this process in the state directory of the office."""
+    monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(office.settings.state_dir))
+    with LogPipeline(LogSettings(), office.settings.state_dir / "logs", "test") as made:
+        yield made
+
+
+def spooled(state_dir: Path) -> SpooledLogs:
+    return SpooledLogs(state_dir / "logs" / "spool")
+
+
+def test_each_change_of_a_job_is_a_document_with_its_state(office: Office, pipeline: LogPipeline) -> None:
+    assert pipeline.trouble == ""
+    office.worker()
+    job_id = office.submit("print(1)")
+    office.wait(job_id)
+    query = LogQuery.of(job_id=job_id, event_action=TRANSITION)
+    found = spooled(office.settings.state_dir).new(query)
+    assert [entry.text("job.queue") for entry in found] == ["running", "success", "finish"]
+    last = found[-1].document
+    assert last["job.status"] == "SUCCESS"
+    assert last["job.attempt"] == 1
+    assert last["job.state"]["times"].keys() == {"accept", "running", "success", "finish"}
+    assert last["job.run_key"] == office.client.detail(job_id).run_key
+
+
+def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(office: Office, pipeline: LogPipeline) -> None:
+    assert pipeline.spool is not None
+    office.worker()
+    failing, good = office.submit("raise ValueError('no')", retry={"attempts": 1}), office.submit("print(1)")
+    for job_id in (failing, good):
+        office.wait(job_id)
+        office.client.remove(job_id)
+    (shown,) = archived_jobs(job_id=failing)
+    assert (shown.id, shown.status) == (failing, Status.ERROR_FAIL)
+    assert shown.error is not None
+    assert "no" in shown.error.message
+    assert {job.id for job in archived_jobs()} == {failing, good}
+    assert [job.id for job in archived_jobs(statuses=[Status.SUCCESS])] == [good]
+    assert archived_jobs(names=["another"]) == []
+
+
+def test_what_a_worker_says_while_it_looks_at_a_job_has_the_id_of_the_job(
+    office: Office, pipeline: LogPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pipeline.spool is not None
+
+    runner = office.runner()
+    submit = runner.submit
+
+    def speaking(request: SubmitRequest) -> Submission:
+        logger.info("something about it")
+        return submit(request)
+
+    monkeypatch.setattr(runner, "submit", speaking)
+    office.worker(runner=runner)
+    job_id = office.submit("print(1)")
+    office.wait(job_id)
+    found = spooled(office.settings.state_dir).new(LogQuery.of(job_id=job_id))
+    assert "something about it" in [entry.text("message") for entry in found]
+
+
+def test_the_doctor_tells_whose_logs_are_not_shipped(office: Office, tmp_path: Path) -> None:
+    settings = LogSettings(url="https://127.0.0.1:9", ca_file=tmp_path / "none.pem")
+    with LogPipeline(settings, tmp_path / "logs", "test") as pipeline:
+        assert "none.pem" in pipeline.trouble
+        office.worker(logs=pipeline)
+        job_id = office.submit("print(1)")
+        assert office.wait(job_id).job.status is Status.SUCCESS, "the job runs all the same"
+        found = wait_until(lambda: _about_logs(office.client), ENDS_S, "the worker is announced")
+        assert "none.pem" in found[0].what
+        assert len(spooled(tmp_path).new(LogQuery.of(job_id=job_id))) == 3, "they wait"
+
+
+def _about_logs(client: Client) -> list[Finding]:
+    return [finding for finding in client.doctor.look() if finding.kind is Kind.LOGS_NOT_SHIPPED]
+
+
+def test_a_spool_that_cannot_be_written_is_one_sentence_and_everything_goes_on(
+    office: Office, tmp_path: Path
+) -> None:
+    occupied = tmp_path / "occupied"
+    occupied.write_text("a file")
+    told = list[str]()
+    handler = logger.add(lambda message: told.append(message.record["message"]), level="WARNING")
+    with LogPipeline(LogSettings(dir=occupied), tmp_path, "test") as pipeline:
+        office.worker(logs=pipeline)
+        assert office.wait(office.submit("print(1)")).job.status is Status.SUCCESS
+    logger.remove(handler)
+    assert [words for words in told if "occupied" in words] == [pipeline.trouble]

@@ -1,0 +1,139 @@
+"""Log records as they are looked for and shown."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.logs.queries import since_of
+from orchestrator.errors import DefinitionError
+from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.merged import merged
+from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.reading.reader import LogReader
+from orchestrator.logs.reading.spooled import SpooledLogs
+from orchestrator.logs.settings import LogSettings
+from orchestrator.logs.spool.writer import Spool
+
+
+def entry(number: int, time: Any = "2026-11-22T10:00:00.000000Z", **fields: Any) -> Entry:
+    return Entry(f"p-{number}", {"@timestamp": time, "event.sequence": number, **fields})
+
+
+def names(entries: list[Entry]) -> list[str]:
+    return [each.id for each in entries]
+
+
+def test_two_places_become_one_in_order_and_without_doubles() -> None:
+    here = [entry(1), entry(2), entry(3, "2026-11-22T10:00:02.000000Z")]
+    there = [entry(2), entry(4, "2026-11-22T10:00:01.000000Z")]
+    assert names(list(merged(here, there))) == ["p-1", "p-2", "p-4", "p-3"]
+
+
+def test_of_one_moment_the_order_is_that_of_the_producer() -> None:
+    numbers = [entry(number) for number in (2, 10, 9)]
+    assert names(sorted(numbers, key=lambda each: each.order)) == ["p-2", "p-9", "p-10"]
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        (LogQuery(), True),
+        (LogQuery.of(job_id="a"), True),
+        (LogQuery.of(job_id="b"), False),
+        (LogQuery.of(job_attempt="2"), True),
+        (LogQuery.of(job_attempt="3"), False),
+        (LogQuery.of(log_stream=["stdout", "spark"]), True),
+        (LogQuery.of(spark_executor_id="1"), False),
+        (LogQuery.of(level="warning"), True),
+        (LogQuery.of(level="error"), False),
+        (LogQuery.of(since="2026-11-22T10:00:00.000000"), True),
+        (LogQuery.of(since="2026-11-22T10:00:00.000001"), False),
+        (LogQuery.of(grep=re.compile("dis[ck]")), True),
+        (LogQuery.of(grep=re.compile("at org\\.apache")), True),
+        (LogQuery.of(grep=re.compile("^full")), False),
+    ],
+)
+def test_what_is_looked_for(query: LogQuery, fits: bool) -> None:
+    found = entry(
+        1,
+        message="disk full",
+        **{
+            "job.id": "a",
+            "job.attempt": 2,
+            "log.stream": "spark",
+            "log.level": "WARN",
+            "error.stack_trace": "at org.apache.spark.X",
+        },
+    )
+    assert query.fits(found) is fits
+
+
+def test_a_line_for_people_has_the_job_and_the_trace_below_it() -> None:
+    made = entry(
+        1,
+        **{
+            "log.level": "error",
+            "log.logger": "a.b",
+            "message": "no",
+            "job.id": "j",
+            "error.stack_trace": "T\n",
+        },
+    )
+    first, second = made.line().split("\n")
+    assert first.endswith("ERROR    [j] a.b: no")
+    assert second == "T"
+
+
+def test_what_a_job_printed_is_shown_as_it_was() -> None:
+    assert entry(1, message="  a,b", **{"log.stream": "stdout"}).line() == "  a,b"
+
+
+@pytest.mark.parametrize("text", ["yesterday", "10 parsecs", ""])
+def test_a_time_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(DefinitionError, match="--since"):
+        since_of(text)
+
+
+def test_times_are_compared_in_utc() -> None:
+    assert since_of("2026-11-22T10:00:00+02:00") == "2026-11-22T08:00:00.000000"
+
+
+def test_spools_of_running_processes_are_read_too_and_each_record_once(tmp_path: Path) -> None:
+    spools = [Spool(tmp_path), Spool(tmp_path)]
+    reader = SpooledLogs(tmp_path)
+    for number, spool in enumerate(spools):
+        spool.append("x", b'{"@timestamp":"2026-11-22T10:00:0%d.000000Z","message":"%d"}' % (number, number))
+    assert [each.text("message") for each in reader.new(LogQuery())] == ["0", "1"]
+    spools[0].append("x", b'{"@timestamp":"2026-11-22T10:00:02.000000Z","message":"2"}')
+    assert [each.text("message") for each in reader.new(LogQuery())] == ["2"]
+    assert reader.new(LogQuery()) == []
+    for spool in spools:
+        spool.close()
+
+
+def test_without_elasticsearch_the_spool_is_followed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"before"}')
+    reader = LogReader(LogSettings(), tmp_path, say=pytest.fail)
+    shown = reader.last(LogQuery(), 10)
+    assert [each.text("message") for each in shown] == ["before"]
+    news = reader.follow(LogQuery(), shown)
+    assert next(news) == []
+    spool.append("x", b'{"@timestamp":"2026-11-22T10:00:01.000000Z","message":"after"}')
+    assert [each.text("message") for each in next(news)] == ["after"]
+    spool.close()
+
+
+def test_an_elasticsearch_that_does_not_answer_is_told_once_and_the_spool_shown(tmp_path: Path) -> None:
+    spool, told = Spool(tmp_path), list[str]()
+    spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"here"}')
+    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, say=told.append)
+    shown = reader.last(LogQuery(), 10)
+    assert [each.text("message") for each in shown] == ["here"]
+    assert next(reader.follow(LogQuery(), shown)) == []
+    (words,) = told
+    assert words.startswith("http://127.0.0.1:9: ")
+    assert "refused" in words
+    spool.close()
