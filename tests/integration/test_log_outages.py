@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
+from orchestrator.logs import pipeline as pipeline_module
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping import pace
@@ -24,6 +25,7 @@ from tests.waiting import wait_until
 
 ARRIVE_S = 60
 CLOSE_S = 5.0  # what a program gives its logs at its end
+QUICK_END = ShipperOptions(flush_seconds=0.2)
 STOP_S = 2.0  # for threads in the middle of a request, on a loaded machine
 
 
@@ -31,6 +33,11 @@ STOP_S = 2.0  # for threads in the middle of a request, on a loaded machine
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "_PAUSE_SECONDS", 0.2)
     monkeypatch.setattr(pace, "_LONGEST_DELAY_SECONDS", 0.2)
+
+
+@pytest.fixture
+def short_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_module, "ShipperOptions", lambda: QUICK_END)
 
 
 def test_after_an_hour_without_a_server_all_arrives_once_and_without_a_stampede(
@@ -177,6 +184,7 @@ def test_a_server_that_is_another_one_takes_nothing_and_is_told(
     assert len(folders_in(tmp_path / "spool")) == 1
 
 
+@pytest.mark.usefixtures("short_flush")
 @pytest.mark.parametrize("text", [None, "no certificate"])
 @pytest.mark.parametrize("name", ["key_file", "ca_file"])
 def test_a_file_that_is_missing_or_is_another_one_is_told_and_records_stay(
@@ -200,6 +208,7 @@ def test_a_file_that_is_missing_or_is_another_one_is_told_and_records_stay(
     assert len(read_records(SpoolReader(spool.folder.path))) >= 1
 
 
+@pytest.mark.usefixtures("short_flush")
 def test_a_server_without_tls_where_it_should_have_some_is_told(log_index: LogIndex, tmp_path: Path) -> None:
     url = log_index.url.replace("http:", "https:")
     pipeline = LogPipeline(LogSettings(url=url, alias=log_index.alias), tmp_path, "test")

@@ -160,7 +160,11 @@ def test_a_fault_of_a_target_ends_no_thread_and_loses_nothing(tmp_path: Path) ->
 
 
 def test_what_is_stopped_in_between_is_not_settled(tmp_path: Path) -> None:
-    stub = BulkStub(requests=lambda _ids: (pace.stop(), error_answer(503))[1])
+    def stop(_ids: list[str]) -> Answer:
+        pace.stop()
+        return error_answer(503)
+
+    stub = BulkStub(requests=stop)
     carrier, counts, pace = courier(tmp_path, stub.target())
     assert not carrier.deliver([record(1)])
     assert counts.created == 0

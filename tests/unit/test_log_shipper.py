@@ -11,6 +11,7 @@ from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
 from orchestrator.logs.shipping import pace, stream
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.spool import position
 from orchestrator.logs.spool.folder import folders_in
 from orchestrator.logs.spool.segments import segments_in
 from tests.log_support import QUICK, Shelf, append, drain, opened, read_numbers, shipping
@@ -67,14 +68,14 @@ def test_one_spool_that_cannot_be_read_is_in_the_way_of_no_other(tmp_path: Path)
 def test_a_spool_whose_checkpoint_cannot_be_written_is_in_the_way_of_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf, root, write = Shelf(), tmp_path / "spool", stream.write_checkpoint
+    shelf, root, write = Shelf(), tmp_path / "spool", position.write_checkpoint
     with opened(root) as spool:
         own = spool.folder.path
 
-        def full(folder: Path, position: object) -> None:
+        def full(folder: Path, place: position.Position) -> None:
             if folder == own:
                 raise OSError(28, "No space left on device")
-            write(folder, position)  # type: ignore[arg-type]  # handed on
+            write(folder, place)
 
         monkeypatch.setattr(stream, "write_checkpoint", full)
         with opened(root) as other:
