@@ -7,7 +7,7 @@ COUNT  ?= 200
 # Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
 WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
 
-.PHONY: run test lint types contracts unit prepared tests chaos soak trials campaigns format clean
+.PHONY: run test lint types contracts unit prepared tests chaos soak trials log-kills campaigns format clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -41,6 +41,9 @@ soak: $(VENV)/installed-test  ## jobs under faults for as long as you like: make
 
 trials: $(VENV)/installed-test  ## workers killed at random on each real backend: make trials COUNT=200
 	ORCHESTRATOR_TRIALS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_trials.py
+
+log-kills: $(VENV)/installed-test  ## processes that log killed at random: make log-kills COUNT=200
+	ORCHESTRATOR_LOG_KILLS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_log_kills.py
 
 campaigns: $(VENV)/installed-test  ## what CI tries a few times: Ctrl-C at many moments, many jobs on two workers
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py

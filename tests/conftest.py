@@ -25,6 +25,7 @@ pytest_plugins = [
     "tests.runner_support",
     "tests.operators_support",
     "tests.warm_support",
+    "tests.log_index",
 ]
 # They import each other: in whatever order, their assertions tell what was compared.
 pytest.register_assert_rewrite(*pytest_plugins)

@@ -55,5 +55,13 @@ def _append(file: int, data: bytes, end: int) -> None:
 def _line(letter: DeadLetter) -> bytes:
     action, _, document = letter.record.partition(b"\n")
     head = json.dumps({"status": letter.status, "reason": letter.reason}).encode()
-    text = document.rstrip(b"\n")
-    return b'%b,"action":%b,"document":%b}\n' % (head[:-1], action, text or b"null")
+    return b'%b,"action":%b,"document":%b}\n' % (head[:-1], _json(action), _json(document.rstrip(b"\n")))
+
+
+def _json(data: bytes) -> bytes:
+    """As it is; what is no JSON, which may be why it was refused, as a string."""
+    try:
+        json.loads(data)
+    except ValueError:
+        return json.dumps(data.decode("utf-8", "replace")).encode()
+    return data

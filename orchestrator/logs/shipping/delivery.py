@@ -31,6 +31,8 @@ class Courier:
                 self._pace.paused(str(error))
             except TargetUnreachable as error:
                 self._pace.failed(str(error), error.delay)
+            except Exception as error:  # noqa: BLE001 - a fault of a target: its thread goes on, and says so
+                self._pace.paused(_fault(error))
             else:
                 self._pace.succeeded()
                 return True
@@ -65,6 +67,8 @@ class Courier:
             self._pace.paused(str(error))
         except OSError as error:  # no dead letter can be written: nothing of this is settled
             self._pace.failed(f"refused log records cannot be put aside: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - likewise: nothing of this is settled
+            self._pace.paused(_fault(error))
         else:
             self._counts.add(reply)
             if not reply.retry:
@@ -93,3 +97,7 @@ class Courier:
     def _put_aside(self, reply: Reply) -> None:
         if reply.dead:
             self._dead.write(reply.dead)
+
+
+def _fault(error: Exception) -> str:
+    return f"a fault of the program: {type(error).__name__}: {error}"

@@ -33,7 +33,10 @@ class ElasticsearchTarget:
 
     def prepare(self) -> None:
         """Install the template; raises TargetUnreachable, TargetRefuses."""
-        install_template(self._http, self._alias)
+        try:
+            install_template(self._http, self._alias)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise TargetRefuses(f"this is not how Elasticsearch answers: {error!r}") from error
 
     def send(self, records: Sequence[bytes]) -> Reply:
         """One bulk request: each record is created, was there, is to be sent again, or is dead."""
@@ -43,7 +46,10 @@ class ElasticsearchTarget:
         items = body.get("items")
         if not isinstance(items, list) or len(items) != len(records):
             raise TargetUnreachable(f"an answer that does not fit the request: {answer.words()}")
-        return _verdict(records, items, errors=bool(body.get("errors", True)))
+        try:
+            return _verdict(records, items, errors=bool(body.get("errors", True)))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise TargetUnreachable(f"an answer that cannot be understood: {error!r}") from error
 
     def close(self) -> None:
         """End the connections."""

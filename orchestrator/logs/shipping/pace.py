@@ -63,8 +63,7 @@ class Pace:
 
     def paused(self, reason: str) -> None:
         """Refused for a reason that does not pass by itself."""
-        self._after_failure(reason, _PAUSE_SECONDS, 1.0)
-        self.is_paused = True
+        self._after_failure(reason, _PAUSE_SECONDS, 1.0, paused=True)
 
     def stop(self) -> None:
         """Give no more permits."""
@@ -78,7 +77,7 @@ class Pace:
             self._not_before = 0.0
             self._changed.notify_all()
 
-    def _after_failure(self, reason: str, delay: float, limit: float) -> None:
+    def _after_failure(self, reason: str, delay: float, limit: float, *, paused: bool = False) -> None:
         with self._changed:
             self._flying -= 1
             self._failures += 1
@@ -86,5 +85,5 @@ class Pace:
             wait = max(delay, random.uniform(0, longest))  # noqa: S311 - not for security
             self._not_before = max(self._not_before, time.monotonic() + wait)
             self._limit = max(1.0, limit)
-            self.trouble = reason
+            self.trouble, self.is_paused = reason, paused
             self._changed.notify_all()

@@ -63,6 +63,9 @@ class Shipper:
         ]
         self._housekeeper = threading.Thread(target=self._keep_house, name="log-shipper", daemon=True)
         self._told = ""
+        self._disk_trouble = ""  # why a spool cannot be read
+        self._has_looked = False  # for what others left
+        self._pid = os.getpid()
 
     def start(self) -> None:
         """Begin to ship; returns at once."""
@@ -71,7 +74,12 @@ class Shipper:
             thread.start()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Ship what is there by now; False when some is left after `timeout` seconds, for the next time."""
+        """Ship what is there by now; False when some is left after `timeout` seconds, for the next time.
+
+        In a forked child, which has none of the threads: nothing at all.
+        """
+        if os.getpid() != self._pid:
+            return False
         deadline = time.monotonic() + (self._options.flush_seconds if timeout is None else timeout)
         self._closing.set()
         self._pace.hurry()
@@ -81,19 +89,23 @@ class Shipper:
         limit = time.monotonic() + _STOP_SECONDS
         for thread in (*self._threads, self._housekeeper):
             thread.join(max(0.0, limit - time.monotonic()))
-        with contextlib.suppress(OSError):
-            self._save()
+        self._save()
         for stream in self._streams:
             stream.close()
         self._target.close()
         return drained
+
+    @property
+    def trouble(self) -> str:
+        """Why logs stay in a spool; empty while they do not."""
+        return self._pace.trouble or self._disk_trouble
 
     def status(self) -> dict[str, Any]:
         """What others may know: trouble, counts, and how far behind it is."""
         return {
             "pid": os.getpid(),
             "time": time.time(),
-            "trouble": self._pace.trouble,
+            "trouble": self.trouble,
             "paused": self._pace.is_paused,
             **self.counts.document(),
             "spooled": 0 if self._spool is None else self._spool.spooled,
@@ -118,7 +130,11 @@ class Shipper:
                 taken = self._take()
                 if taken is not None:
                     return taken
-                if self._closing.is_set() and all(stream.is_empty() for stream in self._streams):
+                if (
+                    self._closing.is_set()
+                    and self._has_looked
+                    and all(stream.is_empty() for stream in self._streams)
+                ):
                     self._drained.set()
                     return None
             self._closing.wait(_POLL_SECONDS)
@@ -129,27 +145,37 @@ class Shipper:
     def _take(self) -> tuple[Stream, Delivery] | None:
         now, options = time.monotonic(), self._options
         partial = self._closing.is_set() or now - self._idle_since >= options.max_seconds
+        trouble = ""
         for stream in self._streams:
-            delivery = stream.take(options.max_actions, options.max_bytes, partial=partial)
+            try:
+                delivery = stream.take(options.max_actions, options.max_bytes, partial=partial)
+            except Exception as error:  # noqa: BLE001 - the others go on, and this one when it can be read again
+                trouble = f"{stream.folder.path} cannot be read: {error}"
+                continue
             if delivery is not None:
                 self._streams.append(self._streams.pop(self._streams.index(stream)))  # each in its turn
-                if len(delivery.batch.records) < options.max_actions:
+                # What others left says nothing of ours: it would have it wait for as long as that takes.
+                if stream.folder.path == self._own() and len(delivery.batch.records) < options.max_actions:
                     self._idle_since = now
                 return stream, delivery
+        self._disk_trouble = trouble
         return None
 
     # ------------------------------------------------------------------ the thread that keeps house
     def _keep_house(self) -> None:
         adopted = -self._options.adopt_seconds
         while not self._drained.is_set():
-            with contextlib.suppress(
-                OSError
-            ):  # a full disk: everything goes on, and is sent twice after a crash
-                if time.monotonic() - adopted >= self._options.adopt_seconds and not self._closing.is_set():
+            try:
+                is_due = time.monotonic() - adopted >= self._options.adopt_seconds
+                if not self._has_looked or (is_due and not self._closing.is_set()):
                     adopted = time.monotonic()
                     self.adopt()
                 self._save()
                 self._tell()
+            except OSError:  # a full disk: everything goes on, and is sent twice after a crash
+                pass
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next round may work
+                self._disk_trouble = f"a fault of the program: {type(error).__name__}: {error}"
             self._drained.wait(self._options.status_seconds)
 
     def adopt(self) -> None:
@@ -157,14 +183,18 @@ class Shipper:
         held = {stream.folder.path for stream in self._streams}
         if self._spool is not None:
             held.add(self._spool.folder.path)
-        for folder in orphans(self._root, held):
-            with self._guard:
-                self._streams.append(Stream(folder))
+        try:
+            for folder in orphans(self._root, held):
+                with self._guard:
+                    self._streams.append(Stream(folder))
+        finally:
+            self._has_looked = True
 
     def _save(self) -> None:
         with self._guard:
             for stream in list(self._streams):
-                stream.save()
+                with contextlib.suppress(OSError):  # a full disk: this one is sent again after a crash
+                    stream.save()
                 if stream.folder.path != self._own() and stream.is_empty():
                     self._streams.remove(stream)
                     stream.folder.remove()
@@ -173,7 +203,7 @@ class Shipper:
         return None if self._spool is None else self._spool.folder.path
 
     def _tell(self) -> None:
-        trouble = self._pace.trouble
+        trouble = self.trouble
         if bool(trouble) != bool(self._told):
             with contextlib.suppress(LogsError):
                 self._say(f"logs stay in the spool: {trouble}" if trouble else "logs are shipped again")

@@ -1,5 +1,6 @@
 """One spool on its way out: batches are taken in order, acknowledged in any, remembered in order."""
 
+import contextlib
 from collections import deque
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ class Stream:
         return self._reader.damaged_bytes
 
     def take(self, max_records: int, max_bytes: int, *, partial: bool) -> Delivery | None:
-        """The next batch; unless `partial`, only a full one."""
+        """The next batch; unless `partial`, only a full one. Raises OSError."""
         if len(self._open) >= _MAX_OPEN:
             return None
         wanted = min(max_bytes, max_records * _FULL_BYTES)
@@ -66,20 +67,24 @@ class Stream:
             self._done = self._open.popleft().batch.end
 
     def save(self) -> None:
-        """Write the checkpoint, if it has moved, and remove the segments before it; raises OSError."""
+        """Write the checkpoint, if it has moved, and remove the segments before it; raises OSError.
+
+        They go first: on a full disk that makes the room for the checkpoint, and none of them is needed.
+        """
         position = self._done
         if not self._open and self._reader.position > position:  # nothing but damaged bytes was between
             position = self._reader.position
         if position == self._saved:
             return
+        for segment in segments_in(self.folder.path):
+            if segment.number >= position.segment:
+                break
+            with contextlib.suppress(FileNotFoundError):  # compressed this very moment, or dropped
+                segment.remove()
         write_checkpoint(self.folder.path, position)
         self._saved = self._done = position
         if self._spool is not None:
             self._spool.delivered = position
-        for segment in segments_in(self.folder.path):
-            if segment.number >= position.segment:
-                break
-            segment.path.unlink(missing_ok=True)
 
     def is_empty(self) -> bool:
         """Whether all that is there by now is delivered; of an adopted one: for good."""

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,15 @@ _OWNER = "owner.json"
 _PRODUCER_BYTES = 8  # random: the ids of documents begin with it, so none may ever come twice
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class SpoolFolder:
     """A producer's folder that this process holds, by a lock that ends with the process."""
 
     path: Path
     _lock: int
+
+    def __post_init__(self) -> None:
+        _held.add(self)
 
     @property
     def producer(self) -> str:
@@ -80,9 +84,17 @@ class SpoolFolder:
             os.close(self._lock)
             self._lock = -1
 
-    def forget(self) -> None:
-        """In a forked child: close what was inherited; the parent goes on to hold it."""
-        self.release()
+
+_held: "weakref.WeakSet[SpoolFolder]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In the child: close what was inherited, which would hold a folder when the parent does not any more."""
+    for folder in list(_held):
+        folder.release()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _locked(path: Path) -> int | None:

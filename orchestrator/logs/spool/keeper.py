@@ -80,10 +80,10 @@ class Keeper:
         current = self._current()[1]
         if current - 1 <= self._compressed:
             return
+        self._compressed = current - 1  # first: what does not work now is tried again with the next segment
         for segment in segments_in(self._folder):
             if self.delivered.segment + _AHEAD < segment.number < current and not segment.is_compressed:
                 with contextlib.suppress(FileNotFoundError):  # dropped for want of room
                     segment.compress()
                 if self._stopping.is_set():
                     return
-        self._compressed = current - 1

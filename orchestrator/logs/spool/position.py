@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 CHECKPOINT = "checkpoint.json"
+_MAX_OFFSET = 2**40  # beyond the end of any segment, and still a number that the system takes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,9 +25,11 @@ def read_checkpoint(folder: Path) -> Position:
     """
     try:
         document = json.loads((folder / CHECKPOINT).read_bytes())
-        return Position(int(document["segment"]), int(document["offset"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        position = Position(int(document["segment"]), int(document["offset"]))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return Position()
+    is_place = position.segment >= 0 and 0 <= position.offset < _MAX_OFFSET
+    return position if is_place else Position()
 
 
 def write_checkpoint(folder: Path, position: Position) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.logs.spool.frames import frame_at, next_frame
+from orchestrator.logs.spool.frames import frame_at, frames, next_frame
 from orchestrator.logs.spool.position import Position
 from orchestrator.logs.spool.segments import Segment, segments_in
 
@@ -44,7 +44,10 @@ class SpoolReader:
         self._from = 0
 
     def read(self, max_records: int, max_bytes: int) -> Batch | None:
-        """The next records, as many as there are up to the limits; None where there are none by now."""
+        """The next records, as many as there are up to the limits; None where there are none by now.
+
+        Raises OSError when the disk does not give what is there.
+        """
         end = self._end() if self._end is not None else None
         while True:
             segment, is_last = self._find(end)
@@ -54,7 +57,7 @@ class SpoolReader:
             if batch is not None:
                 self.position = batch.end
                 return batch
-            if not self._skip(segment, end, is_last=is_last):
+            if not self._skip(self._segment, end, is_last=is_last):  # it may be compressed by now
                 return None
 
     def pending_bytes(self) -> int:
@@ -153,11 +156,25 @@ class SpoolReader:
             if segment.is_compressed:
                 return segment.read()[self.position.offset :]
             return _read_part(segment.path, self.position.offset, -1)
-        except (OSError, EOFError):
+        except FileNotFoundError:  # dropped. Whatever else fails may pass, and is no reason to go past it
             return b""
 
     def _move(self, position: Position) -> None:
         self.position, self._data, self._from = position, b"", position.offset
+
+
+def undelivered_in(segment: Segment, delivered: Position) -> int:
+    """How many records of a segment stand behind what was delivered; raises OSError."""
+    if segment.number < delivered.segment:
+        return 0
+    data = segment.read()
+    offset = delivered.offset if segment.number == delivered.segment else 0
+    count, place = 0, offset if frame_at(data, offset) is not None else next_frame(data, offset)
+    while place is not None:
+        for _, end in frames(data, place):
+            count, place = count + 1, end
+        place = next_frame(data, place)
+    return count
 
 
 def _read_part(path: Path, offset: int, size: int) -> bytes:

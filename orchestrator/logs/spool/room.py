@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable
 
 from orchestrator.logs.spool.folder import SpoolFolder, bytes_in, orphans
-from orchestrator.logs.spool.frames import frames
 from orchestrator.logs.spool.limits import SpoolLimits, WhenFull
+from orchestrator.logs.spool.position import read_checkpoint
+from orchestrator.logs.spool.reader import undelivered_in
 from orchestrator.logs.spool.segments import Segment, segments_in
 
 _LOOK_SECONDS = 0.05  # so often is a full disk looked at, whoever asks
@@ -39,22 +40,22 @@ class Room:
         root, own = self._folder.path.parent, self._folder.path
         for orphan in orphans(root, {own}):
             for segment in segments_in(orphan.path):
-                self._drop(segment)
+                self._drop(orphan, segment)
                 if self._has_room(now=True):
                     orphan.release()
                     return True
             orphan.remove()
         for segment in segments_in(own)[:-1]:  # the last one is being written
-            self._drop(segment)
+            self._drop(self._folder, segment)
             if self._has_room(now=True):
                 return True
         return self._has_room(now=True)
 
-    def _drop(self, segment: Segment) -> None:
+    def _drop(self, folder: SpoolFolder, segment: Segment) -> None:
         try:
-            count = sum(1 for _ in frames(segment.read()))
-            segment.path.unlink()
-        except (OSError, EOFError):  # delivered and removed meanwhile
+            count = undelivered_in(segment, read_checkpoint(folder.path))
+            segment.remove()
+        except OSError:  # delivered and removed meanwhile
             return
         self._on_drop(count)
 

@@ -3,10 +3,13 @@
 import gzip
 import os
 import re
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 _NAME = re.compile(r"(\d{8})\.seg(\.gz)?")
+_GZIP = 16 + zlib.MAX_WBITS  # tells zlib what it reads
+_PIECE_BYTES = 64 * 1024  # of a compressed segment: what damage may take with it
 _LEVEL = 1  # of gzip: 5 to 10 times smaller at 100 MB/s; a better one costs more than the disk
 
 
@@ -30,21 +33,46 @@ class Segment:
             return 0
 
     def read(self) -> bytes:
-        """All of it, which is not much more than the limit of a segment; raises FileNotFoundError."""
+        """All of it, or what damage has left: not much more than the limit of a segment. Raises OSError."""
         data = self.path.read_bytes()
-        return gzip.decompress(data) if self.is_compressed else data
+        return _decompressed(data) if self.is_compressed else data
+
+    def remove(self) -> None:
+        """Remove it, and what a crash while it was compressed has left of it; raises OSError."""
+        self.path.unlink()
+        if self.is_compressed:
+            segment_path(self.path.parent, self.number).unlink(missing_ok=True)
 
     def compress(self) -> "Segment":
-        """Compress it in its place; a crash leaves the one or the other, or both."""
+        """Compress it in its place; a crash leaves the one or the other, or both. Raises OSError."""
         target = self.path.with_suffix(".seg.gz")
         draft = self.path.with_suffix(".tmp")
-        with draft.open("wb") as file:
-            file.write(gzip.compress(self.path.read_bytes(), _LEVEL))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-        self.path.unlink()
+        try:
+            with draft.open("wb") as file:
+                file.write(gzip.compress(self.path.read_bytes(), _LEVEL))
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+        try:
+            self.path.unlink()
+        except FileNotFoundError:  # delivered or dropped meanwhile: it shall not come back
+            target.unlink(missing_ok=True)
+            raise
         return Segment(self.number, target)
+
+
+def _decompressed(data: bytes) -> bytes:
+    """What stands before the first damage; the crc of each record tells what of it is sound."""
+    decompressor, found = zlib.decompressobj(_GZIP), list[bytes]()
+    try:
+        for start in range(0, len(data), _PIECE_BYTES):
+            found.append(decompressor.decompress(data[start : start + _PIECE_BYTES]))
+    except zlib.error:
+        pass
+    return b"".join(found)
 
 
 def segment_path(folder: Path, number: int) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orchestrator.logs.errors import SpoolUnusable
 from orchestrator.logs.spool.folder import SpoolFolder
-from orchestrator.logs.spool.frames import framed
+from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, framed
 from orchestrator.logs.spool.keeper import Keeper
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.position import Position
@@ -40,6 +40,7 @@ class Spool:
         self._folder = SpoolFolder.create(self._root)
         self._producer, self._sequence = self._folder.producer, 0
         self._number, self._offset = 1, 0
+        self._end = (1, 0)
         self._room = Room(self._folder, self._limits, self._count_drops)
         try:
             self._file = self._create(1)
@@ -60,6 +61,8 @@ class Spool:
 
         Without an identity it gets the next of this producer, and says so as its `event.sequence`.
         """
+        if b"\n" in document:  # between fields, as JSON has it in strings as two characters
+            document = document.replace(b"\n", b" ")
         with self._lock:
             if not self._file:
                 self._open()
@@ -72,7 +75,8 @@ class Spool:
                 identity.encode(),
                 document,
             )
-            written = self._write(framed(record), level)
+            # A longer one would not be taken for a record by who reads.
+            written = len(record) <= MAX_RECORD_BYTES and self._write(framed(record), level)
             if written:
                 self._sequence += 1
                 self.spooled += 1
@@ -89,12 +93,14 @@ class Spool:
             written = 0
         if written == len(frame):
             self._offset += written
+            self._end = (self._number, self._offset)
             self._keeper.dirty = True
             return True
         try:
             os.ftruncate(self._file, self._offset)  # what is torn would end the segment for readers
         except OSError:
             self._offset += written  # they search for the next whole record
+            self._end = (self._number, self._offset)
         return False
 
     def _roll(self, level: int) -> bool:
@@ -107,6 +113,7 @@ class Spool:
             return False
         self._keeper.seal(self._file)
         self._file, self._number, self._offset = file, number, 0
+        self._end = (number, 0)
         return True
 
     # ------------------------------------------------------------------ opening and closing
@@ -117,9 +124,8 @@ class Spool:
 
     @property
     def end(self) -> Position:
-        """Behind the last record."""
-        with self._lock:
-            return Position(self._number, self._offset)
+        """Behind the last record; without the lock, under which a log call may wait for who delivers."""
+        return Position(*self._end)
 
     @property
     def delivered(self) -> Position:
@@ -132,17 +138,18 @@ class Spool:
 
     def sync(self) -> None:
         """Return when all that was appended is on the disk; raises OSError."""
-        self._keeper.sync()
+        if self._file:
+            self._keeper.sync()
 
     def close(self, *, remove: bool = False) -> None:
-        """Sync and let go of the folder; with `remove` it goes, because nobody needs it any more."""
+        """Sync and let go of the folder; with `remove` it goes, unless something in it is not delivered."""
         with self._lock:
             if not self._file:
                 return
             self._keeper.stop()
             os.close(self._file)
             self._file = 0
-            if remove:
+            if remove and self.delivered >= self.end:
                 self._folder.remove()
             else:
                 self._folder.release()
@@ -166,7 +173,6 @@ class Spool:
         if self._file:
             os.close(self._file)
             self._file = 0
-            self._folder.forget()
 
 
 _spools: "weakref.WeakSet[Spool]" = weakref.WeakSet()

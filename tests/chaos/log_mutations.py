@@ -1,0 +1,65 @@
+"""Protections of logs that can be taken out of a process, to show that the tests notice."""
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, assert_never
+
+from orchestrator.logs.shipping import elasticsearch
+from orchestrator.logs.shipping.delivery import Courier
+from orchestrator.logs.shipping.stream import Delivery, Stream
+from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.spool import folder, frames
+
+Replace = Callable[[object, str, object], None]
+
+
+class Protection(StrEnum):
+    """What keeps the promises, one at a time."""
+
+    ACKNOWLEDGED = "acknowledged"  # the checkpoint stays behind what the target has taken
+    CRC = "crc"  # what is read is what was written
+    DEAD_LETTER = "dead letter"  # what is refused is put aside
+    RETRY = "retry"  # what is not taken at present comes again
+    LOCK = "lock"  # nobody adopts the folder of a process that lives
+
+
+def take_out(protection: Protection, put: Replace) -> None:
+    """Take it out of this process; `put` is how an attribute is replaced."""
+    match protection:
+        case Protection.ACKNOWLEDGED:
+            put(Stream, "take", _taken_for_done(Stream.take))
+        case Protection.CRC:
+            put(frames, "zlib", SimpleNamespace(crc32=lambda _: 0))
+        case Protection.DEAD_LETTER:
+            put(Courier, "_put_aside", lambda *_: None)
+        case Protection.RETRY:
+            put(elasticsearch, "_verdict", _without_retry(elasticsearch._verdict))  # noqa: SLF001 - what is taken out
+        case Protection.LOCK:
+            put(folder, "_locked", _opened)
+        case _:
+            assert_never(protection)
+
+
+def _taken_for_done(take: Callable[..., Delivery | None]) -> Callable[..., Delivery | None]:
+    def taken(stream: Stream, *limits: int, partial: bool) -> Delivery | None:
+        delivery = take(stream, *limits, partial=partial)
+        if delivery is not None:
+            stream._done = delivery.batch.end  # noqa: SLF001 - what comes too early here
+        return delivery
+
+    return taken
+
+
+def _without_retry(verdict: Callable[..., Reply]) -> Callable[..., Reply]:
+    def judged(*arguments: Any, **named: Any) -> Reply:
+        reply = verdict(*arguments, **named)
+        return Reply(reply.created, reply.duplicates, reply.diverted, (), reply.dead)
+
+    return judged
+
+
+def _opened(path: Path) -> int:
+    return os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

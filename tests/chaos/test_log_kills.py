@@ -1,0 +1,82 @@
+"""Whenever a process that logs is killed: what was acknowledged to it is found, once, in Elasticsearch.
+
+`make log-kills COUNT=200` kills so many; without a count as many as fit into a short while.
+"""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from orchestrator.logs.shipping.options import ShipperOptions
+from orchestrator.logs.spool.folder import folders_in
+from tests.chaos.log_points import Point
+from tests.chaos.log_producer import Life, zygote
+from tests.log_index import LogIndex
+from tests.log_support import dead_letters, drain
+
+COUNT = int(os.environ.get("ORCHESTRATOR_LOG_KILLS", "0"))
+SEED = int(os.environ.get("ORCHESTRATOR_SEED", "6"))
+SHORT_S = 40
+LONGEST_S = 0.8  # of a life: several checkpoints, dozens of segments
+POINT_S = 1.5  # until a point is reached; then the process is killed where it is
+NUMBERS = 1_000_000  # for each producer
+
+LAST = ShipperOptions(adopt_seconds=0.1, status_seconds=0.1, flush_seconds=120)
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300 + 5 * COUNT)]
+
+
+def life_at_random(rng: random.Random, number: int, root: Path, index: LogIndex) -> Life:
+    point = rng.choice([*Point, *[None] * len(Point)])
+    seconds = rng.uniform(0, LONGEST_S) if point is None else POINT_S
+    acks = root.parent / f"acks-{number}"
+    first = number * NUMBERS
+    return Life(str(root), index.url, index.alias, str(acks), first, seconds, point, rng.choice([1, 1, 2, 5]))
+
+
+def acknowledged(folder: Path) -> list[int]:
+    # The last line may be half: its record was appended all the same.
+    return [
+        int(line)
+        for path in folder.glob("acks-*")
+        for line in path.read_text().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
+
+
+@pytest.mark.usefixtures("process_mark")
+def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
+    log_index: LogIndex, tmp_path: Path
+) -> None:
+    rng = random.Random(SEED)  # noqa: S311 - so that a run can be had again
+    root, kills, since = tmp_path / "spool", Counter[str](), time.monotonic()
+    with (tmp_path / "errors").open("wb") as errors, zygote(errors) as producers:
+        while kills.total() < COUNT or (not COUNT and time.monotonic() - since < SHORT_S):
+            life = life_at_random(rng, kills.total(), root, log_index)
+            code, has_died = producers.live(life)
+            assert code == -signal.SIGKILL, (tmp_path / "errors").read_text()
+            kills[str(life.point) if has_died else "at a random moment"] += 1
+    left = len(folders_in(root))
+    assert drain(root, log_index.target(), LAST)
+    acks = acknowledged(tmp_path)
+    found = Counter(log_index.numbers())
+    lost = set(acks) - set(found)
+    doubles = [number for number, count in found.items() if count > 1]
+    told = ", ".join(f"{count} {point}" for point, count in sorted(kills.items()))
+    print(  # noqa: T201 - the counts are what a campaign is for
+        f"\nseed {SEED}: {kills.total()} kills ({told}) in {time.monotonic() - since:.0f} s; "
+        f"{len(acks):,} records acknowledged, {len(found):,} found, {len(lost)} lost, {len(doubles)} twice, "
+        f"{len(set(found) - set(acks))} killed between the record and its acknowledgement; "
+        f"{left} spools were left for the last one"
+    )
+    assert not lost, sorted(lost)[:20]
+    assert not doubles, doubles[:20]
+    assert dead_letters(root) == []
+    assert folders_in(root) == []
+    assert (tmp_path / "errors").read_text() == ""
+    assert len(acks) > 100 * kills.total() / 2
