@@ -31,6 +31,7 @@ from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.logs.indices import daily_indices
 from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
@@ -90,6 +91,8 @@ def build_runners(settings: Settings, *, owned: bool = False, warm: bool = True)
 
 def build_logs(settings: Settings) -> LogPipeline:
     """The logs of this process: a context, within which they go to the spool, and on where that is asked."""
+    if settings.zookeeper_login is not None:
+        REDACTOR.add([settings.zookeeper_login.password_file.read_text("utf-8").strip()])
     return LogPipeline(settings.logs, settings.state_dir / "logs", "orchestrator")
 
 

@@ -10,7 +10,7 @@ from orchestrator.logs.console import settle
 from orchestrator.logs.errors import SpoolUnusable, TargetRefuses
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.document import DocumentBuilder
-from orchestrator.logs.record.redaction import Redactor
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
@@ -23,7 +23,6 @@ from orchestrator.logs.spool.writer import Spool
 _DAY_SECONDS = 86_400.0
 _MOST_SPOOLS = 1_000  # of runs at a desk, each a few kilobytes
 SPOOL = "spool"  # below the folder of logs
-REDACTOR = Redactor()  # of this process: who learns of a secret tells it
 
 
 def spool_root(settings: LogSettings, folder: Path) -> Path:

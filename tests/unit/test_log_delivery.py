@@ -13,7 +13,6 @@ from orchestrator.logs.shipping import pace as pace_module
 from orchestrator.logs.shipping.counts import Counts
 from orchestrator.logs.shipping.dead_letters import DeadLetters
 from orchestrator.logs.shipping.delivery import Courier
-from orchestrator.logs.shipping.elasticsearch import document_of
 from orchestrator.logs.shipping.http import Answer
 from orchestrator.logs.shipping.pace import Pace
 from orchestrator.logs.shipping.target import DeadLetter, Target
@@ -195,12 +194,6 @@ def test_a_dead_letter_holds_the_document_as_it_was_even_if_it_is_no_json(tmp_pa
     found = [letter["document"] for letter in dead_letters(tmp_path / "spool")]
     assert found == [{"a": "ä"}, '{"a": ', "\ufffd\ufffd", "", {"a": "]\u2028"}]
     assert letters.count == 5
-
-
-def test_a_record_of_the_spool_is_read_as_the_document_it_holds() -> None:
-    assert document_of(record(3))["message"].startswith("n3")
-    with pytest.raises(ValueError, match="no document"):
-        document_of(b"{}\n[1]\n")
 
 
 def test_a_request_refused_as_a_whole_says_why() -> None:

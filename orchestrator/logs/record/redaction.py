@@ -51,3 +51,7 @@ def _mask_patterns(text: str) -> str:
     text = _NAMED.sub(rf"\g<name>{MASK}", text)
     text = _SCHEME.sub(rf"\g<scheme> {MASK}", text)
     return _AWS_KEY.sub(MASK, text)
+
+
+REDACTOR = Redactor()
+"""That of this process: who reads a secret makes it known here."""

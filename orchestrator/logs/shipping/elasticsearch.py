@@ -1,6 +1,5 @@
 """Elasticsearch as a target: bulk requests with `create`, and a verdict for each item of the reply."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -101,11 +100,3 @@ def check_answer(answer: Answer) -> None:
 def _kind(answer: Answer) -> str:
     error = answer.body.get("error") if isinstance(answer.body, dict) else None
     return str(error.get("type", "")) if isinstance(error, dict) else ""
-
-
-def document_of(record: bytes) -> dict[str, Any]:
-    """The document of a record in the spool; raises ValueError."""
-    found = json.loads(record.split(b"\n", 2)[1])
-    if not isinstance(found, dict):
-        raise ValueError(f"no document: {record[:80]!r}")  # noqa: TRY004 - a value that was read
-    return found

@@ -9,12 +9,22 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
-from elastic_transport import NdjsonSerializer, TlsError, Transport, TransportApiResponse, TransportError
+from elastic_transport import (
+    JsonSerializer,
+    NdjsonSerializer,
+    SerializationError,
+    TlsError,
+    Transport,
+    TransportApiResponse,
+    TransportError,
+)
 from elastic_transport.client_utils import url_to_node_config
 
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
 
+JSON = "application/json"
 NDJSON = "application/x-ndjson"
 CONNECT_SECONDS = 3.0
 BULK_SECONDS = 120.0  # a cluster under load takes so long, and what is sent twice costs it more
@@ -55,6 +65,17 @@ class _Ready(NdjsonSerializer):
         return bytes(data)
 
 
+class _Lenient(JsonSerializer):
+    """What calls itself JSON and is none is text: the status that came with it counts all the same."""
+
+    def loads(self, data: bytes) -> Any:
+        """The value of a JSON text, else the text."""
+        try:
+            return super().loads(data)
+        except SerializationError:
+            return data.decode("utf-8", "replace")
+
+
 class Http:
     """Requests to one of several servers of a cluster. Safe to use from several threads.
 
@@ -73,10 +94,12 @@ class Http:
     ) -> None:
         self._urls = ", ".join(urls)
         logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # who asks tells what fails
-        all_headers = {"accept": "application/json", **(headers or {})}
+        all_headers = {"accept": JSON, **(headers or {})}
         try:
             if key_file is not None:
-                all_headers["authorization"] = f"ApiKey {key_file.read_text('utf-8').strip()}"
+                key = key_file.read_text("utf-8").strip()
+                REDACTOR.add([key])
+                all_headers["authorization"] = f"ApiKey {key}"
             if ca_file is not None:
                 ca_file.read_bytes()  # the transport would only say that it cannot connect
             nodes = [
@@ -88,14 +111,14 @@ class Http:
                 for url in urls
             ]
             self._transport = Transport(
-                nodes, max_retries=0, meta_header=False, serializers={NDJSON: _Ready()}
+                nodes, max_retries=0, meta_header=False, serializers={NDJSON: _Ready(), JSON: _Lenient()}
             )
         except (OSError, ValueError) as error:
             raise TargetRefuses(f"{self._urls}: {error}") from error
         self._headers = all_headers
 
     def request(
-        self, method: str, path: str, body: bytes | None = None, *, content_type: str = "application/json"
+        self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON
     ) -> Answer:
         """Ask, once; raises TargetUnreachable, TargetRefuses for a certificate that nobody vouches for."""
         seconds = BULK_SECONDS if body is not None and content_type == NDJSON else _SHORT_SECONDS

@@ -15,6 +15,7 @@ from orchestrator.logs.errors import (
     TargetRefuses,
     TargetUnreachable,
 )
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping.entry import Entry, entries_of
 from orchestrator.logs.shipping.http import Answer, Http, as_json
 from orchestrator.logs.shipping.target import DeadLetter, Reply
@@ -71,6 +72,7 @@ def loki_headers(key_file: Path | None, tenant: str) -> dict[str, str]:
             key = key_file.read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             raise TargetRefuses(f"{key_file}: {error}") from error
+        REDACTOR.add([key, key.partition(":")[2]])
         basic = f"Basic {base64.b64encode(key.encode()).decode()}"
         headers["authorization"] = basic if ":" in key else f"Bearer {key}"
     return headers

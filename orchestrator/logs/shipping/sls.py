@@ -13,6 +13,7 @@ from orchestrator.logs.errors import (
     TargetRefuses,
     TargetUnreachable,
 )
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping.entry import Entry, entries_of
 from orchestrator.logs.shipping.target import Reply
 
@@ -80,6 +81,7 @@ def access_key(key_file: Path | None, environment: Mapping[str, str] = os.enviro
         values = [environment.get(name, "") for name in (_ID, _SECRET, _TOKEN)]
         if not all(values[:2]):
             raise TargetRefuses(f"no access key for SLS: set {_ID} and {_SECRET}, or logs.key_file")
+        REDACTOR.add(values[1:])
         return AccessKey(*values)
     try:
         parts = key_file.read_text("utf-8").strip().split(":", 2)
@@ -87,6 +89,7 @@ def access_key(key_file: Path | None, environment: Mapping[str, str] = os.enviro
         raise TargetRefuses(f"{key_file}: {error}") from error
     if not all(parts[:2]) or len(parts) == 1:
         raise TargetRefuses(f"{key_file} is to hold id:secret or id:secret:token")
+    REDACTOR.add(parts[1:])
     return AccessKey(*parts)
 
 
