@@ -16,6 +16,7 @@ from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import OLDER
 from spark_runner.runners.base import LogFile, Place
 from spark_runner.runners.registry import Runners
+from spark_runner.spark_log import readable_lines
 
 _FOLLOW_SECONDS = 0.3
 _COPY_SECONDS = 2.0  # so often is a cluster asked for more
@@ -115,6 +116,8 @@ def _print_attempt(
             else:
                 print_new()
         print_new(_logs(client, runners, job_id, number, streams) if follow else ())
+        for tail in tails.values():
+            os.write(sys.stdout.fileno(), tail.rest())
 
 
 def _logs(
@@ -133,6 +136,7 @@ class _Tail:
     def __init__(self, stack: ExitStack, log: LogFile) -> None:
         self._stack, self._log = stack, log
         self._file: IO[bytes] | None = None
+        self._part = b""
         self.heading = f"==> {log.stream} ({log.path}) <==\n"
 
     def chunks(self) -> Iterator[bytes]:
@@ -142,8 +146,20 @@ class _Tail:
             self._file = self._stack.enter_context(self._log.path.open("rb"))
         if os.fstat(self._file.fileno()).st_size < self._file.tell():  # it was too long, and begins anew
             self._file.seek(0)
+            self._part = b""
         while chunk := self._file.read(_CHUNK_BYTES):
-            yield chunk
+            yield chunk if self._log.stream != LogStream.SPARK else self._readable(chunk)
+
+    def rest(self) -> bytes:
+        """What has been read and is no whole line: at the end that is all that comes of it."""
+        rest, self._part = self._part, b""
+        return rest
+
+    def _readable(self, chunk: bytes) -> bytes:
+        """Whole lines of Spark's log as people read them; the beginning of one waits for the rest."""
+        lines, end, part = (self._part + chunk).rpartition(b"\n")
+        self._part = part
+        return readable_lines(lines + end)
 
 
 _last_printed: list[_Tail] = []
