@@ -42,12 +42,12 @@ class Documents:
 
     def __init__(self, days: Days, redactor: Redactor, stream: str, fields: Mapping[str, str | int]) -> None:
         self._days, self._redactor, self._stream = days, redactor, stream
-        self._epoch, self._time, self._day = -1.0, "", ""
+        self._epoch, self._head, self._day = -1.0, "", ""
         self.name({"log.stream": stream, **fields})
 
     def name(self, fields: Mapping[str, str | int]) -> None:
         """Have these fields in each document from now on."""
-        self._tail = "".join(_field(name, value) for name, value in fields.items() if value != "")
+        self._tail = "".join(_field(name, value) for name, value in fields.items() if value != "") + "}"
 
     def build(self, record: Record, epoch: float) -> Document:
         """The document of a record that was read at `epoch`, by which it belongs to its day."""
@@ -82,11 +82,10 @@ class Documents:
     ) -> Document:
         if epoch != self._epoch:  # all lines of a chunk have the same
             self._epoch = epoch
-            self._time, self._day = self._days.timestamp(epoch), self._days.index(epoch)
-        line = (
-            f'{{"@timestamp":"{self._time}","log.level":"{level[0]}",'
-            f'"message":{self._quoted(message, MAX_MESSAGE)},"event.sequence":{offset}{more}{self._tail}}}'
-        )
+            self._head = f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"'
+            self._day = self._days.index(epoch)
+        text = quoted(self._redactor.mask(message)) if len(message) <= MAX_MESSAGE else self._cut(message)
+        line = f'{self._head}{level[0]}","message":{text},"event.sequence":{offset}{more}{self._tail}'
         return Document(self._day, encoded(line), level[1])
 
     def _error(self, says: str) -> list[str]:
@@ -104,8 +103,9 @@ class Documents:
         return f',"error.stack_trace":{self._quoted(text, MAX_TRACE)}'
 
     def _quoted(self, text: str, limit: int) -> str:
-        if len(text) <= limit:
-            return quoted(self._redactor.mask(text))
+        return quoted(self._redactor.mask(text)) if len(text) <= limit else self._cut(text, limit)
+
+    def _cut(self, text: str, limit: int = MAX_MESSAGE) -> str:
         missing = len(text) - limit
         return quoted(
             f"{self._redactor.mask(text[: limit + _BEYOND])[:limit]}… [{missing:,} more characters]"

@@ -7,6 +7,7 @@ up to where one ended, finds the same ones.
 import re
 from collections.abc import Sequence
 from enum import Enum, auto
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 
@@ -72,11 +73,8 @@ def records(data: bytes, offset: int, *, whole: bool) -> list[Record]:
 
 
 def _plain(lines: Sequence[bytes], offset: int) -> list[Record]:
-    found, kind = list[Record](), Kind.LINE
-    for line in lines:
-        found.append(Record(offset, line, kind))
-        offset += len(line)
-    return found
+    offsets = accumulate(map(len, lines), initial=offset)
+    return list(map(Record, offsets, lines, repeat(Kind.LINE)))
 
 
 def _grouped(lines: Sequence[bytes]) -> list[tuple[int, Kind]]:
