@@ -1,7 +1,8 @@
 """A driver that is a plain process, a collector that is killed again and again, and what came of it.
 
 `python -m tests.driver_logs_support write DIRECTORY LIMIT` writes without end what `words` says;
-`... collect STATE_DIR SEED KILLS` collects, and is killed so often before it may come to the end.
+`... collect STATE_DIR SEED KILLS` collects, and is killed so often before it may come to the end;
+`... die STATE_DIR COUNT` collects so many documents, and is killed before the next one.
 """
 
 import json
@@ -116,8 +117,28 @@ def _collect_and_die(state_dir: Path, seed: int, kills: int) -> None:
         os.waitpid(child, 0)
 
 
+class _ShortLived(Spool):
+    left = 0
+
+    def append(self, index: str, document: bytes, *, level: int = 20, identity: str = "") -> bool:
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+        return super().append(index, document, level=level, identity=identity)
+
+
+def _collect_few(state_dir: Path, count: int) -> None:
+    spool = _ShortLived(state_dir / "spool")
+    spool.left = count
+    DriverLogs(state_dir, spool, Days("logs"), Redactor()).start()
+    signal.pause()
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "write":
-        _write(Path(sys.argv[2]), int(sys.argv[3]))
-    else:
-        _collect_and_die(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    match sys.argv[1:]:
+        case ["write", directory, limit]:
+            _write(Path(directory), int(limit))
+        case ["collect", state_dir, seed, kills]:
+            _collect_and_die(Path(state_dir), int(seed), int(kills))
+        case ["die", state_dir, count]:
+            _collect_few(Path(state_dir), int(count))
