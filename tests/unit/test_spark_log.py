@@ -1,10 +1,14 @@
 """Spark's own log: what a line says, and how people read it."""
 
 import json
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.cli.job.log_files import Tail
+from spark_runner.runners.base import LogFile
 from spark_runner.spark_log import readable_lines, spark_event
 
 
@@ -42,3 +46,16 @@ def test_people_read_a_line_and_the_trace_below_it() -> None:
     time, rest = text.decode().split(" ", 1)
     assert time.startswith("2026-0")
     assert rest == "WARN Executor: bad\na.B: c\n\tat d\nno end"
+
+
+def test_who_follows_a_log_reads_whole_lines_and_at_last_the_rest(tmp_path: Path) -> None:
+    log = LogFile("inc", "spark", tmp_path / "spark.log")
+    with ExitStack() as stack, log.path.open("ab", buffering=0) as file:
+        tail = Tail(stack, log)
+        file.write(line(message="one")[:30])
+        assert b"".join(tail.chunks()) == b""
+        file.write(line(message="one")[30:] + line(message="two") + b"killed in the mid")
+        shown = b"".join(tail.chunks()).splitlines()
+        assert [text.rpartition(b" ")[2] for text in shown] == [b"one", b"two"]
+        assert tail.rest() == b"killed in the mid"
+        assert tail.rest() == b""

@@ -94,12 +94,12 @@ def _print_attempt(
     follow: bool,
 ) -> None:
     with ExitStack() as stack:
-        tails = {log.path: _Tail(stack, log) for log in logs}
+        tails = {log.path: Tail(stack, log) for log in logs}
 
         def print_new(found: Sequence[LogFile] = ()) -> None:
             # What a log was before it began anew has been printed; and what a spark-submit says is no news
             # any more when the driver that it has started speaks.
-            now = {log.path: tails.get(log.path) or _Tail(stack, log) for log in found}
+            now = {log.path: tails.get(log.path) or Tail(stack, log) for log in found}
             new = {path: tail for path, tail in now.items() if path in tails or path.suffix != OLDER}
             if new:
                 tails.clear()
@@ -130,7 +130,7 @@ def _logs(
     return []
 
 
-class _Tail:
+class Tail:
     """One log file, read from where it was left."""
 
     def __init__(self, stack: ExitStack, log: LogFile) -> None:
@@ -140,6 +140,7 @@ class _Tail:
         self.heading = f"==> {log.stream} ({log.path}) <==\n"
 
     def chunks(self) -> Iterator[bytes]:
+        """What is new since the last call."""
         if self._file is None:
             if not self._log.path.exists():
                 return
@@ -162,10 +163,10 @@ class _Tail:
         return readable_lines(lines + end)
 
 
-_last_printed: list[_Tail] = []
+_last_printed: list[Tail] = []
 
 
-def _print(tails: Sequence[_Tail], *, headings: bool) -> None:
+def _print(tails: Sequence[Tail], *, headings: bool) -> None:
     for tail in tails:
         for chunk in tail.chunks():
             if headings and _last_printed != [tail]:
