@@ -17,7 +17,7 @@ from spark_runner import exit_codes, outcome
 from spark_runner.announcement import announce, leave_exit_code
 from spark_runner.holder import AttemptHolder, Superseded
 from spark_runner.jvm import Jvm, JvmGone, jvm_of
-from spark_runner.own_process import end_with_parent, keep_streams_apart
+from spark_runner.own_process import end_with_parent, keep_streams_apart, name_application
 from spark_runner.program import run_program
 from spark_runner.progress import SparkWatch
 
@@ -79,6 +79,7 @@ def _run_program(
         spark = jvm.session()
         watch = SparkWatch(spark, holder.look_again, jvm.job_group)
         facts |= watch.application
+        name_application(watch.application)
         holder.observe(watch)
         facts["tables"] = run_program(spark, plan, holder.report)
     except SystemExit as ending:

@@ -2,14 +2,17 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from spark_runner.process import RUN_DIR_VARIABLE
 
 _PR_SET_PDEATHSIG = 1
+APPLICATION_FILE = "application.json"  # in the run directory: whose logs these are, for who collects them
 
 
 def end_with_parent() -> None:
@@ -31,3 +34,14 @@ def keep_streams_apart() -> None:
         log = os.open(Path(directory, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.dup2(log, stream.fileno())
         os.close(log)
+
+
+def name_application(facts: Mapping[str, str]) -> None:
+    """Write the id of the application beside its logs, where there is a place for that."""
+    directory = os.environ.get(RUN_DIR_VARIABLE)
+    if not directory:
+        return
+    with contextlib.suppress(OSError):  # logs then name the job alone
+        part = Path(directory, f"{APPLICATION_FILE}.part")
+        part.write_text(json.dumps(dict(facts)), encoding="utf-8")
+        part.replace(part.with_suffix(""))

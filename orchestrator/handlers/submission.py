@@ -93,6 +93,8 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -
             job.definition,
             job.spark,
             attempt,
+            job_id=job.id,
+            pool=job.claim.record.pool,
             incarnation=uuid.uuid4().hex,
             stop_path=job.stop_path,
             zookeeper=job.context.session.settings,

@@ -13,29 +13,13 @@ from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.java_flags import LAUNCHER_FLAGS, SHORT_JOB_FLAGS, chosen_options, quick_flags
+from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 _LOOPBACK = "127.0.0.1"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
-
-# The file name is relative: the JVM's working directory is the run directory, whatever its path contains.
-LOG4J2_PROPERTIES = """\
-status = error
-rootLogger.level = info
-rootLogger.appenderRef.file.ref = file
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = spark.log
-appender.file.filePattern = spark.log.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
-appender.file.policy.type = SizeBasedTriggeringPolicy
-appender.file.policy.size = 100MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 1
-"""
 
 
 @dataclass(frozen=True, slots=True)

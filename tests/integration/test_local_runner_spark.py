@@ -14,6 +14,7 @@ from spark_runner.process import processes_of
 from spark_runner.runners.base import RunState, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.spark_log import readable_lines
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -54,7 +55,7 @@ def request(run: str, code: str, **more: Any) -> SubmitRequest:
 
 
 def logs(runner: LocalRunner, run: str) -> dict[str, str]:
-    return {log.stream: log.path.read_text("utf-8") for log in runner.logs(run)}
+    return {log.stream: readable_lines(log.path.read_bytes()).decode() for log in runner.logs(run)}
 
 
 def exited(runner: LocalRunner, run: str) -> Any:

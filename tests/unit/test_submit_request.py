@@ -26,6 +26,8 @@ def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequ
         definition,
         definition.spark,
         attempt,
+        job_id="nightly",
+        pool="team",
         incarnation="i",
         stop_path="/stop",
         zookeeper=SessionSettings("zk:2181"),
@@ -78,3 +80,8 @@ def test_scripts_alone_may_share_a_jvm(tmp_path: Path) -> None:
         tmp_path, {}, script="CREATE TABLE shown USING print; INSERT INTO shown SELECT 1 AS n;"
     ).is_warm
     assert not request(tmp_path, {}).is_warm
+
+
+def test_the_plan_says_what_its_logs_are_named_by(tmp_path: Path) -> None:
+    found = request(tmp_path, {"master": "local[1]"}).plan["job"]
+    assert found == {"id": "nightly", "name": "job", "attempt": 2, "pool": "team", "deploy_mode": "client"}

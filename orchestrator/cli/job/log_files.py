@@ -16,6 +16,7 @@ from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import OLDER
 from spark_runner.runners.base import LogFile, Place
 from spark_runner.runners.registry import Runners
+from spark_runner.spark_log import readable_lines
 
 _FOLLOW_SECONDS = 0.3
 _COPY_SECONDS = 2.0  # so often is a cluster asked for more
@@ -93,12 +94,12 @@ def _print_attempt(
     follow: bool,
 ) -> None:
     with ExitStack() as stack:
-        tails = {log.path: _Tail(stack, log) for log in logs}
+        tails = {log.path: Tail(stack, log) for log in logs}
 
         def print_new(found: Sequence[LogFile] = ()) -> None:
             # What a log was before it began anew has been printed; and what a spark-submit says is no news
             # any more when the driver that it has started speaks.
-            now = {log.path: tails.get(log.path) or _Tail(stack, log) for log in found}
+            now = {log.path: tails.get(log.path) or Tail(stack, log) for log in found}
             new = {path: tail for path, tail in now.items() if path in tails or path.suffix != OLDER}
             if new:
                 tails.clear()
@@ -115,6 +116,8 @@ def _print_attempt(
             else:
                 print_new()
         print_new(_logs(client, runners, job_id, number, streams) if follow else ())
+        for tail in tails.values():
+            os.write(sys.stdout.fileno(), tail.rest())
 
 
 def _logs(
@@ -127,29 +130,43 @@ def _logs(
     return []
 
 
-class _Tail:
+class Tail:
     """One log file, read from where it was left."""
 
     def __init__(self, stack: ExitStack, log: LogFile) -> None:
         self._stack, self._log = stack, log
         self._file: IO[bytes] | None = None
+        self._part = b""
         self.heading = f"==> {log.stream} ({log.path}) <==\n"
 
     def chunks(self) -> Iterator[bytes]:
+        """What is new since the last call."""
         if self._file is None:
             if not self._log.path.exists():
                 return
             self._file = self._stack.enter_context(self._log.path.open("rb"))
         if os.fstat(self._file.fileno()).st_size < self._file.tell():  # it was too long, and begins anew
             self._file.seek(0)
+            self._part = b""
         while chunk := self._file.read(_CHUNK_BYTES):
-            yield chunk
+            yield chunk if self._log.stream != LogStream.SPARK else self._readable(chunk)
+
+    def rest(self) -> bytes:
+        """What has been read and is no whole line: at the end that is all that comes of it."""
+        rest, self._part = self._part, b""
+        return rest
+
+    def _readable(self, chunk: bytes) -> bytes:
+        """Whole lines of Spark's log as people read them; the beginning of one waits for the rest."""
+        lines, end, part = (self._part + chunk).rpartition(b"\n")
+        self._part = part
+        return readable_lines(lines + end)
 
 
-_last_printed: list[_Tail] = []
+_last_printed: list[Tail] = []
 
 
-def _print(tails: Sequence[_Tail], *, headings: bool) -> None:
+def _print(tails: Sequence[Tail], *, headings: bool) -> None:
     for tail in tails:
         for chunk in tail.chunks():
             if headings and _last_printed != [tail]:

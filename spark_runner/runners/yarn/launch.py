@@ -8,13 +8,13 @@ from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VAR
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import (
-    LOG4J2_PROPERTIES,
     Launch,
     QuickStart,
     hand_over_environment,
     refuse_strangers,
     submit_arguments,
 )
+from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 

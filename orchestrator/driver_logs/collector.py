@@ -1,0 +1,133 @@
+"""Collects what the drivers of a host say; one process at a time for each state directory."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from loguru import logger
+
+from orchestrator.driver_logs.folders import Folder, FolderWatch
+from orchestrator.driver_logs.run_logs import RunLogs
+from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.redaction import Redactor
+from orchestrator.logs.spool.writer import Spool
+from orchestrator.loop import Loop
+from spark_runner.file_lock import alone_in
+
+LOCK = "driver-logs.lock"
+_LOOK_SECONDS = 0.25  # as soon is a new run found
+_STOP_SECONDS = 2.0
+_YARN_COPY_BYTES = 8 * 1024 * 1024  # as `runners.yarn.logs` copies at most
+
+
+class DriverLogs:
+    """A thread that appends what drivers write to the spool.
+
+    `staging`: folders in which drivers on nodes of a standalone cluster have their run directories.
+    """
+
+    def __init__(
+        self, state_dir: Path, spool: Spool, days: Days, redactor: Redactor, *, staging: Sequence[Path] = ()
+    ) -> None:
+        def collected(root: Path, folders: Sequence[Folder]) -> "_Root":
+            return _Root(root, folders, spool, days, redactor)
+
+        self._roots = [
+            collected(state_dir, folders_of(state_dir)),
+            *(collected(path, [Folder(path / "runs", path / "runs")]) for path in staging),
+        ]
+        self._loop = Loop("driver-logs", self._step)
+
+    def start(self) -> None:
+        """Begin to collect."""
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Take what is there, for about two seconds at most; what is left another process takes."""
+        deadline = time.monotonic() + _STOP_SECONDS
+        if not self._loop.stop(_STOP_SECONDS):
+            return  # it holds its folders as long as it is at work, which ends with the process
+        for root in self._roots:
+            while root.look(flush=True) and time.monotonic() < deadline:
+                pass
+            root.release()
+
+    def _step(self) -> float:
+        for root in self._roots:
+            while root.look() and not self._loop.is_stopping:
+                pass
+        return _LOOK_SECONDS
+
+
+def folders_of(state_dir: Path) -> list[Folder]:
+    """Where the runs of a state directory have logs: those of its shims, and copies of logs elsewhere."""
+    runs = state_dir / "runs"
+    warm = state_dir / "warm" / "runs"
+    return [
+        Folder(runs, runs, has_shims=True),
+        Folder(warm, warm, has_shims=True),
+        Folder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-"),
+        Folder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=_YARN_COPY_BYTES),
+    ]
+
+
+class _Root:
+    """The folders below one directory, which one process at a time collects."""
+
+    def __init__(
+        self, path: Path, folders: Sequence[Folder], spool: Spool, days: Days, redactor: Redactor
+    ) -> None:
+        self._path, self._folders = path, folders
+        self._spool, self._days, self._redactor = spool, days, redactor
+        self._held: ExitStack | None = None
+        self._watches: list[FolderWatch] = []
+        self._active: dict[Path, RunLogs] = {}
+
+    def look(self, *, flush: bool = False) -> bool:
+        """Append what is new; whether there is more."""
+        if not self._hold():
+            return False
+        for run in self._found():
+            self._active[run.directory] = run
+        more, now = False, time.monotonic()
+        for run in list(self._active.values()):
+            if flush or run.due <= now:
+                more |= run.step(flush=flush)
+            if run.is_done:
+                del self._active[run.directory]
+        return more
+
+    def release(self) -> None:
+        """Let another process go on."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def _hold(self) -> bool:
+        if self._held is not None:
+            return True
+        if not self._path.is_dir():
+            return False
+        stack = ExitStack()
+        try:
+            is_ours = stack.enter_context(alone_in(self._path, name=LOCK))
+        except OSError as error:
+            logger.warning("logs of drivers in {} are not collected: {}", self._path, error)
+            return False
+        if not is_ours:
+            stack.close()
+            return False
+        self._held = stack
+        # What was known may not be true any more: another process has worked here.
+        self._watches, self._active = [FolderWatch(folder) for folder in self._folders], {}
+        return True
+
+    def _found(self) -> Iterator[RunLogs]:
+        for watch in self._watches:
+            for directory in watch.new():
+                run = RunLogs(
+                    watch.folder, directory, spool=self._spool, days=self._days, redactor=self._redactor
+                )
+                if not run.is_done:
+                    yield run

@@ -1,0 +1,129 @@
+"""From a record to a document: ECS, dotted names, as those of our own logs."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from orchestrator.driver_logs.records import Kind, Record
+from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.redaction import Redactor
+from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, encoded, quoted
+from spark_runner.spark_log import SparkEvent, spark_event
+
+_LEVELS = {  # as others call them, as we do, and the number that a spool wants
+    "TRACE": ("trace", 5),
+    "DEBUG": ("debug", 10),
+    "INFO": ("info", 20),
+    "WARN": ("warning", 30),
+    "WARNING": ("warning", 30),
+    "ERROR": ("error", 40),
+    "SEVERE": ("error", 40),
+    "FATAL": ("critical", 50),
+    "CRITICAL": ("critical", 50),
+}
+_INFO, _ERROR = _LEVELS["INFO"], _LEVELS["ERROR"]
+_SAID = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|SEVERE|FATAL|CRITICAL)\b")
+_SAID_WITHIN = 80  # characters: behind a time and a name, in front of the message
+_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.$]*)(?:: (?P<message>.*))?")
+_THREAD = re.compile(r'Exception in thread "[^"]*" ')
+_BEYOND = 1_000  # characters: a secret over which the limit goes is masked whole
+
+
+class Document(NamedTuple):
+    """A document, where it belongs, and how loud it is."""
+
+    day: str  # the index
+    data: bytes
+    level: int
+
+
+class Documents:
+    """Builds the documents of one stream of one submission."""
+
+    def __init__(self, days: Days, redactor: Redactor, stream: str, fields: Mapping[str, str | int]) -> None:
+        self._days, self._redactor, self._stream = days, redactor, stream
+        self._epoch, self._head, self._day = -1.0, "", ""
+        self.name({"log.stream": stream, **fields})
+
+    def name(self, fields: Mapping[str, str | int]) -> None:
+        """Have these fields in each document from now on."""
+        self._tail = "".join(_field(name, value) for name, value in fields.items() if value != "") + "}"
+
+    def build(self, record: Record, epoch: float) -> Document:
+        """The document of a record that was read at `epoch`, by which it belongs to its day."""
+        if self._stream == "spark" and (event := spark_event(record.data)) is not None:
+            return self._of_event(record.offset, event)
+        text = record.data.decode("utf-8", "replace")
+        if record.kind is Kind.LINE:
+            text = text.rstrip("\r\n")
+            level = _INFO if self._stream == "stdout" else _level_in(text)
+            return self._document(record.offset, epoch, level, text, "")
+        level = _INFO if self._stream == "stdout" else _ERROR
+        return self._of_trace(record, epoch, level, text)
+
+    def _of_event(self, offset: int, event: SparkEvent) -> Document:
+        more = [_field("log.logger", event.logger), _field("process.thread.name", event.thread)]
+        if event.stage is not None and event.task is not None:
+            more += [_field("spark.stage_id", event.stage), _field("spark.task_id", event.task)]
+        if event.trace:
+            more.append(self._trace(event.trace))
+            more += self._error(event.trace.partition("\n")[0])
+        level = _LEVELS.get(event.level, _INFO)
+        return self._document(offset, event.time.timestamp(), level, event.message, "".join(more))
+
+    def _of_trace(self, record: Record, epoch: float, level: tuple[str, int], text: str) -> Document:
+        lines = text.splitlines()
+        says = lines[0] if record.kind is Kind.JAVA else _last_word(lines)
+        more = self._trace(text) + "".join(self._error(_THREAD.sub("", says, count=1)))
+        return self._document(record.offset, epoch, level, says, more)
+
+    def _document(
+        self, offset: int, epoch: float, level: tuple[str, int], message: str, more: str
+    ) -> Document:
+        if epoch != self._epoch:  # all lines of a chunk have the same
+            self._epoch = epoch
+            self._head = f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"'
+            self._day = self._days.index(epoch)
+        text = quoted(self._redactor.mask(message)) if len(message) <= MAX_MESSAGE else self._cut(message)
+        line = f'{self._head}{level[0]}","message":{text},"event.sequence":{offset}{more}{self._tail}'
+        return Document(self._day, encoded(line), level[1])
+
+    def _error(self, says: str) -> list[str]:
+        """Type and message of an exception, where a line begins with its name."""
+        found = _EXCEPTION.fullmatch(says)
+        if found is None:
+            return []
+        message = found["message"] or ""
+        return [
+            _field("error.type", cut(found["type"], MAX_FIELD)),
+            f',"error.message":{self._quoted(message, MAX_MESSAGE)}',
+        ]
+
+    def _trace(self, text: str) -> str:
+        return f',"error.stack_trace":{self._quoted(text, MAX_TRACE)}'
+
+    def _quoted(self, text: str, limit: int) -> str:
+        return quoted(self._redactor.mask(text)) if len(text) <= limit else self._cut(text, limit)
+
+    def _cut(self, text: str, limit: int = MAX_MESSAGE) -> str:
+        missing = len(text) - limit
+        return quoted(
+            f"{self._redactor.mask(text[: limit + _BEYOND])[:limit]}… [{missing:,} more characters]"
+        )
+
+
+def _field(name: str, value: str | int) -> str:
+    return f',"{name}":{value if isinstance(value, int) else quoted(cut(value, MAX_FIELD))}'
+
+
+def _level_in(text: str) -> tuple[str, int]:
+    said = _SAID.search(text, 0, _SAID_WITHIN)
+    return _LEVELS[said[1]] if said else _INFO
+
+
+def _last_word(lines: list[str]) -> str:
+    """The line of a traceback that names the exception."""
+    for line in reversed(lines):
+        if line and not line.startswith((" ", "\t", ": ", "Caused by: ", "Suppressed: ", "Traceback (")):
+            return line
+    return next((line.strip(" |+") for line in lines[1:] if "Error" in line or "Group" in line), lines[0])

@@ -1,0 +1,67 @@
+"""What all documents of one submission say: whose they are."""
+
+import json
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.logs.record.document import ECS_VERSION
+from spark_runner.own_process import APPLICATION_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the plan of a submission says of it."""
+
+    fields: dict[str, str | int]
+    is_handed_over: bool  # to a cluster: what is on this host is its spark-submit
+
+
+def read_plan(directory: Path, run: str) -> Plan:
+    """The job of a run directory; of one without a plan, or with an old one, what its name tells."""
+    plan = _read(directory / "plan.json")
+    job = plan.get("job")
+    job = job if isinstance(job, dict) else {}
+    run_key, _, number = run.rpartition("-")
+    fields: dict[str, str | int] = {
+        name: str(value)
+        for name, value in (
+            ("job.id", job.get("id") or _id_in(str(plan.get("attempt_path", "")))),
+            ("job.name", job.get("name")),
+            ("job.pool", job.get("pool")),
+            ("job.run_key", plan.get("run_key") or (run_key if number.isdecimal() else "")),
+        )
+        if value
+    }
+    if "job.run_key" in fields and number.isdecimal():
+        fields["job.attempt"] = int(number)
+    return Plan(fields, job.get("deploy_mode") == "cluster")
+
+
+def read_application(directory: Path) -> str:
+    """The id of the Spark application, empty while the driver has not named it."""
+    return str(_read(directory / APPLICATION_FILE).get("application_id", ""))
+
+
+def own_fields(dataset: str) -> dict[str, str | int]:
+    """What is the same for all of this host."""
+    return {
+        "event.dataset": dataset,
+        "host.name": socket.gethostname(),
+        "service.name": "spark",
+        "ecs.version": ECS_VERSION,
+    }
+
+
+def _id_in(attempt_path: str) -> str:
+    parts = attempt_path.split("/")
+    return parts[-2] if len(parts) > 2 else ""  # noqa: PLR2004 - .../<id>/attempt-<n>
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

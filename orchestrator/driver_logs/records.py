@@ -1,0 +1,129 @@
+"""From lines to records: a stack trace is one record, any other line is one by itself.
+
+What a record is follows from its own lines and those behind it: who reads again from where a record began,
+up to where one ended, finds the same ones.
+"""
+
+import re
+from collections.abc import Sequence
+from enum import Enum, auto
+from itertools import accumulate, repeat
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """What a record is."""
+
+    LINE = auto()
+    JAVA = auto()  # a line and the trace below it
+    PYTHON = auto()  # a traceback, those that it came from, and what Java says below it
+
+
+class Record(NamedTuple):
+    """Some lines with their ends; `offset` of the first byte."""
+
+    offset: int
+    data: bytes
+    kind: Kind
+
+
+_BLANKS = (b" ", b"\t")
+_TRACEBACK = re.compile(rb"(?P<group>  \+ Exception Group )?Traceback \(most recent call last\):\r?\n?\Z")
+_JAVA = re.compile(
+    rb"[ \t]+at [^\s(]+\(|[ \t]*(?:Caused by|Suppressed): |[ \t]+\.\.\. \d+ (?:more|common frames)"
+)
+# Most logs have none of them, and a look for words costs a fraction of one at each line.
+_HINTS = (
+    b"Traceback (most recent",
+    b"\tat ",
+    b"  at ",
+    b"Caused by: ",
+    b"Suppressed: ",
+    b" more",
+    b" common fra",
+)
+_CHAINED = (
+    b"During handling of the above exception, another exception occurred:",
+    b"The above exception was the direct cause of the following exception:",
+)
+_OF_JAVA = b": "  # the second line of a Py4JJavaError: what was thrown in the JVM
+
+
+def records(data: bytes, offset: int, *, whole: bool) -> list[Record]:
+    """The records of these bytes, which begin at `offset`.
+
+    `whole`: nothing will come that belongs to them. Else the last ones are left out as long as that may be.
+    """
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    rest = lines.pop()[:-1]
+    if whole and rest:
+        lines.append(rest)
+    if not any(hint in data for hint in _HINTS):
+        return _plain(lines if whole else lines[:-1], offset)
+    ends = _grouped(lines)
+    if not whole:
+        ends = ends[: _settled(lines, ends)]
+    found, start = list[Record](), 0
+    for end, kind in ends:
+        text = lines[start] if end == start + 1 else b"".join(lines[start:end])
+        found.append(Record(offset, text, kind))
+        offset += len(text)
+        start = end
+    return found
+
+
+def _plain(lines: Sequence[bytes], offset: int) -> list[Record]:
+    offsets = accumulate(map(len, lines), initial=offset)
+    return list(map(Record, offsets, lines, repeat(Kind.LINE)))
+
+
+def _grouped(lines: Sequence[bytes]) -> list[tuple[int, Kind]]:
+    """Behind which line each record ends, and what it is."""
+    ends, start = list[tuple[int, Kind]](), 0
+    while start < len(lines):
+        kind, end = Kind.LINE, start + 1
+        if _TRACEBACK.match(lines[start]):
+            kind, end = Kind.PYTHON, _after_traceback(lines, start)
+            while (
+                end + 3 < len(lines) and _leads_on(lines[end : end + 3]) and _TRACEBACK.match(lines[end + 3])
+            ):
+                end = _after_traceback(lines, end + 3)
+        below = _after_java(lines, end, kind)
+        ends.append((below, Kind.JAVA if kind is Kind.LINE and below > end else kind))
+        start = below
+    return ends
+
+
+def _after_traceback(lines: Sequence[bytes], start: int) -> int:
+    """Behind the line that names the exception, which is the first one that is not indented."""
+    match = _TRACEBACK.match(lines[start])
+    end = start + 1
+    while end < len(lines) and lines[end].startswith(_BLANKS):
+        end += 1
+    is_group = match is not None and match["group"] is not None  # all lines of that are indented
+    return end if is_group else min(end + 1, len(lines))
+
+
+def _after_java(lines: Sequence[bytes], end: int, kind: Kind) -> int:
+    if kind is Kind.PYTHON and end < len(lines) and lines[end].startswith(_OF_JAVA):
+        end += 1
+    while end < len(lines) and _JAVA.match(lines[end]):
+        end += 1
+    return end
+
+
+def _leads_on(lines: Sequence[bytes]) -> bool:
+    """Whether these are the lines between two tracebacks of one error, or the first of those."""
+    wanted: tuple[tuple[bytes, ...], ...] = ((b"",), _CHAINED, (b"",))
+    return all(line.strip() in words for line, words in zip(lines, wanted, strict=False))
+
+
+def _settled(lines: Sequence[bytes], ends: Sequence[tuple[int, Kind]]) -> int:
+    """How many records can have no further line: the last one can, and what may be between tracebacks."""
+    count = len(ends) - 1
+    for index in range(len(ends) - 1, max(-1, len(ends) - 5), -1):
+        end, kind = ends[index]
+        between = lines[end:]
+        if kind is Kind.PYTHON and len(between) <= len(_CHAINED) + 1 and _leads_on(between):
+            return index
+    return max(0, count)

@@ -1,0 +1,179 @@
+"""The logs of one run directory, from their first byte to the last one after the driver's end."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from loguru import logger
+
+from orchestrator.driver_logs.documents import Documents
+from orchestrator.driver_logs.facts import own_fields, read_application, read_plan
+from orchestrator.driver_logs.folders import Folder
+from orchestrator.driver_logs.positions import Chunk, Positions
+from orchestrator.driver_logs.stream import Found, Stream
+from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.redaction import Redactor
+from orchestrator.logs.spool.writer import Spool
+from spark_runner.process import is_alive
+from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory
+
+_NEWS_SECONDS = 0.5  # between looks while it says something
+_QUIET_SECONDS = 1.0  # while it does not
+_STALE_SECONDS = 30.0  # while it has not for an hour, and nobody can tell whether it has ended
+_STALE_AFTER_SECONDS = 3600.0
+_FULL_SECONDS = 5.0  # until a full spool, or disk, is tried again
+_SETTLE_SECONDS = 10.0  # after an end that no shim has seen: who was left behind may say something still
+_CHUNKS_PER_STEP = 4  # of one stream, until the others have their turn
+
+
+class SpoolFull(Exception):
+    """The spool takes no more; what was not appended stays in the log."""
+
+
+class RunLogs:
+    """Appends what one submission says; its file of positions says how far that has come."""
+
+    def __init__(
+        self, folder: Folder, directory: Path, *, spool: Spool, days: Days, redactor: Redactor
+    ) -> None:
+        self.directory = directory
+        self.due = 0.0  # monotonic
+        self._folder, self._spool, self._days, self._redactor = folder, spool, days, redactor
+        self._run_directory = RunDirectory(directory)
+        self._positions = Positions(directory)
+        self._streams = [
+            Stream(directory / f"{name}.log", name, self._positions.chunk(name), sliding=folder.sliding_bytes)
+            for name in LOG_STREAMS
+        ]
+        self._identity = f"{directory.parent.name}-{directory.name}"
+        self._documents = dict[str, Documents]()
+        self._fields = dict[str, str | int]()
+        self._application = ""
+        self._news_at = time.monotonic()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its driver has ended and all that it said is appended."""
+        return self._positions.is_done
+
+    def step(self, *, flush: bool = False) -> bool:
+        """Append what is new; whether there is more. `flush`: do not wait for what may belong to it."""
+        if self.is_done:
+            return False
+        try:
+            return self._step(flush=flush)
+        except SpoolFull:
+            self.due = time.monotonic() + _FULL_SECONDS
+        except OSError as error:
+            if not self.directory.exists():
+                self._positions.is_done = True  # it was cleaned up
+                return False
+            logger.warning("the logs in {} cannot be collected: {}", self.directory, error)
+            self.due = time.monotonic() + _FULL_SECONDS
+        return False
+
+    def _step(self, *, flush: bool) -> bool:
+        # Asked before they are read: what was said before the end is there then.
+        ended = self._has_ended()
+        more = news = False
+        for stream in self._streams:
+            for _ in range(_CHUNKS_PER_STEP):
+                if not self._take(stream, ended=ended, flush=flush):
+                    break
+                news = True
+            else:
+                more = True
+        self._positions.save()
+        now = time.monotonic()
+        self._news_at = now if news else self._news_at
+        if ended and not more and not any(stream.is_interrupted for stream in self._streams):
+            self._spool.sync()  # the mark must not outlive what it speaks of
+            self._positions.finish()
+            return False
+        quiet = now - self._news_at
+        self.due = now + (
+            _NEWS_SECONDS if news else _QUIET_SECONDS if quiet < _STALE_AFTER_SECONDS else _STALE_SECONDS
+        )
+        return more
+
+    def _take(self, stream: Stream, *, ended: bool, flush: bool) -> bool:
+        """Append one chunk of a stream, if there is one."""
+        if stream.is_interrupted:
+            again = stream.interrupted()
+            if again is None:
+                return False
+            self._append(stream, *again)
+            return True
+        found = stream.next(ended=ended, flush=flush)
+        if found is None:
+            return False
+        if found.records and (lost := found.records[0].offset - found.offset):
+            logger.warning(
+                "{:,} bytes of {}.log in {} were cut before they were collected",
+                lost,
+                stream.name,
+                self.directory,
+            )
+        now = time.time()
+        try:
+            self._positions.announce(stream.name, Chunk(found.offset, found.upto, now))
+        except OSError:
+            stream.rewind()
+            raise
+        self._append(stream, found, now)
+        return True
+
+    def _append(self, stream: Stream, found: Found, epoch: float) -> None:
+        documents, append = self._documents_of(stream.name), self._spool.append
+        identity = f"{self._identity}-{self._folder.mark}{stream.name}"
+        for record in found.records:
+            day, data, level = documents.build(record, epoch)
+            if not append(day, data, level=level, identity=f"{identity}-{record.offset}"):
+                rest = Chunk(record.offset, found.upto, epoch)  # later, as after a crash
+                stream.resume(rest)
+                self._positions.announce(stream.name, rest)
+                raise SpoolFull
+        stream.at = found.upto
+        self._positions.settle(stream.name, found.upto)
+
+    # ------------------------------------------------------------------ what it is of
+    def _documents_of(self, stream: str) -> Documents:
+        if not self._fields:
+            run = self.directory.parent.name
+            plan = read_plan(self._folder.plans / run / self.directory.name, run)
+            dataset = "spark.submit" if plan.is_handed_over and self._folder.has_shims else "spark.driver"
+            self._fields = {**own_fields(dataset), "spark.executor_id": "driver", **plan.fields}
+            self._documents = {
+                name: Documents(self._days, self._redactor, name, self._fields) for name in LOG_STREAMS
+            }
+        if not self._application and (found := read_application(self.directory)):
+            self._application = found
+            self._name({"spark.application_id": found})
+        return self._documents[stream]
+
+    def _name(self, fields: Mapping[str, str | int]) -> None:
+        self._fields |= fields
+        for name, documents in self._documents.items():
+            documents.name({"log.stream": name, **self._fields})
+
+    # ------------------------------------------------------------------ its end
+    def _has_ended(self) -> bool:
+        """Whether nobody writes these logs any more."""
+        if not self._folder.has_ends:
+            return False
+        if (self.directory / "exit.json").exists():
+            # A shim writes it when nothing is left; a driver on a node just before its end.
+            return self._folder.has_shims or self._is_settled()
+        return self._folder.has_shims and self._is_settled() and not self._may_run()
+
+    def _is_settled(self) -> bool:
+        return time.monotonic() - self._news_at > _SETTLE_SECONDS
+
+    def _may_run(self) -> bool:
+        try:
+            record = self._run_directory.shim()
+        except (OSError, ValueError, KeyError, TypeError):
+            return True
+        if record is None:
+            return self._run_directory.is_young()
+        return is_alive(record.shim) or is_alive(record.driver)

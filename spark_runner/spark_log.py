@@ -1,0 +1,63 @@
+"""Spark's own log: events as `runners.log_layout` has them written, and how people read them."""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+_START = b'{"@timestamp":"'
+_TASK = re.compile(r"task \d+\.\d+ in stage (\d+)\.\d+ \(TID (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEvent:
+    """One event; `stage` and `task` where a task spoke."""
+
+    time: datetime
+    level: str  # as log4j names it
+    logger: str
+    thread: str
+    message: str
+    trace: str = ""
+    stage: int | None = None
+    task: int | None = None
+
+    def text(self) -> str:
+        """As people read it: a line in the time of this host, and the trace below it."""
+        time = self.time.astimezone().isoformat(timespec="milliseconds")
+        line = f"{time} {self.level} {self.logger.rpartition('.')[2]}: {self.message}\n"
+        return f"{line}{self.trace.rstrip()}\n" if self.trace else line
+
+
+def spark_event(line: bytes) -> SparkEvent | None:
+    """The event of a line; None for a line of anything else, or of one that was cut short."""
+    if not line.startswith(_START):
+        return None
+    try:
+        found: dict[str, Any] = json.loads(line.decode("utf-8", "replace"))
+        thread = str(found["process.thread.name"])
+        task = _TASK.search(str(found.get("task", ""))) or _TASK.search(thread)
+        return SparkEvent(
+            time=datetime.fromisoformat(found["@timestamp"]),
+            level=str(found["log.level"]),
+            logger=str(found["log.logger"]),
+            thread=thread,
+            message=str(found["message"]),
+            trace=str(found.get("error.stack_trace", "")),
+            stage=int(task[1]) if task else None,
+            task=int(task[2]) if task else None,
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def readable(line: bytes) -> bytes:
+    """A line of Spark's log as people read it; what is no event stays as it is."""
+    event = spark_event(line)
+    return line if event is None else event.text().encode("utf-8", "replace")
+
+
+def readable_lines(data: bytes) -> bytes:
+    """The same for whole lines, and for what is behind the last one."""
+    return b"".join(map(readable, data.splitlines(keepends=True)))

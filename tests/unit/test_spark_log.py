@@ -1,0 +1,61 @@
+"""Spark's own log: what a line says, and how people read it."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.job.log_files import Tail
+from spark_runner.runners.base import LogFile
+from spark_runner.spark_log import readable_lines, spark_event
+
+
+def line(**fields: Any) -> bytes:
+    event = {
+        "@timestamp": "2026-03-01T10:11:12.123456Z",
+        "log.level": "WARN",
+        "log.logger": "org.apache.spark.executor.Executor",
+        "process.thread.name": "main",
+        "message": "two\nlines",
+    }
+    return json.dumps(event | fields, separators=(",", ":")).encode() + b"\n"
+
+
+def test_an_event_is_read_with_its_task() -> None:
+    event = spark_event(line(task="task 3.1 in stage 7.0 (TID 42)"))
+    assert event is not None
+    assert (event.level, event.message, event.stage, event.task) == ("WARN", "two\nlines", 7, 42)
+    thread = "Executor task launch worker for task 0.0 in stage 1.0 (TID 5)"
+    event = spark_event(line(**{"process.thread.name": thread}))
+    assert event is not None
+    assert (event.stage, event.task) == (1, 5)
+
+
+@pytest.mark.parametrize(
+    "other", [b"", b"{}\n", b"26/03/01 INFO X: y\n", line()[:-5], b'{"@timestamp":"x"}\n']
+)
+def test_what_is_no_event_is_shown_as_it_is(other: bytes) -> None:
+    assert spark_event(other) is None
+    assert readable_lines(other) == other
+
+
+def test_people_read_a_line_and_the_trace_below_it() -> None:
+    text = readable_lines(line(message="bad", **{"error.stack_trace": "a.B: c\n\tat d\n"}) + b"no end")
+    time, rest = text.decode().split(" ", 1)
+    assert time.startswith("2026-0")
+    assert rest == "WARN Executor: bad\na.B: c\n\tat d\nno end"
+
+
+def test_who_follows_a_log_reads_whole_lines_and_at_last_the_rest(tmp_path: Path) -> None:
+    log = LogFile("inc", "spark", tmp_path / "spark.log")
+    with ExitStack() as stack, log.path.open("ab", buffering=0) as file:
+        tail = Tail(stack, log)
+        file.write(line(message="one")[:30])
+        assert b"".join(tail.chunks()) == b""
+        file.write(line(message="one")[30:] + line(message="two") + b"killed in the mid")
+        shown = b"".join(tail.chunks()).splitlines()
+        assert [text.rpartition(b" ")[2] for text in shown] == [b"one", b"two"]
+        assert tail.rest() == b"killed in the mid"
+        assert tail.rest() == b""
