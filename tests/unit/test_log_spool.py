@@ -1,5 +1,6 @@
 """A spool as it is read: over borders of segments, compressed ones, torn ends and lost checkpoints."""
 
+import contextlib
 import json
 import os
 import threading
@@ -24,6 +25,8 @@ from tests.log_support import (
 )
 from tests.waiting import wait_until
 
+NO_KEEPER = SpoolLimits(1024 * KIB, 4 * KIB, fsync_seconds=3_600)
+
 
 def test_records_come_in_their_order_over_the_borders_of_segments(tmp_path: Path) -> None:
     with opened(tmp_path) as spool:
@@ -40,7 +43,7 @@ def test_records_come_in_their_order_over_the_borders_of_segments(tmp_path: Path
 
 @pytest.mark.parametrize("compressed", [set(range(1, 99)), {1, 3, 4}, {2}], ids=["all", "some", "one"])
 def test_compressed_segments_read_as_plain_ones(tmp_path: Path, compressed: set[int]) -> None:
-    with opened(tmp_path) as spool:
+    with opened(tmp_path, NO_KEEPER) as spool:
         append(spool, range(100))
         folder = spool.folder.path
         for segment in segments_in(folder)[:-1]:
@@ -62,10 +65,8 @@ def test_segments_may_be_compressed_and_written_while_they_are_read(tmp_path: Pa
             found += map(number_of, batch.records)
             for segment in segments_in(spool.folder.path)[:-1]:
                 if segment.number == reader.position.segment and not segment.is_compressed:
-                    try:
+                    with contextlib.suppress(FileNotFoundError, FileExistsError):  # the keeper has, just now
                         segment.compress()
-                    except FileNotFoundError:
-                        continue  # by the keeper, just now
         writer.join()
         assert found == list(range(1_500))
         assert reader.damaged_bytes == 0
@@ -89,6 +90,26 @@ def test_a_segment_that_was_dropped_while_it_was_compressed_does_not_come_back(
             with pytest.raises(FileNotFoundError):
                 plain.compress()
         assert all(each.number != segment.number for each in segments_in(spool.folder.path))
+
+
+def test_of_two_who_compress_a_segment_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync = os.fsync
+    with opened(tmp_path, NO_KEEPER) as spool:
+        append(spool, range(100))
+        segment = segments_in(spool.folder.path)[0]
+
+        def and_another(file: int) -> None:
+            with pytest.raises(FileExistsError):
+                segment.compress()
+            fsync(file)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", and_another)
+            assert segment.compress().is_compressed
+        segment.path.write_bytes(b"as before its end")
+        with pytest.raises(FileExistsError):
+            segment.compress()
+        assert read_numbers(spool.folder.path, whole=False) == list(range(100))
 
 
 def test_a_compression_that_fails_leaves_the_segment_and_no_draft(

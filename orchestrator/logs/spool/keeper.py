@@ -83,7 +83,7 @@ class Keeper:
         self._compressed = current - 1  # first: what does not work now is tried again with the next segment
         for segment in segments_in(self._folder):
             if self.delivered.segment + _AHEAD < segment.number < current and not segment.is_compressed:
-                with contextlib.suppress(FileNotFoundError):  # dropped for want of room
+                with contextlib.suppress(FileNotFoundError, FileExistsError):  # dropped, or in hand already
                     segment.compress()
                 if self._stopping.is_set():
                     return

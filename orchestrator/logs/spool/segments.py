@@ -1,5 +1,6 @@
 """The files of a spool's folder: numbered segments, plain while they are written, then perhaps compressed."""
 
+import errno
 import gzip
 import os
 import re
@@ -9,7 +10,7 @@ from pathlib import Path
 
 _NAME = re.compile(r"(\d{8})\.seg(\.gz)?")
 _GZIP = 16 + zlib.MAX_WBITS  # tells zlib what it reads
-_PIECE_BYTES = 64 * 1024  # of a compressed segment: what damage may take with it
+_PIECE_BYTES = 4 * 1024  # of a compressed segment: what damage may take with it
 _LEVEL = 1  # of gzip: 5 to 10 times smaller at 100 MB/s; a better one costs more than the disk
 
 
@@ -44,11 +45,17 @@ class Segment:
             segment_path(self.path.parent, self.number).unlink(missing_ok=True)
 
     def compress(self) -> "Segment":
-        """Compress it in its place; a crash leaves the one or the other, or both. Raises OSError."""
+        """Compress it in its place; a crash leaves the one or the other, or both.
+
+        Raises OSError; FileExistsError where somebody else does it at this moment, or has done it.
+        """
         target = self.path.with_suffix(".seg.gz")
         draft = self.path.with_suffix(".tmp")
+        file = draft.open("xb")
         try:
-            with draft.open("wb") as file:
+            with file:
+                if target.exists():
+                    raise FileExistsError(errno.EEXIST, "compressed already", str(target))
                 file.write(gzip.compress(self.path.read_bytes(), _LEVEL))
                 file.flush()
                 os.fsync(file.fileno())
