@@ -2,7 +2,8 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from orchestrator.admission.slots import Slots
 from orchestrator.archive.kinds import open_archive
 from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
+from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.entry import find_hosts, open_session
 from orchestrator.handlers.job import Context
 from orchestrator.history.history import History
@@ -31,6 +33,7 @@ from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.logs.indices import daily_indices
 from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
@@ -55,11 +58,11 @@ from spark_runner.runners.yarn.backend import YarnBackend
 __all__ = [
     "DRIVER_MAIN",
     "build_client",
-    "build_logs",
     "build_queue_set",
     "build_runners",
     "build_worker",
     "find_hosts",
+    "open_logs",
     "open_session",
 ]
 
@@ -89,11 +92,22 @@ def build_runners(settings: Settings, *, owned: bool = False, warm: bool = True)
     )
 
 
-def build_logs(settings: Settings) -> LogPipeline:
-    """The logs of this process: a context, within which they go to the spool, and on where that is asked."""
+@contextmanager
+def open_logs(settings: Settings) -> Iterator[LogPipeline]:
+    """The logs of this process and of the drivers of this host, to the spool and on where that is asked."""
     if settings.zookeeper_login is not None:
         REDACTOR.add([settings.zookeeper_login.password_file.read_text("utf-8").strip()])
-    return LogPipeline(settings.logs, settings.state_dir / "logs", "orchestrator")
+    with LogPipeline(settings.logs, settings.state_dir / "logs", "orchestrator") as pipeline:
+        if pipeline.spool is None:
+            yield pipeline
+            return
+        days = Days(settings.logs.alias, settings.logs.timezone)
+        drivers = DriverLogs(settings.state_dir, pipeline.spool, days, REDACTOR)
+        drivers.start()
+        try:
+            yield pipeline
+        finally:
+            drivers.stop()
 
 
 def build_leadership(

@@ -22,7 +22,7 @@ from orchestrator.models.job import JobView
 from orchestrator.plan import compile_program
 from orchestrator.settings import load_settings
 from orchestrator.states import Status
-from orchestrator.wiring import build_client, build_logs, build_runners, build_worker, open_session
+from orchestrator.wiring import build_client, build_runners, build_worker, open_logs, open_session
 from queues.embedded.java import find_java
 from queues.errors import ItemNotFound
 from queues.names import check_id
@@ -64,7 +64,7 @@ def run(
         hosts, kept = stack.enter_context(zookeeper_for_run(settings))
         if not kept:
             screen.say("another run is under way: this job cannot be looked at after its end")
-        logs = stack.enter_context(build_logs(settings))
+        logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, hosts))
         client = build_client(session, settings)

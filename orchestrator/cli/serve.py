@@ -23,7 +23,7 @@ from orchestrator.errors import AlreadyEnded
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
-from orchestrator.wiring import build_client, build_logs, build_worker, find_hosts, open_session
+from orchestrator.wiring import build_client, build_worker, find_hosts, open_logs, open_session
 from orchestrator.worker.worker import Worker
 from queues.embedded.java import find_java
 from queues.embedded.zkcli import zkcli_command
@@ -50,7 +50,7 @@ def up(port: Port = None, slots: Slots = None, verbose: Verbose = 0, quiet: Quie
     _log(verbose, quiet)
     with ExitStack() as stack:
         hosts = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
-        logs = stack.enter_context(build_logs(settings))
+        logs = stack.enter_context(open_logs(settings))
         session = stack.enter_context(open_session(settings, hosts))
         served = build_worker(session, settings, owned=True, logs=logs)
         served.start()
@@ -108,7 +108,7 @@ def worker(
     _log(verbose, quiet)
     hosts = find_hosts(settings)
     with ExitStack() as stack:
-        logs = stack.enter_context(build_logs(settings))
+        logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, hosts))
         served = build_worker(session, settings, pools=pools, logs=logs)
