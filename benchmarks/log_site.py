@@ -3,14 +3,18 @@
 import json
 import os
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for the servers of the tests
 
+from orchestrator.logs.indices import DailyIndices
+from orchestrator.logs.shipping.http import Http
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
 
@@ -85,17 +89,27 @@ def fill(root: Path, alias: str, count: int) -> None:
 
 def count(url: str, alias: str) -> int:
     """How many documents can be found below an alias now."""
-    _ask(f"{url}/{alias}-*/_refresh", "POST")
-    return int(_ask(f"{url}/{alias}/_count", "GET")["count"])
+    ask(f"{url}/{alias}-*/_refresh", "POST")
+    return int(ask(f"{url}/{alias}/_count", "GET")["count"])
 
 
-def remove(url: str, alias: str) -> None:
+def remove_all(url: str, alias: str) -> None:
     """Remove what stands below an alias, and its template."""
-    _ask(f"{url}/{alias}-2026-11-22", "DELETE")
-    _ask(f"{url}/_index_template/{alias}", "DELETE")
+    for index in DailyIndices(http := Http([url]), alias).all():
+        DailyIndices(http, alias).remove(index)
+    http.request("DELETE", f"/_index_template/{alias}")
+    http.close()
 
 
-def _ask(url: str, method: str) -> dict[str, Any]:
-    request = urllib.request.Request(url, method=method)  # noqa: S310 - our own server
-    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - likewise
-        return dict(json.load(answer))
+def ask(url: str, method: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Ask the server; an index that is not there yet has nothing."""
+    data = None if document is None else json.dumps(document).encode()
+    headers = {"content-type": "application/json"}
+    request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - our own server
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - likewise
+            return dict(json.load(answer))
+    except urllib.error.HTTPError as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+        return {"count": 0}

@@ -6,6 +6,7 @@ One run against one real Elasticsearch (`ELASTICSEARCH_URL`, else that of the te
     ratio.prepared         the same, ours / bodies that stand ready in memory, over two connections
     ratio.call_p50         median of a log call at 1,000 records/s, ours at its worst / loguru's file sink
     call.spread            of the medians with the server up, slow, hanging and down: largest / smallest
+    job.seconds            from the end of a job that printed 10 MB until all its lines are found
     memory.more_mib        what the shipper takes beyond the process without it, for a million documents
 
     python benchmarks/logs.py [--documents 500000] [--rounds 3] [--seconds 10] [--backlog 1000000]
@@ -24,6 +25,7 @@ from pathlib import Path
 from time import perf_counter
 
 import log_calls
+import log_job
 import log_site
 from quiet import Stolen, wait_idle
 
@@ -47,6 +49,7 @@ def main() -> None:
     with log_site.elasticsearch() as url:
         drains = _drains(url, options.documents, options.rounds)
         memory = _memory(url, options.backlog)
+        job = log_job.measure(url)
         calls = log_calls.measure(url, options.seconds, options.rounds)
     ours = drains["ours"]
     result = {
@@ -59,6 +62,7 @@ def main() -> None:
         "document_bytes": log_site.DOCUMENT_BYTES,
         "call": calls,
         "memory": memory,
+        "job": job,
         "stolen": round(stolen.share(), 3),
     }
     print(json.dumps(result))
@@ -90,7 +94,7 @@ def _one(url: str, way: Callable[[str, str, int], float], count: int) -> float:
     there = log_site.count(url, alias)
     if there != count:
         raise SystemExit(f"{alias} has {there:,} documents, not {count:,}")
-    log_site.remove(url, alias)
+    log_site.remove_all(url, alias)
     return count / seconds
 
 
@@ -156,7 +160,7 @@ def _memory(url: str, count: int) -> dict[str, float]:
         log_site.fill(root, alias, count)
         command = [sys.executable, str(Path(__file__).with_name("log_memory.py")), str(root), url, alias]
         found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    log_site.remove(url, alias)
+    log_site.remove_all(url, alias)
     return dict(json.loads(found.splitlines()[-1]))
 
 

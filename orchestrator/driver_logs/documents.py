@@ -26,7 +26,6 @@ _SAID = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|SEVERE|FATAL|CRITICA
 _SAID_WITHIN = 80  # characters: behind a time and a name, in front of the message
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.$]*)(?:: (?P<message>.*))?")
 _THREAD = re.compile(r'Exception in thread "[^"]*" ')
-_BEYOND = 1_000  # characters: a secret over which the limit goes is masked whole
 
 
 class Document(NamedTuple):
@@ -84,7 +83,7 @@ class Documents:
             self._epoch = epoch
             self._head = f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"'
             self._day = self._days.index(epoch)
-        text = quoted(self._redactor.mask(message)) if len(message) <= MAX_MESSAGE else self._cut(message)
+        text = quoted(self._redactor.fit(message, MAX_MESSAGE))
         line = f'{self._head}{level[0]}","message":{text},"event.sequence":{offset}{more}{self._tail}'
         return Document(self._day, encoded(line), level[1])
 
@@ -103,13 +102,7 @@ class Documents:
         return f',"error.stack_trace":{self._quoted(text, MAX_TRACE)}'
 
     def _quoted(self, text: str, limit: int) -> str:
-        return quoted(self._redactor.mask(text)) if len(text) <= limit else self._cut(text, limit)
-
-    def _cut(self, text: str, limit: int = MAX_MESSAGE) -> str:
-        missing = len(text) - limit
-        return quoted(
-            f"{self._redactor.mask(text[: limit + _BEYOND])[:limit]}… [{missing:,} more characters]"
-        )
+        return quoted(self._redactor.fit(text, limit))
 
 
 def _field(name: str, value: str | int) -> str:

@@ -1,6 +1,7 @@
 """A loguru record as an ECS document (Elastic Common Schema 9, dotted names as ecs-logging writes them)."""
 
 import json
+import math
 import os
 import traceback
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ JOB_FIELDS = {  # what `logger.contextualize` or `bind` may say of a job
     "pool": "job.pool",
 }
 _OWN = "fields"  # an extra of this name holds fields as they stand in the document, for our own callers
+_MAX_LONG = 1 << 63
 _MAX_LABELS = 50
 _MAX_ORIGINS = 10_000  # beyond, somebody makes up modules: what is known is forgotten
 
@@ -37,11 +39,10 @@ class DocumentBuilder:
     def build(self, record: "Record") -> tuple[str, str]:
         """The index of a record, and its document."""
         epoch = record["time"].timestamp()
-        mask = self._redactor.mask
         thread = record["thread"].name
         line = (
             f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"{record["level"].name.lower()}",'
-            f'"message":{quoted(mask(cut(record["message"], MAX_MESSAGE)))},{self._origin(record)},'
+            f'"message":{quoted(self._redactor.fit(record["message"], MAX_MESSAGE))},{self._origin(record)},'
             f'"process.pid":{record["process"].id},"process.thread.name":{quoted(thread)}{self._tail}'
         )
         if record["extra"]:
@@ -80,28 +81,30 @@ class DocumentBuilder:
     def _value(self, value: Any) -> str:
         if value is True or value is False:
             return "true" if value else "false"
-        if isinstance(value, int):
+        if isinstance(value, int) and abs(value) < _MAX_LONG:
             return str(int(value))
         if isinstance(value, Mapping):
             return json.dumps(self._masked(value), ensure_ascii=False, default=plain)
-        return quoted(cut(self._redactor.mask(plain(value)), MAX_FIELD))
+        return quoted(self._redactor.fit(plain(value), MAX_FIELD))
 
     def _masked(self, value: Any) -> Any:
         """A JSON value with every text in it masked: patterns must not see the quotes around them."""
         if isinstance(value, str):
-            return cut(self._redactor.mask(value), MAX_MESSAGE)
+            return self._redactor.fit(value, MAX_MESSAGE)
         if isinstance(value, Mapping):
             return {str(name): self._masked(each) for name, each in value.items()}
-        return [self._masked(each) for each in value] if isinstance(value, list | tuple) else value
+        if isinstance(value, list | tuple):
+            return [self._masked(each) for each in value]
+        return plain(value) if isinstance(value, float) and not math.isfinite(value) else value
 
     def _error(self, exception: Any) -> str:
         kind, value, trace = exception
         if kind is None:
             return ""
         lines = "".join(traceback.format_exception(kind, value, trace))
-        mask = self._redactor.mask
+        fit = self._redactor.fit
         return (
             f',"error.type":{quoted(kind.__name__)}'
-            f',"error.message":{quoted(mask(cut(plain(value), MAX_MESSAGE)))}'
-            f',"error.stack_trace":{quoted(mask(cut(lines, MAX_TRACE)))}'
+            f',"error.message":{quoted(fit(plain(value), MAX_MESSAGE))}'
+            f',"error.stack_trace":{quoted(fit(lines, MAX_TRACE))}'
         )

@@ -5,18 +5,20 @@ import threading
 from collections.abc import Iterable
 
 MASK = "***"
+_BEYOND = 1_000  # characters that are looked at behind a cut
 _SHORTEST = 4  # a secret of three letters would take words apart
 # Cheap words first: most messages hold none of them, and a look for words costs less than one for patterns.
 _HINTS = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "bearer", "://", "akia", "asia")
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&"'})\]]+)"""
+# Each repetition is bounded, or takes what nothing else does: no text of a job may hold a log call up.
 _NAMED = re.compile(
-    r"""(?i)\b(?P<name>[\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"""
-    r"""|credentials?|authorization)[\w.-]*["']?\s*(?:=|:)\s*)(?P<scheme>(?:basic|bearer|apikey|digest)\s+)?"""
-    + _VALUE
+    r"""(?i)(?P<name>(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"""
+    r"""|credentials?|authorization)[\w.-]{0,64}["']?\s{0,16}(?:=|:)\s{0,16})"""
+    r"""(?P<scheme>(?:basic|bearer|apikey|digest)\s{1,16})?""" + _VALUE
 )
-_SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|apikey|basic)\s+[A-Za-z0-9._~+/-]{8,}=*")
+_SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|apikey|basic)\s{1,16}[A-Za-z0-9._~+/-]{8,}=*")
 _AWS_KEY = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
-_IN_URL = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)[^\s/@:]*:[^\s/@]+@")
+_IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@")
 
 
 class Redactor:
@@ -44,6 +46,13 @@ class Redactor:
             if hint in folded:
                 return _mask_patterns(text)
         return text
+
+    def fit(self, text: str, limit: int) -> str:
+        """Masked, and its beginning with the number of characters that are missing where it is too long."""
+        if len(text) <= limit:
+            return self.mask(text)
+        # A secret over which the limit goes is masked whole.
+        return f"{self.mask(text[: limit + _BEYOND])[:limit]}… [{len(text) - limit:,} more characters]"
 
 
 def _mask_patterns(text: str) -> str:

@@ -1,0 +1,71 @@
+"""How soon after its end all that a job printed is found: 10 MB of stdout, a worker, real Spark."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import log_site
+
+from orchestrator.cli.exit_codes import Exit
+
+_LINES = 100_000
+_LINE = "x" * 99  # with its end 100 bytes: ten megabytes
+_COMMAND = (sys.executable, "-m", "orchestrator")
+_MOST_SECONDS = 120
+_LOOK_SECONDS = 0.1
+
+
+def measure(url: str) -> dict[str, Any]:
+    """Seconds from the end of the job, as its record has it, until each line is found, and found once."""
+    alias = f"bench-{uuid.uuid4().hex[:8]}"
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "prints.py")
+        program.write_text(f"for number in range({_LINES}):\n    print({_LINE!r})\n", "utf-8")
+        state = {"ORCHESTRATOR_STATE_DIR": f"{folder}/state"}
+        logs = {"ORCHESTRATOR_LOGS__URL": url, "ORCHESTRATOR_LOGS__ALIAS": alias}
+        environment = {**os.environ, **state, **logs}
+        up = subprocess.Popen([*_COMMAND, "up", "-q"], env=environment)
+        try:
+            ended = _end_of(program, environment)
+            while (found := _found(url, alias)) < _LINES and time.time() < ended + _MOST_SECONDS:
+                time.sleep(_LOOK_SECONDS)
+            seconds = time.time() - ended
+        finally:
+            up.terminate()
+            up.wait()
+    log_site.remove_all(url, alias)
+    return {"lines": found, "bytes": _LINES * (len(_LINE) + 1), "seconds": round(seconds, 1)}
+
+
+def _end_of(program: Path, environment: dict[str, str]) -> float:
+    submit = [*_COMMAND, "job", "submit", str(program), "--id", "prints", "--wait"]
+    deadline = time.time() + _MOST_SECONDS
+    while (
+        subprocess.run(submit, env=environment, capture_output=True, check=False).returncode
+        == Exit.UNREACHABLE
+    ):
+        if time.time() > deadline:
+            raise SystemExit("the worker does not start")
+        time.sleep(_LOOK_SECONDS)
+    show = [*_COMMAND, "job", "show", "prints", "-o", "json"]
+    job = json.loads(subprocess.run(show, env=environment, capture_output=True, check=True).stdout)
+    return datetime.fromisoformat(job["ended"]).timestamp()
+
+
+def _found(url: str, alias: str) -> int:
+    query = {
+        "query": {"bool": {"filter": [{"term": {"job.id": "prints"}}, {"term": {"log.stream": "stdout"}}]}}
+    }
+    return int(log_site.ask(f"{url}/{alias}/_count", "POST", query)["count"])
+
+
+if __name__ == "__main__":
+    with log_site.elasticsearch() as _url:
+        print(json.dumps(measure(_url)))

@@ -1,0 +1,55 @@
+"""What a running job says is followed, from a worker by Elasticsearch to the terminal of somebody else."""
+
+import json
+
+import pytest
+
+from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK_TIMEOUT_S, Desk
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+PROGRAM = """
+from pyspark.sql import SparkSession
+
+def fails(rows):
+    raise ValueError("row 7 is bad; password=hunter2")
+
+print("counted", SparkSession.builder.getOrCreate().range(10).count())
+SparkSession.builder.getOrCreate().range(1).foreachPartition(fails)
+"""
+
+
+def test_a_running_job_is_followed_and_its_words_are_found_afterwards(
+    shared_desk: Desk, log_alias: str, elasticsearch_url: str
+) -> None:
+    desk = shared_desk
+    desk.environment |= {"ORCHESTRATOR_LOGS__URL": elasticsearch_url, "ORCHESTRATOR_LOGS__ALIAS": log_alias}
+    worker = desk.start("worker")
+    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    follower = desk.start("logs", "tail", "-f", "--job", "counts")
+    assert desk.type("job", "submit", str(desk.python_job("counts", PROGRAM)), "--id", "counts").code == 0
+    followed = desk.start("job", "logs", "counts", "--follow", "--stream", "stdout")
+
+    assert followed.wait(SPARK_TIMEOUT_S).code == 0, followed.stderr
+    assert followed.stdout == "counted 10\n"
+    end = "counts fail -> finish ERROR_FAIL"
+    wait_until(lambda: end in follower.stdout, COMMAND_TIMEOUT_S, "the end of the job is seen")
+    follower.press_ctrl_c()
+    assert follower.wait().code == 130
+    lines = follower.stdout.splitlines()
+    assert [line for line in lines if line == "counted 10"] == ["counted 10"], "each record once"
+    assert lines.index("counted 10") > next(n for n, line in enumerate(lines) if "accept -> running" in line)
+
+    found = desk.type("job", "logs", "counts", "--grep", "row 7 is bad", "-o", "jsonl")
+    documents = [json.loads(line) for line in found.stdout.splitlines()]
+    assert documents, found.stderr
+    assert {document["job.attempt"] for document in documents} == {1}
+    assert any("fails" in document["error.stack_trace"] for document in documents), "a trace is one document"
+    assert "hunter2" not in follower.stdout + found.stdout
+
+    worker.terminate()
+    assert worker.wait().code == 0
+    desk.environment |= {"ORCHESTRATOR_ROOT": f"{desk.environment['ORCHESTRATOR_ROOT']}-other"}
+    gone = desk.type("job", "show", "counts", "-o", "json").json()
+    assert (gone["id"], gone["status"], gone["attempt"]) == ("counts", "ERROR_FAIL", 1)
