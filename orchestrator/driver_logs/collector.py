@@ -1,7 +1,7 @@
 """Collects what the drivers of a host say; one process at a time for each state directory."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -49,13 +49,13 @@ class DriverLogs:
         if not self._loop.stop(_STOP_SECONDS):
             return  # it holds its folders as long as it is at work, which ends with the process
         for root in self._roots:
-            while root.look(flush=True) and time.monotonic() < deadline:
+            while root.look(lambda: time.monotonic() > deadline, flush=True):
                 pass
             root.release()
 
     def _step(self) -> float:
         for root in self._roots:
-            while root.look() and not self._loop.is_stopping:
+            while root.look(lambda: self._loop.is_stopping):
                 pass
         return _LOOK_SECONDS
 
@@ -84,14 +84,16 @@ class _Root:
         self._watches: list[FolderWatch] = []
         self._active: dict[Path, RunLogs] = {}
 
-    def look(self, *, flush: bool = False) -> bool:
-        """Append what is new; whether there is more."""
+    def look(self, is_over: Callable[[], bool], *, flush: bool = False) -> bool:
+        """Append what is new, a piece of each log, until `is_over`; whether there is more and time for it."""
         if not self._hold():
             return False
         for run in self._found():
             self._active[run.directory] = run
         more, now = False, time.monotonic()
         for run in list(self._active.values()):
+            if is_over():
+                return False
             if flush or run.due <= now:
                 more |= run.step(flush=flush)
             if run.is_done:

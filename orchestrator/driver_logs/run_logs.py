@@ -23,7 +23,6 @@ _STALE_SECONDS = 30.0  # while it has not for an hour, and nobody can tell wheth
 _STALE_AFTER_SECONDS = 3600.0
 _FULL_SECONDS = 5.0  # until a full spool, or disk, is tried again
 _SETTLE_SECONDS = 10.0  # after an end that no shim has seen: who was left behind may say something still
-_CHUNKS_PER_STEP = 4  # of one stream, until the others have their turn
 
 
 class SpoolFull(Exception):
@@ -77,12 +76,9 @@ class RunLogs:
         ended = self._has_ended()
         more = news = False
         for stream in self._streams:
-            for _ in range(_CHUNKS_PER_STEP):
-                if not self._take(stream, ended=ended, flush=flush):
-                    break
-                news = True
-            else:
-                more = True
+            found = self._take(stream, ended=ended, flush=flush)
+            news |= found is not None
+            more |= found is not None and found.is_full
         self._positions.save()
         now = time.monotonic()
         self._news_at = now if news else self._news_at
@@ -90,27 +86,29 @@ class RunLogs:
             self._spool.sync()  # the mark must not outlive what it speaks of
             self._positions.finish()
             return False
-        quiet = now - self._news_at
-        self.due = now + (
-            _NEWS_SECONDS if news else _QUIET_SECONDS if quiet < _STALE_AFTER_SECONDS else _STALE_SECONDS
-        )
+        self.due = now if more else now + self._pause(now - self._news_at)
         return more
 
-    def _take(self, stream: Stream, *, ended: bool, flush: bool) -> bool:
-        """Append one chunk of a stream, if there is one."""
+    def _pause(self, quiet: float) -> float:
+        if quiet < _QUIET_SECONDS:
+            return _NEWS_SECONDS
+        return _QUIET_SECONDS if quiet < _STALE_AFTER_SECONDS else _STALE_SECONDS
+
+    def _take(self, stream: Stream, *, ended: bool, flush: bool) -> Found | None:
+        """Append one chunk of a stream, if there is one, and tell which."""
         if stream.is_interrupted:
-            again = stream.interrupted()
+            again = stream.interrupted(ended=ended)
             if again is None:
-                return False
+                return None
             self._append(stream, *again)
-            return True
+            return again[0]
         found = stream.next(ended=ended, flush=flush)
         if found is None:
-            return False
-        if found.records and (lost := found.records[0].offset - found.offset):
+            return None
+        if found.lost_bytes:
             logger.warning(
                 "{:,} bytes of {}.log in {} were cut before they were collected",
-                lost,
+                found.lost_bytes,
                 stream.name,
                 self.directory,
             )
@@ -121,7 +119,7 @@ class RunLogs:
             stream.rewind()
             raise
         self._append(stream, found, now)
-        return True
+        return found
 
     def _append(self, stream: Stream, found: Found, epoch: float) -> None:
         documents, append = self._documents_of(stream.name), self._spool.append

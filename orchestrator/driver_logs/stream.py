@@ -1,6 +1,7 @@
 """One log that is read as it grows, in chunks of whole records."""
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from orchestrator.driver_logs.cut_log import CutLog, Part
 from orchestrator.driver_logs.positions import Chunk
 from orchestrator.driver_logs.records import Record, records
 
+_HOLD_SECONDS = 0.4  # less than between looks: what has not grown by then has nothing that belongs to its end
 CHUNK_BYTES = 1 << 20  # as much as is in memory of a log, and the longest record
 
 
@@ -18,6 +20,8 @@ class Found:
     records: list[Record]
     offset: int
     upto: int
+    is_full: bool = False  # there may be more behind them
+    lost_bytes: int = 0  # in front of them: cut before anybody read them
 
 
 class Stream:
@@ -29,22 +33,23 @@ class Stream:
         self._log, self._sliding = CutLog(path), sliding
         self._again = chunk if chunk.offset < chunk.upto else None
         self._seen: tuple[int, int] | None = None  # size and time of the file when all of it was looked at
+        self._seen_at = 0.0  # monotonic
         self._held = False  # whole lines were left, which may have something to do with the next ones
         self._ended = False  # it was read to its end, which is the last one
 
-    def interrupted(self) -> tuple[Found, float] | None:
+    def interrupted(self, *, ended: bool) -> tuple[Found, float] | None:
         """What was announced and may not have been appended, with its time; once."""
         chunk, self._again = self._again, None
         if chunk is None:
             return None
-        part = self._log.read(chunk.offset, chunk.upto - chunk.offset, ended=False)
+        part = self._log.read(chunk.offset, chunk.upto - chunk.offset, ended=ended)
         if part is None:
             self._again = chunk  # it is being cut
             return None
         if part.offset >= chunk.upto:  # cut meanwhile: what has become of it nobody can tell
-            return Found([], chunk.offset, chunk.upto), chunk.time
+            return Found([], chunk.offset, chunk.upto, is_full=True), chunk.time
         found = records(part.data[: chunk.upto - part.offset], part.offset, whole=True)
-        return Found(found, chunk.offset, chunk.upto), chunk.time
+        return Found(found, chunk.offset, chunk.upto, is_full=True), chunk.time
 
     def resume(self, chunk: Chunk) -> None:
         """Give what was announced once more, or the rest of it."""
@@ -66,8 +71,9 @@ class Stream:
         waits for the end of the driver.
         """
         seen = self._look()
-        has_grown = seen != self._seen
-        if seen is None or not (has_grown or self._held or (ended and not self._ended)):
+        has_grown, now = seen != self._seen, time.monotonic()
+        held = self._held and (flush or now - self._seen_at >= _HOLD_SECONDS)
+        if seen is None or not (has_grown or held or (ended and not self._ended)):
             return None
         part = self._log.read(self.at, CHUNK_BYTES, ended=ended)
         if part is None:
@@ -77,9 +83,11 @@ class Stream:
         behind = part.offset + len(part.data)
         upto = found[-1].offset + len(found[-1].data) if found else part.offset
         if not (is_full or part.is_torn):
-            self._seen, self._ended = seen, ended
+            self._seen, self._seen_at, self._ended = seen, now, ended
             self._held = upto < behind and b"\n" in part.data[upto - part.offset :]
-        return Found(found, self.at, upto) if upto > self.at else None
+        if upto <= self.at:
+            return None
+        return Found(found, self.at, upto, is_full or part.is_torn, part.offset - self.at)
 
     def _records(self, part: Part, *, is_full: bool, ended: bool, quiet: bool) -> list[Record]:
         if part.is_torn or (ended and not is_full):
