@@ -216,3 +216,11 @@ def test_line_breaks_between_fields_do_not_take_a_request_apart(tmp_path: Path) 
         (record,) = read_records(SpoolReader(spool.folder.path))
     assert record.count(b"\n") == 2
     assert json.loads(record.split(b"\n")[1])["message"] == "n7 a\nb"
+
+
+def test_what_comes_after_the_end_is_not_taken_and_makes_no_folder(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.close(remove=True)
+    assert not spool.append("x", b'{"a":1}')
+    assert list(tmp_path.iterdir()) == []
+    assert spool.dropped == 1

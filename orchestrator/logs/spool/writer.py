@@ -32,6 +32,7 @@ class Spool:
         self.on_drops: Callable[[], None] = lambda: None  # in the keeper's thread, when there are new ones
         self._told = 0
         self._lock = threading.Lock()
+        self._is_closed = False
         self._file = 0  # none, as in a forked child before its first record
         self._open()
         _spools.add(self)
@@ -64,8 +65,9 @@ class Spool:
         if b"\n" in document:  # between fields, as JSON has it in strings as two characters
             document = document.replace(b"\n", b" ")
         with self._lock:
-            if not self._file:
-                self._open()
+            if not self._file and not self._opens_again():
+                self.dropped += 1
+                return False
             if not identity:
                 sequence = self._sequence
                 identity = f"{self._producer}-{sequence:x}"
@@ -83,6 +85,16 @@ class Spool:
             else:
                 self.dropped += 1
         return written
+
+    def _opens_again(self) -> bool:
+        """In a forked child, a folder of its own; never after `close`, when nobody would ship it."""
+        if self._is_closed:
+            return False
+        try:
+            self._open()
+        except SpoolUnusable:
+            return False
+        return True
 
     def _write(self, frame: bytes, level: int) -> bool:
         if self._offset >= self._limits.segment_bytes and not self._roll(level):
@@ -144,6 +156,7 @@ class Spool:
     def close(self, *, remove: bool = False) -> None:
         """Sync and let go of the folder; with `remove` it goes, unless something in it is not delivered."""
         with self._lock:
+            self._is_closed = True
             if not self._file:
                 return
             self._keeper.stop()
