@@ -12,6 +12,7 @@ from orchestrator.logs.spool.frames import MAX_RECORD_BYTES
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.logs.spool.segments import Segment, segments_in
+from orchestrator.logs.spool.writer import Spool
 from tests.log_support import (
     INDEX,
     KIB,
@@ -220,6 +221,7 @@ def test_line_breaks_between_fields_do_not_take_a_request_apart(tmp_path: Path) 
 
 def test_what_comes_after_the_end_is_not_taken_and_makes_no_folder(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
+    spool.delivered = spool.end
     spool.close(remove=True)
     assert not spool.append("x", b'{"a":1}')
     assert list(tmp_path.iterdir()) == []

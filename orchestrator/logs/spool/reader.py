@@ -9,7 +9,7 @@ from orchestrator.logs.spool.frames import frame_at, frames, next_frame
 from orchestrator.logs.spool.position import Position
 from orchestrator.logs.spool.segments import Segment, segments_in
 
-_CHUNK_BYTES = 2 * 1024**2  # of a plain segment, read at once
+_CHUNK_BYTES = 1024**2  # of a plain segment, read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class SpoolReader:
         self._segment = Segment(-1, folder)
         self._data = b""  # of `_segment`, from `_from` on
         self._from = 0
+        self._is_all = False  # it reaches to the end of a complete segment
 
     def read(self, max_records: int, max_bytes: int) -> Batch | None:
         """The next records, as many as there are up to the limits; None where there are none by now.
@@ -79,7 +80,8 @@ class SpoolReader:
         if left[0].number > self.position.segment:
             self.position = Position(left[0].number, 0)
         if left[0].number != known.number:
-            self._segment, self._data, self._from = left[0], b"", self.position.offset
+            self._segment = left[0]
+            self._forget(self.position.offset)
         return self._segment, len(left) == 1
 
     def _read_from(self, segment: Segment, max_records: int, max_bytes: int) -> Batch | None:
@@ -105,17 +107,20 @@ class SpoolReader:
 
     def _loaded(self, segment: Segment) -> bytes:
         if not self._from <= self.position.offset <= self._from + len(self._data):
-            self._data, self._from = b"", self.position.offset
+            self._forget(self.position.offset)
         if not self._data:
             self._load_more(segment, self.position.offset)
         return self._data
 
     def _load_more(self, segment: Segment, offset: int) -> bool:
         """Read on from `offset`; False when nothing more is there than was known."""
+        if self._is_all:
+            return False
         known = self._from + len(self._data)
         try:
             if segment.is_compressed:
-                self._data, self._from = segment.read()[offset:], offset
+                self._forget(offset)  # never two of them in memory
+                self._data, self._is_all = segment.read()[offset:], True
             else:
                 size = max(_CHUNK_BYTES, 2 * (known - offset))  # a record may be longer than a chunk
                 self._data, self._from = _read_part(segment.path, offset, size), offset
@@ -128,7 +133,7 @@ class SpoolReader:
             if found.number == segment.number and found.is_compressed:
                 self._segment = found
                 return self._load_more(found, offset)
-        self._data, self._from = b"", offset
+        self._forget(offset)
         return False
 
     def _skip(self, segment: Segment, end: Position | None, *, is_last: bool) -> bool:
@@ -152,6 +157,8 @@ class SpoolReader:
         return True
 
     def _rest(self, segment: Segment) -> bytes:
+        if self._is_all:
+            return self._data[self.position.offset - self._from :]
         try:
             if segment.is_compressed:
                 return segment.read()[self.position.offset :]
@@ -160,7 +167,12 @@ class SpoolReader:
             return b""
 
     def _move(self, position: Position) -> None:
-        self.position, self._data, self._from = position, b"", position.offset
+        self.position = position
+        self._forget(position.offset)
+
+    def _forget(self, offset: int) -> None:
+        """What is in memory is of no use any more."""
+        self._data, self._from, self._is_all = b"", offset, False
 
 
 def undelivered_in(segment: Segment, delivered: Position) -> int:
