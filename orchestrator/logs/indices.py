@@ -4,12 +4,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.http import Answer, Http, http_of
 
+_WANTED = "indices.*.primaries.docs.count,indices.*.total.store.size_in_bytes"
 _OK, _NOT_FOUND, _SERVER_ERROR = 200, 404, 500
 
 
@@ -31,19 +33,20 @@ class DailyIndices:
 
     def all(self) -> Sequence[DailyIndex]:
         """All that there are, the oldest first; what only looks similar is left out."""
-        path = f"/_cat/indices/{self._alias}-*?format=json&bytes=b&h=index,docs.count,store.size"
+        # The rights of an index are enough for this, where the list of `_cat` asks for those of a cluster.
+        path = f"/{self._alias}-*/_stats/docs,store?filter_path={_WANTED}"
         answer = self._http.request("GET", path)
-        rows = [] if answer.status == _NOT_FOUND else _checked(answer)
-        name = re.compile(rf"{re.escape(self._alias)}-(\d{{4}}-\d\d-\d\d)")
         found = list[DailyIndex]()
-        for row in rows:
-            if match := name.fullmatch(row["index"]):
+        name = re.compile(rf"{re.escape(self._alias)}-(\d{{4}}-\d\d-\d\d)")
+        indices = {} if answer.status == _NOT_FOUND else _checked(answer).get("indices", {})
+        for index, facts in indices.items():
+            if match := name.fullmatch(index):
                 try:
                     day = date.fromisoformat(match[1])
                 except ValueError:
                     continue
-                size, count = row.get("store.size"), row.get("docs.count")
-                found.append(DailyIndex(row["index"], day, int(count or 0), int(size or 0)))
+                count, size = facts["primaries"]["docs"]["count"], facts["total"]["store"]["size_in_bytes"]
+                found.append(DailyIndex(index, day, int(count), int(size)))
         return sorted(found, key=lambda index: index.day)
 
     def older_than(self, days: int, *, today: date | None = None) -> Sequence[DailyIndex]:
@@ -63,8 +66,8 @@ def daily_indices(settings: LogSettings) -> DailyIndices:
     return DailyIndices(http_of(settings), settings.alias, settings.timezone)
 
 
-def _checked(answer: Answer) -> list[dict[str, str]]:
+def _checked(answer: Answer) -> dict[str, Any]:
     if answer.status == _OK:
-        return answer.body if isinstance(answer.body, list) else []
+        return answer.body if isinstance(answer.body, dict) else {}
     kind = TargetUnreachable if answer.status >= _SERVER_ERROR else TargetRefuses
     raise kind(f"the indices of logs: {answer.words()}")

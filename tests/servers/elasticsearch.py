@@ -10,7 +10,7 @@ import tempfile
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,9 +81,23 @@ def _in_docker() -> Iterator[str]:
         yield url
 
 
+def _nothing(_config: Path, _environment: Mapping[str, str]) -> None:
+    """What most servers need before their start."""
+
+
 @contextmanager
-def local_elasticsearch() -> Iterator[str]:
-    """URL of a server of our own, from Maven Central."""
+def local_elasticsearch(
+    more: Mapping[str, str] | None = None,
+    *,
+    scheme: str = "http",
+    prepare: Callable[[Path, Mapping[str, str]], None] = _nothing,
+    answers: Callable[[str], bool] | None = None,
+) -> Iterator[str]:
+    """URL of a server of our own, from Maven Central, with `more` options.
+
+    `prepare` gets its folder of configuration and its environment before the start.
+    """
+    answers = answers or _answers
     java, distribution = _java_home(), _distribution()
     http_port, transport_port = free_ports("127.0.0.1", 2)
     folder = Path(tempfile.mkdtemp(prefix="elasticsearch-"))  # not below pytest's: that is root's alone
@@ -96,15 +110,12 @@ def local_elasticsearch() -> Iterator[str]:
         "transport.port": str(transport_port),
         "path.data": str(folder / "data"),
         "path.logs": str(folder / "logs"),
+        **(more or {}),
     }
     command = [
         str(distribution / "bin" / "elasticsearch"),
         *(f"-E{name}={options[name]}" for name in options),
     ]
-    if os.geteuid() == 0:
-        command = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *command]
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, _NOBODY, _NOBODY)
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -113,14 +124,19 @@ def local_elasticsearch() -> Iterator[str]:
         "ES_PATH_CONF": str(folder / "config"),
         "ES_JAVA_OPTS": _JVM,
     }
+    prepare(folder / "config", environment)
+    if os.geteuid() == 0:
+        command = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *command]
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY)
     output = folder / "output"
     with output.open("wb") as file:
         server = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=file, stderr=file, start_new_session=True
         )
     try:
-        url = f"http://127.0.0.1:{http_port}"
-        wait_until(lambda: server.poll() is not None or _answers(url), START_TIMEOUT_S, f"it serves at {url}")
+        url = f"{scheme}://localhost:{http_port}" if scheme == "https" else f"http://127.0.0.1:{http_port}"
+        wait_until(lambda: server.poll() is not None or answers(url), START_TIMEOUT_S, f"it serves at {url}")
         if server.poll() is not None:
             unavailable(f"Elasticsearch has ended: {output.read_text('utf-8', errors='replace')[-1000:]}")
         yield url
@@ -166,6 +182,11 @@ def _java_version(home: Path) -> int:
     release = home / "release"
     found = re.search(r'JAVA_VERSION="(\d+)', release.read_text("utf-8")) if release.is_file() else None
     return int(found[1]) if found else 0
+
+
+def elasticsearch_program(name: str) -> Path:
+    """A program of the distribution."""
+    return _distribution() / "bin" / name
 
 
 def _distribution() -> Path:

@@ -1,5 +1,6 @@
 """HTTP to a target of logs, over the transport of the Elasticsearch client: connections kept, TLS checked."""
 
+import base64
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -79,8 +80,8 @@ class _Lenient(JsonSerializer):
 class Http:
     """Requests to one of several servers of a cluster. Safe to use from several threads.
 
-    `key_file` holds an API key; it is read at each start. `headers` go with each request. Bodies are
-    compressed on their way to other hosts.
+    `key_file` holds an API key, or `user:password`; it is read at each start. `headers` go with each request.
+    Bodies are compressed on their way to other hosts.
     """
 
     def __init__(
@@ -98,8 +99,8 @@ class Http:
         try:
             if key_file is not None:
                 key = key_file.read_text("utf-8").strip()
-                REDACTOR.add([key])
-                all_headers["authorization"] = f"ApiKey {key}"
+                REDACTOR.add([key, key.partition(":")[2]])
+                all_headers["authorization"] = basic_login(key) if ":" in key else f"ApiKey {key}"
             if ca_file is not None:
                 ca_file.read_bytes()  # the transport would only say that it cannot connect
             nodes = [
@@ -154,6 +155,11 @@ def _cause(error: TransportError) -> str:
 def as_json(document: Mapping[str, Any]) -> bytes:
     """The body of a request."""
     return json.dumps(document).encode()
+
+
+def basic_login(user_and_password: str) -> str:
+    """The header of a login by name and password (RFC 7617)."""
+    return f"Basic {base64.b64encode(user_and_password.encode()).decode()}"
 
 
 def http_of(settings: LogSettings) -> Http:

@@ -1,6 +1,5 @@
 """Loki as a target: pushes of JSON, and what its answers mean for the records of a push."""
 
-import base64
 import re
 import time
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from orchestrator.logs.errors import (
 )
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping.entry import Entry, entries_of
-from orchestrator.logs.shipping.http import Answer, Http, as_json
+from orchestrator.logs.shipping.http import Answer, Http, as_json, basic_login
 from orchestrator.logs.shipping.target import DeadLetter, Reply
 
 _PUSH = "/loki/api/v1/push"
@@ -73,8 +72,7 @@ def loki_headers(key_file: Path | None, tenant: str) -> dict[str, str]:
         except (OSError, ValueError) as error:
             raise TargetRefuses(f"{key_file}: {error}") from error
         REDACTOR.add([key, key.partition(":")[2]])
-        basic = f"Basic {base64.b64encode(key.encode()).decode()}"
-        headers["authorization"] = basic if ":" in key else f"Bearer {key}"
+        headers["authorization"] = basic_login(key) if ":" in key else f"Bearer {key}"
     return headers
 
 

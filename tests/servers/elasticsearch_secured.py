@@ -1,0 +1,87 @@
+"""An Elasticsearch that speaks TLS alone and asks everybody who they are; for the test that needs it."""
+
+import base64
+import json
+import shutil
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.servers.elasticsearch import elasticsearch_program, local_elasticsearch
+from tests.servers.secured import Certificates
+
+_PASSWORD = "the-secret-of-the-superuser"  # noqa: S105 - of a server of this test
+_TLS = {
+    "xpack.security.enabled": "true",
+    "xpack.security.enrollment.enabled": "false",
+    "xpack.security.http.ssl.enabled": "true",
+    "xpack.security.http.ssl.key": "server.key",
+    "xpack.security.http.ssl.certificate": "server.pem",
+    "xpack.security.http.ssl.certificate_authorities": "ca.pem",
+}
+
+
+USER, SHIPPER = "shipper", "shipper:the-secret-of-the-shipper"
+"""Who has the rights that docs/logs.md names; by files, as this distribution cannot keep API keys."""
+
+
+@dataclass(frozen=True)
+class SecuredElasticsearch:
+    url: str
+    certificates: Certificates
+
+    def ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Ask as the superuser."""
+        try:
+            return _ask(self.url + path, method, self.certificates, document)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read().decode()) from error
+
+
+@contextmanager
+def secured_elasticsearch(tmp_path: Path, rights: Mapping[str, Any]) -> Iterator[SecuredElasticsearch]:
+    """A server on which `SHIPPER` has these rights; it takes a while to start, and few tests need it."""
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    certificates = Certificates(folder)
+
+    def prepare(config: Path, environment: Mapping[str, str]) -> None:
+        for name in ("server.key", "server.pem", "ca.pem"):
+            shutil.copy(folder / name, config / name)
+        run = partial(subprocess.run, env=dict(environment), check=True, capture_output=True)
+        keystore = str(elasticsearch_program("elasticsearch-keystore"))
+        run([keystore, "create"])
+        run([keystore, "add", "-x", "bootstrap.password"], input=_PASSWORD.encode())
+        (config / "roles.yml").write_text(yaml.safe_dump({USER: rights}), "utf-8")
+        users = str(elasticsearch_program("elasticsearch-users"))
+        run([users, "useradd", USER, "-p", SHIPPER.partition(":")[2], "-r", USER])
+
+    def answers(url: str) -> bool:
+        try:
+            return str(_ask(f"{url}/_cluster/health", "GET", certificates)["status"]) in {"yellow", "green"}
+        except (OSError, ValueError):
+            return False
+
+    with local_elasticsearch(_TLS, scheme="https", prepare=prepare, answers=answers) as url:
+        yield SecuredElasticsearch(url, certificates)
+
+
+def _ask(
+    url: str, method: str, certificates: Certificates, document: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    login = base64.b64encode(f"elastic:{_PASSWORD}".encode()).decode()
+    headers = {"authorization": f"Basic {login}", "content-type": "application/json"}
+    data = None if document is None else json.dumps(document).encode()
+    request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - our own server
+    context = ssl.create_default_context(cafile=certificates.ca)
+    with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310 - likewise
+        return dict(json.load(answer))
