@@ -196,7 +196,7 @@ def build_worker(
         accepts=accepts,
         config=config,
         refusal=(lambda: None) if guard is None else guard.refusal,
-        log_trouble=lambda: "" if logs is None else logs.trouble,
+        logs=logs,
     )
     slots.on_change(worker.look_again)
     config.on_change(worker.look_again)

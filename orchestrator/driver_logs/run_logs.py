@@ -7,7 +7,7 @@ from pathlib import Path
 from loguru import logger
 
 from orchestrator.driver_logs.documents import Documents
-from orchestrator.driver_logs.facts import own_fields, read_application, read_plan
+from orchestrator.driver_logs.facts import Plan, own_fields, read_application, read_plan
 from orchestrator.driver_logs.folders import Folder
 from orchestrator.driver_logs.positions import Chunk, Positions
 from orchestrator.driver_logs.stream import Found, Stream
@@ -137,9 +137,9 @@ class RunLogs:
     # ------------------------------------------------------------------ what it is of
     def _documents_of(self, stream: str) -> Documents:
         if not self._fields:
-            run = self.directory.parent.name
-            plan = read_plan(self._folder.plans / run / self.directory.name, run)
-            dataset = "spark.submit" if plan.is_handed_over and self._folder.has_shims else "spark.driver"
+            plan = self._plan()
+            is_submit = plan.is_handed_over and (self.directory / "shim.json").exists()
+            dataset = "spark.submit" if is_submit else "spark.driver"
             self._fields = {**own_fields(dataset), "spark.executor_id": "driver", **plan.fields}
             self._documents = {
                 name: Documents(self._days, self._redactor, name, self._fields) for name in LOG_STREAMS
@@ -148,6 +148,10 @@ class RunLogs:
             self._application = found
             self._name({"spark.application_id": found})
         return self._documents[stream]
+
+    def _plan(self) -> Plan:
+        run = self.directory.parent.name
+        return read_plan(self._folder.plans / run / self.directory.name, run)
 
     def _name(self, fields: Mapping[str, str | int]) -> None:
         self._fields |= fields
@@ -172,6 +176,6 @@ class RunLogs:
             record = self._run_directory.shim()
         except (OSError, ValueError, KeyError, TypeError):
             return True
-        if record is None:
-            return self._run_directory.is_young()
+        if record is None:  # a master's node runs it, and its first word may be long in coming
+            return self._run_directory.is_young() or self._plan().is_handed_over
         return is_alive(record.shim) or is_alive(record.driver)

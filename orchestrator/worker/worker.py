@@ -8,9 +8,11 @@ from loguru import logger
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.handlers.job import Context
 from orchestrator.leader.leadership import Leadership
+from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
 from orchestrator.worker.crew import Crew
+from orchestrator.worker.log_copies import LogCopies
 from orchestrator.worker.polling import Polling
 from orchestrator.worker.presence import Presence
 from queues.consumer import Consumer
@@ -32,7 +34,7 @@ class Worker:
 
     `pools`: those it serves, with weights that go before those of the pools themselves; None = all. `refusal`
     says why no new job may be taken now, None when it may. `accepts`: the jobs that it takes; None = all.
-    `log_trouble` says why log records are not shipped, for others to see.
+    `logs`: those of this process; with them, logs of drivers elsewhere are brought here.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Worker:
         pools: Mapping[str, int] | None = None,
         accepts: Callable[[str], bool] | None = None,
         refusal: Callable[[], str | None] = lambda: None,
-        log_trouble: Callable[[], str] = lambda: "",
+        logs: LogPipeline | None = None,
     ) -> None:
         self.name = check_pool(name)
         self._set = queue_set
@@ -69,6 +71,7 @@ class Worker:
             on_stop=self._on_stop,
         )
         self._polling = Polling(self.crew.room.parked)
+        self._copies = None if logs is None else LogCopies(self.crew.room.parked)
         nodes = Nodes(queue_set.layout.root)
         served = None if pools is None else sorted(pools)
         if accepts is not None:  # whoever waits for a worker of this host waits in vain for this one
@@ -81,7 +84,7 @@ class Worker:
             pools=served,
             places=context.runners.places(),
             running=self.crew.tally.running,
-            log_trouble=log_trouble,
+            log_trouble=lambda: "" if logs is None else logs.trouble,
         )
         self._leadership = leadership
 
@@ -92,6 +95,8 @@ class Worker:
         self._set.claimer.sessions.on_change(self._on_session_change)  # of all that own locks
         self.crew.start()
         self._polling.start()
+        if self._copies is not None:
+            self._copies.start()
         self._consumer.start()
         self._leadership.start()
         self._context.runners.start()
@@ -120,6 +125,8 @@ class Worker:
         self._leadership.stop()
         self._context.runners.stop()
         self._polling.stop()
+        if self._copies is not None:
+            self._copies.stop(0)
         self._consumer.stop(_CONSUMER_SECONDS)
         self._presence.stop()
         drained = self.crew.drain(max(0.0, deadline - time.monotonic()))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.driver_logs import run_logs
 from orchestrator.driver_logs.collector import LOCK, DriverLogs
 from orchestrator.driver_logs.positions import POSITIONS
 from orchestrator.logs.record.days import Days
@@ -148,6 +149,28 @@ def test_a_driver_is_collected_from_its_first_word_to_its_last(desk: Desk) -> No
     (other / "stdout.log").write_bytes(b"another submission\n")
     wait_until(lambda: "another submission" in desk.messages(), WAIT_S, "a new submission of the run")
     assert "after the end" not in desk.messages(), "what is finished is not read again"
+
+
+def test_a_driver_on_a_node_of_a_cluster_may_take_its_time_to_say_something(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_logs, "_SETTLE_SECONDS", 0.0)
+    plan = {"run_key": "key", "job": {"id": "nightly", "deploy_mode": "cluster"}}
+    (desk.directory / "plan.json").write_text(json.dumps(plan), "utf-8")
+    os.utime(desk.directory / "plan.json", (1.0, 1.0))  # submitted long ago, and no shim runs it
+    crashed = desk.directory.with_name("crashed")  # on this host, before its shim could begin
+    crashed.mkdir()
+    (crashed / "plan.json").write_text("{}", "ascii")
+    os.utime(crashed / "plan.json", (1.0, 1.0))
+    desk.collector()
+    wait_until(lambda: is_collected(crashed), WAIT_S, "the other one is given up")
+    desk.write(b"began\n")
+    desk.wait("began")
+    (document,) = documents_in(desk.root, "stdout")
+    assert document["event.dataset"] == "spark.driver"
+    assert not is_collected(desk.directory)
+    desk.end()
+    wait_until(lambda: is_collected(desk.directory), WAIT_S, "the mark of the end")
 
 
 def test_stopping_takes_what_is_there(desk: Desk) -> None:

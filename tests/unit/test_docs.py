@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).parents[2]
 QUEUES = PROJECT / "docs" / "queues.md"
 
 
-def test_each_test_that_is_named_as_a_proof_exists() -> None:
-    named = set(re.findall(r"`(test_\w+)`", QUEUES.read_text("utf-8")))
+@pytest.mark.parametrize("name", ["queues.md", "logs.md"])
+def test_each_test_that_is_named_as_a_proof_exists(name: str) -> None:
+    named = set(re.findall(r"`(test_\w+)`", (PROJECT / "docs" / name).read_text("utf-8")))
     sources = "\n".join(path.read_text("utf-8") for path in (PROJECT / "tests").rglob("test_*.py"))
     assert named
     assert named <= set(re.findall(r"def (test_\w+)\(", sources))
