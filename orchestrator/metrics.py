@@ -2,13 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 # Each pool makes eight series, and each series costs the reader memory for weeks.
 _MAX_POOLS = 200
+_OUTCOMES = (
+    "spooled",
+    "dropped",
+    "created",
+    "duplicates",
+    "diverted",
+    "retried",
+    "dead",
+)  # as shippers count
 _OTHER_POOLS = "(others)"  # no pool can have this name
 
 
@@ -31,11 +41,16 @@ class Metrics(Collector):
         self.registry = CollectorRegistry()
         self._depths = Depths()
         self._leads: Callable[[], bool] = lambda: False
+        self._logs: Callable[[], Mapping[str, Any] | None] = lambda: None
         self.registry.register(self)
 
     def ask_leader(self, leads: Callable[[], bool]) -> None:
         """Ask this, at each reading, whether the process leads."""
         self._leads = leads
+
+    def ask_logs(self, status: Callable[[], Mapping[str, Any] | None]) -> None:
+        """Ask this, at each reading, what became of the log records of the process; None: nobody ships."""
+        self._logs = status
 
     def show_depths(self, depths: Depths) -> None:
         """Show these from now on."""
@@ -43,12 +58,24 @@ class Metrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """What the registry asks for at each reading."""
+        if (logs := self._logs()) is not None:
+            yield from _of_logs(logs)
         leads = self._leads()
         yield GaugeMetricFamily("orchestrator_leader", "1 on the worker that leads", value=float(leads))
         depths = self._depths if leads else Depths()
         yield _family("orchestrator_queue_depth", "Jobs that stand in a queue", _bounded(depths.counts, sum))
         words = "Seconds since the first job of a queue was due, 0 when none is"
         yield _family("orchestrator_queue_oldest_seconds", words, _bounded(depths.oldest_seconds, max))
+
+
+def _of_logs(status: Mapping[str, Any]) -> Iterator[Metric]:
+    words = "Log records of this process by what became of them"
+    records = CounterMetricFamily("orchestrator_log_records", words, labels=("outcome",))
+    for outcome in _OUTCOMES:
+        records.add_metric((outcome,), status[outcome])
+    yield records
+    words = "1 while log records wait because they cannot be shipped"
+    yield GaugeMetricFamily("orchestrator_logs_waiting", words, value=float(bool(status["trouble"])))
 
 
 def _family(name: str, words: str, values: Iterable[tuple[tuple[str, str], float]]) -> Metric:

@@ -186,12 +186,15 @@ def build_worker(
         history=History(session, nodes),
         archive=open_archive(settings.archive, settings.state_dir),
     )
+    metrics = Metrics()
+    if logs is not None:
+        metrics.ask_logs(logs.status)
     worker = Worker(
         queue_set,
         context,
         name=name,
         slots=settings.slots,
-        leadership=build_leadership(queue_set, context, settings, name, Metrics()),
+        leadership=build_leadership(queue_set, context, settings, name, metrics),
         pools=pools,
         accepts=accepts,
         config=config,

@@ -13,6 +13,7 @@ from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.settings import LogSettings
+from orchestrator.metrics import Metrics
 from orchestrator.states import Status
 from orchestrator.transitions import TRANSITION
 from spark_runner.runners.base import Submission, SubmitRequest
@@ -20,6 +21,7 @@ from tests.jobs_support import Office
 from tests.waiting import wait_until
 
 ENDS_S = 60
+COUNTED = "orchestrator_log_records_total"
 
 
 @pytest.fixture
@@ -113,3 +115,20 @@ def test_a_spool_that_cannot_be_written_is_one_sentence_and_everything_goes_on(
         assert office.wait(office.submit("print(1)")).job.status is Status.SUCCESS
     logger.remove(handler)
     assert [words for words in told if "occupied" in words] == [pipeline.trouble]
+
+
+def test_what_became_of_records_is_counted_for_prometheus(
+    tmp_path: Path, log_alias: str, elasticsearch_url: str
+) -> None:
+    metrics = Metrics()
+    assert metrics.registry.get_sample_value(COUNTED, {"outcome": "created"}) is None, "nobody ships"
+    settings = LogSettings(url=elasticsearch_url, alias=log_alias)
+    with LogPipeline(settings, tmp_path, "test") as pipeline:
+        metrics.ask_logs(pipeline.status)
+        logger.info("one")
+
+        def created() -> float | None:
+            return metrics.registry.get_sample_value(COUNTED, {"outcome": "created"})
+
+        wait_until(lambda: created() == 1.0, ENDS_S, "it is delivered")
+        assert metrics.registry.get_sample_value("orchestrator_logs_waiting") == 0.0

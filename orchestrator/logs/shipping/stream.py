@@ -93,6 +93,6 @@ class Stream:
         return self._is_read if self._spool is None else self._reader.position >= self._spool.end
 
     def close(self) -> None:
-        """Let go of an adopted folder; remove it when it is empty."""
+        """Let go of an adopted folder: what is left in it, another process ships."""
         if self._spool is None:
             self.folder.release()
