@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.callbacks.http_post import Answer, Poster, PostError
 from orchestrator.errors import OrchestratorError
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.definition import Callback
 from orchestrator.models.job import JobState
 from orchestrator.states import Status
@@ -127,6 +128,8 @@ def _resolved(url: str) -> str:
         found = os.environ.get(match[1])
         if not found:
             raise CallbackError(f"the environment of this worker has no variable {match[1]}")
+        # Of an address the path may be a secret, its host is none.
+        REDACTOR.add([found.partition("://")[2].partition("/")[2] if "://" in found else found])
         return found
 
     return _VARIABLE.sub(value, url)

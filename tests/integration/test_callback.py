@@ -15,6 +15,7 @@ import pytest
 
 from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply, address
 from orchestrator.callbacks.http_post import MAX_ANSWER_BYTES
+from orchestrator.logs.record.redaction import MASK, Redactor
 from orchestrator.models.definition import Callback
 from tests.receiver import TOLD, Answerer, Receiver, answer, override, receiver
 from tests.servers.secured import Certificates
@@ -321,7 +322,8 @@ def test_a_server_without_tls_is_a_failure() -> None:
 def test_variables_of_the_workers_environment_are_filled_in_at_the_time_of_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    callbacks = Callbacks()
+    callbacks, known = Callbacks(), Redactor()
+    monkeypatch.setattr("orchestrator.callbacks.callback.REDACTOR", known)
     with receiver() as there:
         monkeypatch.setenv("WHERE", there.url.removesuffix("/ended"))
         for secret in ("first", "${env:WHERE}"):  # what a variable holds is not read again
@@ -330,6 +332,8 @@ def test_variables_of_the_workers_environment_are_filled_in_at_the_time_of_the_c
         paths = [told.path for told in there.told]
     assert paths[0] == "/of/first?x=1"
     assert "WHERE" in paths[1]
+    assert known.mask("the first one") == f"the {MASK} one", "logs show none of it"
+    assert known.mask(there.url) == there.url
 
 
 @pytest.mark.parametrize("value", [None, ""])
