@@ -18,6 +18,7 @@ from orchestrator.driver_logs.positions import POSITIONS
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
+from orchestrator.pool_spark import stagings
 from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
 from spark_runner.runners.base import RunState
@@ -171,6 +172,23 @@ def test_a_driver_on_a_node_of_a_cluster_may_take_its_time_to_say_something(
     assert not is_collected(desk.directory)
     desk.end()
     wait_until(lambda: is_collected(desk.directory), WAIT_S, "the mark of the end")
+
+
+def test_a_folder_that_all_nodes_see_is_collected_too(desk: Desk, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    directory = shared / "runs" / "other-2" / "inc"
+    directory.mkdir(parents=True)
+    plan = {"run_key": "other", "job": {"id": "weekly", "deploy_mode": "cluster"}}
+    (directory / "plan.json").write_text(json.dumps(plan), "utf-8")
+    (directory / "stdout.log").write_bytes(b"from a node\n")
+    named = stagings({"team": {"standalone": {"staging": str(shared)}}, "*": {"master": "spark://h:7077"}})
+    logs = DriverLogs(desk.state_dir, desk.spool, Days("logs"), Redactor(), staging=named)
+    logs.start()
+    desk.running.append(logs)
+    desk.wait("from a node")
+    (document,) = documents_in(desk.root, "stdout")
+    assert (document["job.id"], document["job.attempt"]) == ("weekly", 2)
+    assert document["event.dataset"] == "spark.driver"
 
 
 def test_stopping_takes_what_is_there(desk: Desk) -> None:
