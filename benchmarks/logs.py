@@ -9,7 +9,7 @@ One run against one real Elasticsearch (`ELASTICSEARCH_URL`, else that of the te
     job.seconds            from the end of a job that printed 10 MB until all its lines are found
     memory.more_mib        what the shipper takes beyond the process without it, for a million documents
 
-    python benchmarks/logs.py [--documents 500000] [--rounds 3] [--seconds 10] [--backlog 1000000]
+    python benchmarks/logs.py [--documents 500000] [--rounds 3] [--seconds 5] [--backlog 1000000]
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--documents", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement of calls")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of calls")
     parser.add_argument("--backlog", type=int, default=1_000_000)
     options = parser.parse_args()
     stolen = Stolen()
@@ -50,7 +50,7 @@ def main() -> None:
         drains = _drains(url, options.documents, options.rounds)
         memory = _memory(url, options.backlog)
         job = log_job.measure(url)
-        calls = log_calls.measure(url, options.seconds, options.rounds)
+        calls = log_calls.measure(url, options.seconds, 2 * options.rounds)
     ours = drains["ours"]
     result = {
         "ratio": {
