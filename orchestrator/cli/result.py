@@ -54,7 +54,7 @@ def local_result(runners: Runners, detail: JobDetail) -> LocalResult:
 def _printed(runner: Runner, run: str, incarnation: str) -> str:
     text = b""
     for log in runner.logs(run):
-        if log.incarnation == incarnation and log.stream == "stdout":
+        if log.incarnation == incarnation and log.stream == "stdout" and not log.executor:
             with contextlib.suppress(FileNotFoundError):
                 text = (text + log.path.read_bytes())[-_MAX_STDOUT_BYTES:]
     return text.decode(errors="replace")

@@ -67,7 +67,7 @@ def folders_of(state_dir: Path) -> list[Folder]:
     return [
         Folder(runs, runs, has_shims=True),
         Folder(warm, warm, has_shims=True),
-        Folder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-"),
+        Folder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-", is_mixed=True),
         Folder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=_YARN_COPY_BYTES),
     ]
 

@@ -37,10 +37,22 @@ class Document(NamedTuple):
 
 
 class Documents:
-    """Builds the documents of one stream of one submission."""
+    """Builds the documents of one stream of one submission.
 
-    def __init__(self, days: Days, redactor: Redactor, stream: str, fields: Mapping[str, str | int]) -> None:
+    `is_mixed`: what was printed and what Spark says are one stream, as in the log of a pod.
+    """
+
+    def __init__(
+        self,
+        days: Days,
+        redactor: Redactor,
+        stream: str,
+        fields: Mapping[str, str | int],
+        *,
+        is_mixed: bool = False,
+    ) -> None:
         self._days, self._redactor, self._stream = days, redactor, stream
+        self._is_printed = stream == "stdout" and not is_mixed  # else a line may say how loud it is
         self._epoch, self._head, self._day = -1.0, "", ""
         self.name({"log.stream": stream, **fields})
 
@@ -55,9 +67,9 @@ class Documents:
         text = record.data.decode("utf-8", "replace")
         if record.kind is Kind.LINE:
             text = text.rstrip("\r\n")
-            level = _INFO if self._stream == "stdout" else _level_in(text)
+            level = _INFO if self._is_printed else _level_in(text)
             return self._document(record.offset, epoch, level, text, "")
-        level = _INFO if self._stream == "stdout" else _ERROR
+        level = _INFO if self._is_printed else _ERROR
         return self._of_trace(record, epoch, level, text)
 
     def _of_event(self, offset: int, event: SparkEvent) -> Document:

@@ -23,6 +23,7 @@ class Folder:
     has_shims: bool = False  # these run what is in it
     has_ends: bool = True  # there is a file that tells of the end
     mark: str = ""  # of the streams, in ids: where another folder has logs of the same submissions
+    is_mixed: bool = False  # stdout and stderr are one, with what Spark says among it
     sliding_bytes: int = 0  # from this size on a file is the end of a log, no more its beginning
 
 

@@ -15,7 +15,7 @@ from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from spark_runner.process import is_alive
-from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory
+from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory, whose_logs
 
 _NEWS_SECONDS = 0.5  # between looks while it says something
 _QUIET_SECONDS = 1.0  # while it does not
@@ -139,10 +139,14 @@ class RunLogs:
         if not self._fields:
             plan = self._plan()
             is_submit = plan.is_handed_over and (self.directory / "shim.json").exists()
-            dataset = "spark.submit" if is_submit else "spark.driver"
-            self._fields = {**own_fields(dataset), "spark.executor_id": "driver", **plan.fields}
+            _, executor = whose_logs(self.directory.name)
+            dataset = "spark.executor" if executor else "spark.submit" if is_submit else "spark.driver"
+            self._fields = {**own_fields(dataset), "spark.executor_id": executor or "driver", **plan.fields}
             self._documents = {
-                name: Documents(self._days, self._redactor, name, self._fields) for name in LOG_STREAMS
+                name: Documents(
+                    self._days, self._redactor, name, self._fields, is_mixed=self._folder.is_mixed
+                )
+                for name in LOG_STREAMS
             }
         if not self._application and (found := read_application(self.directory)):
             self._application = found
@@ -151,7 +155,8 @@ class RunLogs:
 
     def _plan(self) -> Plan:
         run = self.directory.parent.name
-        return read_plan(self._folder.plans / run / self.directory.name, run)
+        incarnation, _ = whose_logs(self.directory.name)
+        return read_plan(self._folder.plans / run / incarnation, run)
 
     def _name(self, fields: Mapping[str, str | int]) -> None:
         self._fields |= fields

@@ -125,6 +125,7 @@ class LogFile:
     incarnation: str
     stream: str  # "stdout", "stderr" or "spark"
     path: Path
+    executor: str = ""  # Spark's number of it; empty = the driver
 
 
 class Runner(Protocol):

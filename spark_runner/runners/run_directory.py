@@ -26,6 +26,7 @@ from spark_runner.shim import KILL_REQUEST
 
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
 LOG_STREAMS = ("stdout", "stderr", "spark")
+EXECUTOR = ".executor-"  # in the name of a folder of copied logs, between incarnation and number
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 
 
@@ -152,6 +153,12 @@ class RunDirectory:
             return json.loads((self.path / name).read_bytes())
         except FileNotFoundError:
             return None
+
+
+def whose_logs(folder: str) -> tuple[str, str]:
+    """Incarnation and executor of a folder of copied logs, the latter empty for that of a driver."""
+    incarnation, _, executor = folder.partition(EXECUTOR)
+    return incarnation, executor
 
 
 def log_files(directory: RunDirectory) -> list[LogFile]:

@@ -191,6 +191,20 @@ def test_a_folder_that_all_nodes_see_is_collected_too(desk: Desk, tmp_path: Path
     assert document["event.dataset"] == "spark.driver"
 
 
+def test_what_the_pods_of_executors_said_names_the_executor(desk: Desk) -> None:
+    copies = desk.state_dir / "kubernetes-logs" / "key-1"
+    for name, text in {"inc": b"driver\n", "inc.executor-3": b"26/11/22 10:00:00 WARN Task: slow\n"}.items():
+        (copies / name).mkdir(parents=True)
+        (copies / name / "stdout.log").write_bytes(text)
+    desk.collector()
+    wait_until(lambda: len(desk.messages()) == 2, WAIT_S, "both are collected")
+    driver, executor = sorted(documents_in(desk.root, "stdout"), key=lambda each: each["event.dataset"])
+    assert (driver["event.dataset"], driver["spark.executor_id"]) == ("spark.driver", "driver")
+    assert (executor["event.dataset"], executor["spark.executor_id"]) == ("spark.executor", "3")
+    assert executor["job.id"] == "nightly", "the plan is that of its driver"
+    assert executor["log.level"] == "warning", "in the log of a pod a line says how loud it is"
+
+
 def test_stopping_takes_what_is_there(desk: Desk) -> None:
     logs = desk.collector()
     desk.write(b"first\n")

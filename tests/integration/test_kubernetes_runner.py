@@ -394,6 +394,9 @@ def test_spark_itself_replaces_an_executor_that_is_lost_and_nothing_of_the_job_i
     wait_until(running, SPARK_S, "an executor runs")
     (first,) = running()
     wait_until((tmp_path / "go.began").exists, SPARK_S, "a task runs")
+    driver, *others = desk.runner.logs(desk.run)
+    assert (driver.executor, [log.executor for log in others]) == ("", ["1"])
+    assert "CoarseGrainedExecutorBackend" in others[0].path.read_text("utf-8"), "what its pod said is copied"
     desk.site.cluster.kubelet.oom_kill(desk.site.namespace, first)
     wait_until(lambda: [name for name in running() if name != first], SPARK_S, "another executor runs")
     go.touch()

@@ -38,19 +38,21 @@ class Node:
             self.now += seconds
             self.written.append((self.now, text.encode()))
 
-    def copied(self) -> str:
+    def copied(self, executor: str = "") -> str:
+        role = {"spark-role": "executor", "spark-exec-id": executor} if executor else {"spark-role": "driver"}
         document: dict[str, Any] = {
             "metadata": {
                 "name": "pod",
                 "uid": "uid",
-                "labels": {RUN_LABEL: RUN, "orchestrator-incarnation": "one", "spark-role": "driver"},
+                "labels": {RUN_LABEL: RUN, "orchestrator-incarnation": "one", **role},
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             },
             "spec": {"containers": [{"name": "main"}]},
             "status": {"phase": "Succeeded" if self.has_ended else "Running"},
         }
         self.logs.save([Pod.of(document)])
-        return "".join(log.path.read_text("utf-8") for log in self.logs.files(RUN))
+        found = [log for log in self.logs.files(RUN) if log.executor == executor]
+        return "".join(log.path.read_text("utf-8") for log in found)
 
     @property
     def folder(self) -> Path:
@@ -128,3 +130,12 @@ def test_a_copy_that_grows_too_long_begins_anew_with_its_last_part_kept(
     assert node.copied() == "two\nthree\n"
     node.write("four\n")
     assert node.copied() == "two\nthree\nfour\n"
+
+
+def test_executors_have_copies_of_their_own(node: Node) -> None:
+    node.write("one\n")
+    assert node.copied() == "one\n"
+    assert node.copied(executor="3") == "one\n"
+    assert [(log.incarnation, log.executor) for log in node.logs.files(RUN)] == [("one", ""), ("one", "3")]
+    node.logs.remove(RUN)
+    assert node.logs.files(RUN) == []

@@ -80,7 +80,9 @@ def _find(
     found = [] if runner is None else runner.logs(run)
     if not found and not patient:
         raise LogsElsewhere(f"the logs of {job.id} attempt {wanted} are elsewhere: {place}, run {run}")
-    return (wanted, [log for log in found if log.stream in streams]) if found else None
+    # What executors say is looked for by record: there may be hundreds.
+    shown = [log for log in found if log.stream in streams and not log.executor]
+    return (wanted, shown) if found else None
 
 
 def _print_attempt(

@@ -1,4 +1,4 @@
-"""Copies of what driver pods wrote: a pod takes its log along when it is deleted."""
+"""Copies of what the pods of drivers and executors wrote: a pod takes its log along when it is deleted."""
 
 import json
 import math
@@ -15,6 +15,7 @@ from spark_runner.log_limit import OLDER, limit_log
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import Pod
+from spark_runner.runners.run_directory import EXECUTOR, whose_logs
 
 TAIL_LINES = 50_000
 """What is read of a log at once: the node itself keeps some megabytes of each, and rotates them."""
@@ -59,11 +60,12 @@ class PodLogs:
                 logger.debug("the log of pod {} cannot be copied: {}", pod.name, error)
 
     def files(self, run: str) -> list[LogFile]:
-        """Those that have been copied, oldest first."""
-        paths = sorted((self._folder / run).glob(f"*/{_POSITION}"), key=_began)
+        """Those that have been copied, oldest first, and those of executors behind them."""
+        paths = sorted((self._folder / run).glob(f"*/{_POSITION}"), key=_order)
         return [
-            LogFile(path.parent.name, "stdout", log)
+            LogFile(incarnation, "stdout", log, executor)
             for path in paths
+            for incarnation, executor in (whose_logs(path.parent.name),)
             for part in (OLDER, "")
             if (log := path.with_name(f"{_LOG}{part}")).exists()
         ]
@@ -73,7 +75,8 @@ class PodLogs:
         shutil.rmtree(self._folder / run, ignore_errors=True)
 
     def _save(self, pod: Pod) -> None:
-        folder = self._folder / pod.run / pod.incarnation
+        whose = pod.incarnation if pod.is_driver else f"{pod.incarnation}{EXECUTOR}{pod.executor}"
+        folder = self._folder / pod.run / whose
         # A worker and a `job logs` may be at it at the same time.
         with alone_in(folder, name=_LOCK, wait=True):
             position, asked = _read(folder), time.time()
@@ -128,6 +131,7 @@ def _read(folder: Path) -> _Position:
     return position if position.size <= size else _Position(size, position.last, position.asked)
 
 
-def _began(position: Path) -> int:
+def _order(position: Path) -> tuple[bool, int]:
+    _, executor = whose_logs(position.parent.name)
     # Nothing is ever written to that file, so this is when it was made.
-    return position.with_name(_LOCK).stat().st_ctime_ns
+    return bool(executor), position.with_name(_LOCK).stat().st_ctime_ns

@@ -56,6 +56,7 @@ class Pod:
     run: str
     incarnation: str
     is_driver: bool  # else an executor of one
+    executor: str  # Spark's number of it
     container: str
     created: str
     pending_since: float  # epoch: since it has its node, else since it was made
@@ -88,6 +89,7 @@ class Pod:
             run=labels.get(RUN_LABEL, ""),
             incarnation=labels.get(INCARNATION_LABEL, ""),
             is_driver=labels.get("spark-role") == "driver",
+            executor=labels.get("spark-exec-id", ""),
             container=name,
             created=metadata["creationTimestamp"],
             pending_since=datetime.fromisoformat(since).timestamp(),

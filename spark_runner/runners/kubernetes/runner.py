@@ -180,7 +180,7 @@ class KubernetesRunner:
         self._ended[submission.incarnation] = submission
 
     def _save_logs(self, pods: Iterable[Pod]) -> None:
-        self._logs.save(pod for pod in pods if pod.is_driver)
+        self._logs.save(pod for pod in pods if pod.is_driver or pod.executor)
 
 
 def _is_short(launchers: Mapping[str, Sequence[Submission]], pods: Sequence[Pod]) -> bool:
