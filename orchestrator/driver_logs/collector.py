@@ -35,7 +35,7 @@ class DriverLogs:
 
         self._roots = [
             collected(state_dir, folders_of(state_dir)),
-            *(collected(path, [Folder(path / "runs", path / "runs")]) for path in staging),
+            *(collected(path, _folders_of_staging(path)) for path in staging),
         ]
         self._loop = Loop("driver-logs", self._step)
 
@@ -68,8 +68,17 @@ def folders_of(state_dir: Path) -> list[Folder]:
         Folder(runs, runs, has_shims=True),
         Folder(warm, warm, has_shims=True),
         Folder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-", is_mixed=True),
+        _executors_in(state_dir),
         Folder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=_YARN_COPY_BYTES),
     ]
+
+
+def _folders_of_staging(path: Path) -> list[Folder]:
+    return [Folder(path / "runs", path / "runs"), _executors_in(path)]
+
+
+def _executors_in(path: Path) -> Folder:
+    return Folder(path / "standalone-logs", path / "runs", has_ends=False, mark="copy-")
 
 
 class _Root:

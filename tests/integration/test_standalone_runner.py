@@ -212,12 +212,21 @@ while not os.path.exists({str(go)!r}):
 
     first = wait_until(executors, END_S, "an executor")[0]
     wait_until(lambda: "round" in words(client, attempt.run), END_S, "it works")
+
+    def said() -> dict[str, str]:
+        found = [log for log in client.runner.logs(attempt.run) if log.executor and log.stream == "stderr"]
+        return {log.executor: log.path.read_text("utf-8") for log in found}
+
+    wait_until(lambda: "Running task" in said().get("0", ""), END_S, "what its executor says is copied")
     first.kill()
     second = wait_until(lambda: [found for found in executors() if found != first], END_S, "another executor")
     assert second
     go.touch()
     client.wait_ended(attempt.run)
     assert end_of(client, attempt) == (Status.SUCCESS, "", 0)
+    wait_until(lambda: said().keys() == {"0", "1"}, END_S, "both are copied, the last one after its end")
+    texts = said().values()
+    assert all(text.count("Started daemon with process name") == 1 for text in texts), "no byte comes twice"
 
 
 def command(process: psutil.Process) -> list[str]:
@@ -228,7 +237,11 @@ def command(process: psutil.Process) -> list[str]:
 
 
 def words(kit: Kit, run: str) -> str:
-    return "".join(log.path.read_text("utf-8") for log in kit.runner.logs(run) if log.stream == "stdout")
+    return "".join(
+        log.path.read_text("utf-8")
+        for log in kit.runner.logs(run)
+        if log.stream == "stdout" and not log.executor
+    )
 
 
 def test_a_driver_that_no_node_can_hold_waits_with_a_reason_and_can_be_ended_there(cluster: Kit) -> None:

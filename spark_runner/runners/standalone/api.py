@@ -85,6 +85,7 @@ class Snapshot(_Record):
     status: str
     workers: list[Worker]
     applications: list[Application] = Field(alias="activeapps")
+    ended_applications: list[Application] = Field([], alias="completedapps")
     active_drivers: list[Driver] = Field(alias="activedrivers")
     completed_drivers: list[Driver] = Field(alias="completeddrivers")
 

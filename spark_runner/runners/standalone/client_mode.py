@@ -8,10 +8,12 @@ from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable, SubmissionError
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.run_directory import run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.api import Snapshot
 from spark_runner.runners.standalone.applications import end_applications
+from spark_runner.runners.standalone.executor_logs import ExecutorLogs
 from spark_runner.runners.standalone.launch import application_name, bounded
 from spark_runner.runners.standalone.room import application_waits
 
@@ -29,6 +31,7 @@ class ClientModeRunner:
         self._submits = submits
         self._driver_main = driver_main.absolute()
         self._masters = cluster.masters()
+        self._executors = ExecutorLogs(self._masters, submits.state_dir)
 
     def place(self) -> Place:
         """This host, in its present boot; raises SubmissionError without a usable state directory."""
@@ -70,12 +73,15 @@ class ClientModeRunner:
             end_applications(self._masters, run)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every submission of `run` that exist by now, oldest first."""
-        return self._submits.logs(run)
+        """The logs of every submission of `run` that exist by now, oldest first; then those of executors."""
+        directories = run_directories(self._submits.state_dir, run)
+        executors = self._executors.copy(run, directories[-1].incarnation) if directories else []
+        return self._submits.logs(run) + executors
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
         self._submits.cleanup(run)
+        self._executors.remove(run)
 
     def _snapshot(self) -> Snapshot | None:
         try:

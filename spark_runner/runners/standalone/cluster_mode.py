@@ -24,6 +24,7 @@ from spark_runner.runners.run_directory import (
 )
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.applications import end_applications, wait_ended
+from spark_runner.runners.standalone.executor_logs import ExecutorLogs
 from spark_runner.runners.standalone.launch import application_name, bounded, driver_request
 from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, Look, driver_id
 from spark_runner.shim import write_durably
@@ -47,6 +48,7 @@ class ClusterModeRunner:
         self._staging = staging.absolute()
         self._driver_main = driver_main.absolute()
         self._masters = cluster.masters()
+        self._executors = ExecutorLogs(self._masters, self._staging)
 
     @cached_property
     def _where(self) -> Mapping[str, str]:
@@ -112,12 +114,15 @@ class ClusterModeRunner:
         end_applications(self._masters, run)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every submission of `run` that exist by now, oldest first."""
-        return [log for found in run_directories(self._staging, run) for log in log_files(found)]
+        """The logs of every submission of `run` that exist by now, oldest first; then those of executors."""
+        directories = run_directories(self._staging, run)
+        executors = self._executors.copy(run, directories[-1].incarnation) if directories else []
+        return [log for found in directories for log in log_files(found)] + executors
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
         remove_run(self._staging, run, self.find(run))
+        self._executors.remove(run)
 
     def _end_drivers(self, run: str, directories: Sequence[RunDirectory], asked: set[str]) -> str:
         """Ask for the end of what is still there; returns what that is, empty when nothing is."""

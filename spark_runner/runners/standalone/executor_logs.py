@@ -1,0 +1,85 @@
+"""Copies of what executors on the nodes of a standalone cluster have written, while the nodes have it."""
+
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from spark_runner.errors import BackendUnreachable
+from spark_runner.file_lock import alone_in
+from spark_runner.log_limit import OLDER, limit_log, read_cut
+from spark_runner.runners.base import LogFile
+from spark_runner.runners.run_directory import EXECUTOR, whose_logs
+from spark_runner.runners.standalone.api import StandaloneMasters
+from spark_runner.runners.standalone.launch import is_application_of
+from spark_runner.runners.standalone.nodes import ExecutorPlace, Nodes
+
+FOLDER = "standalone-logs"
+_FRESH_SECONDS = 5.0  # all runs that are copied together share what the nodes have told
+_PIECE_BYTES = 1 << 20
+_MOST_PIECES = 16  # of one log at once: the others have their turn
+_STREAMS = ("stdout", "stderr")
+_LOCK = ".lock"
+
+
+class ExecutorLogs:
+    """The copies, in folders `<run>/<incarnation>.executor-<number>/`; private, as their contents may be."""
+
+    def __init__(self, masters: StandaloneMasters, state_dir: Path) -> None:
+        self._nodes = Nodes(masters)
+        self._folder = state_dir / FOLDER
+        self._asked = -_FRESH_SECONDS  # monotonic
+        self._places: Mapping[str, Sequence[ExecutorPlace]] = {}  # by the name of the application
+
+    def copy(self, run: str, incarnation: str) -> list[LogFile]:
+        """Copy what is new, as far as the cluster answers; all that has been copied by now."""
+        try:
+            for place in self._of_run(run):
+                folder = self._folder / run / f"{incarnation}{EXECUTOR}{place.executor}"
+                with alone_in(folder, name=_LOCK, wait=True):  # a worker and a `job logs` may be at it
+                    for stream in _STREAMS:
+                        self._copy(place, stream, folder / f"{stream}.log")
+        except (BackendUnreachable, OSError):  # what was copied before is still there
+            self._asked = -_FRESH_SECONDS
+        return self._files(run)
+
+    def remove(self, run: str) -> None:
+        """Remove those of a run."""
+        shutil.rmtree(self._folder / run, ignore_errors=True)
+
+    def _files(self, run: str) -> list[LogFile]:
+        return [
+            LogFile(*_whose(folder, stream, path))
+            for folder in sorted((self._folder / run).glob(f"*{EXECUTOR}*"))
+            for stream in _STREAMS
+            for part in (OLDER, "")
+            if (path := folder / f"{stream}.log{part}").exists()
+        ]
+
+    def _of_run(self, run: str) -> Sequence[ExecutorPlace]:
+        now = time.monotonic()
+        if now - self._asked >= _FRESH_SECONDS:
+            found = defaultdict[str, list[ExecutorPlace]](list)
+            for place in self._nodes.executors():
+                found[place.application_name].append(place)
+            self._places, self._asked = found, now
+        return [
+            place for name, places in self._places.items() if is_application_of(name, run) for place in places
+        ]
+
+    def _copy(self, place: ExecutorPlace, stream: str, path: Path) -> None:
+        path.touch(mode=0o600)
+        for _ in range(_MOST_PIECES):
+            offset = read_cut(path).total + path.stat().st_size
+            data = self._nodes.executor_log(place, stream, offset, _PIECE_BYTES)
+            if not data:
+                return
+            with path.open("ab") as log:
+                log.write(data)
+            limit_log(path)
+
+
+def _whose(folder: Path, stream: str, path: Path) -> tuple[str, str, Path, str]:
+    incarnation, executor = whose_logs(folder.name)
+    return incarnation, stream, path, executor
