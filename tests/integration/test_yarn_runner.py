@@ -177,20 +177,32 @@ def test_a_driver_of_this_host_that_yarn_refuses_says_so_and_runs_no_user_code(
 
 
 def test_a_driver_of_this_host_goes_on_when_an_executor_is_lost(kit: Kit, here: Kit, tmp_path: Path) -> None:
-    attempt, first = here.attempt(), tmp_path / "first"
+    attempt, first, go = here.attempt(), tmp_path / "first", tmp_path / "go"
     program = f"""
 from pyspark.sql import SparkSession
 def work(rows):
-    import pathlib, psutil
+    import pathlib, psutil, time
     if not pathlib.Path({str(first)!r}).exists():
         pathlib.Path({str(first)!r}).touch()
         psutil.Process().parents()[1].kill()
+    while not pathlib.Path({str(go)!r}).exists():
+        time.sleep(0.05)
     return rows
 print(SparkSession.builder.getOrCreate().sparkContext.parallelize([1, 2], 1).mapPartitions(work).count())
 """
     here.submit(attempt, program)
+
+    def said() -> dict[str, str]:
+        found = [log for log in here.runner.logs(attempt.run) if log.executor and log.stream == "stderr"]
+        return {log.executor: log.path.read_text("utf-8") for log in found}
+
+    wait_until(
+        lambda: "Running task" in said().get("2", ""), END_S, "what the second executor says is copied"
+    )
+    go.touch()
     (ended,) = here.wait_ended(attempt.run)
-    words = {log.stream: log.path.read_text("utf-8") for log in here.runner.logs(attempt.run)}
+    logs = here.runner.logs(attempt.run)
+    words = {log.stream: log.path.read_text("utf-8") for log in logs if not log.executor}
     assert (ended.state, ended.exit_code) == (RunState.EXITED, 0), words
     assert words["stdout"] == "2\n"
     assert first.exists()

@@ -101,9 +101,11 @@ class ResourceManager:
         for attempt in _elements(self._get(path).json(), "appAttempts", "appAttempt"):
             reply = self._ask("GET", f"{path}/{attempt.get('appAttemptId')}/containers")
             for element in _containers(reply.json()) if reply.status == _OK else []:
+                if not element.get("containerId"):  # how Hadoop says that there is none yet
+                    continue
                 node = str(element.get("nodeHttpAddress") or "")
                 node = node if "://" in node else f"http://{node}"
-                found.append(Container(str(element.get("containerId")), node.rstrip("/")))
+                found.append(Container(str(element["containerId"]), node.rstrip("/")))
         return found
 
     def kill(self, application: Application) -> None:
@@ -131,6 +133,12 @@ class ResourceManager:
         query = urlencode({"size": -last_bytes, "user.name": self._user})
         reply = self._http.get(f"{container.node}/ws/v1/node/containers/{container.id}/logs/{name}?{query}")
         return _log_contents(reply.body, name) if reply.status == _OK else None
+
+    def log_sizes(self, container: Container) -> dict[str, int]:
+        """How long the files of its logs are, as its node says; raises BackendUnreachable."""
+        query = urlencode({"user.name": self._user})
+        reply = self._http.get(f"{container.node}/ws/v1/node/containers/{container.id}/logs?{query}")
+        return _sizes(reply.json()) if reply.status == _OK else {}
 
     def _get(self, path: str, **fields: str) -> Reply:
         reply = self._ask("GET", path, **fields)
@@ -190,6 +198,18 @@ def _containers(document: Any) -> list[Mapping[str, Any]]:
     if isinstance(document, dict):
         return [document]
     return document if isinstance(document, list) else []
+
+
+def _sizes(document: Any) -> dict[str, int]:
+    """The sizes in whatever nesting: it differs between releases."""
+    if isinstance(document, dict):
+        if "fileName" in document:
+            return {str(document["fileName"]): int(document.get("fileSize") or 0)}
+        document = list(document.values())
+    found = dict[str, int]()
+    for part in document if isinstance(document, list) else ():
+        found |= _sizes(part)
+    return found
 
 
 def _log_contents(page: bytes, name: str) -> bytes:

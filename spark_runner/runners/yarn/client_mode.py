@@ -1,6 +1,7 @@
 """Drivers of this host whose executors are in YARN."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +12,8 @@ from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
-from spark_runner.runners.yarn.launch import incarnation_tag, run_tag, yarn_properties
+from spark_runner.runners.yarn.launch import incarnation_of, incarnation_tag, run_tag, yarn_properties
+from spark_runner.runners.yarn.logs import YarnLogs
 from spark_runner.runners.yarn.reach import check_reach
 from spark_runner.runners.yarn.verdict import APPLICATION_FAILED, verdict_of
 
@@ -25,6 +27,7 @@ class YarnClientRunner:
         self._submits = submits
         self._driver_main = driver_main.absolute()
         self._manager = manager
+        self._logs = YarnLogs(submits.state_dir, manager)
 
     def place(self) -> Place:
         """This host and the cluster; raises SubmissionError without a usable state directory."""
@@ -63,12 +66,18 @@ class YarnClientRunner:
         kill_applications(self._manager, run_tag(run), end_submissions=lambda: were_there)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every driver of `run` that exist by now, oldest first."""
-        return self._submits.logs(run)
+        """The logs of every driver of `run` that exist by now, oldest first; then those of executors."""
+        executors = list[LogFile]()
+        with suppress(BackendUnreachable):
+            for application in self._manager.applications([run_tag(run)]):
+                incarnation = incarnation_of(application.tags)
+                executors = self._logs.executors.copy(run, incarnation, application)
+        return self._submits.logs(run) + executors
 
     def cleanup(self, run: str) -> None:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
         self._submits.cleanup(run)
+        self._logs.remove(run)
 
     def _explained(self, submission: Submission) -> Submission:
         if submission.state is not RunState.EXITED or not submission.exit_code or submission.outcome:

@@ -77,14 +77,16 @@ class YarnClusterRunner:
 
     def logs(self, run: str) -> list[LogFile]:
         """The logs of every driver of `run`; of one that never came to be, those of its submission."""
-        found: list[LogFile] = []
+        found, executors = list[LogFile](), list[LogFile]()
         handed_over = set()
         for application in self._manager.applications([run_tag(run)]):
             incarnation = incarnation_of(application.tags)
             if copies := self._logs.copy(run, incarnation, application):
                 handed_over.add(incarnation)
                 found += copies
-        return [log for log in self._submits.logs(run) if log.incarnation not in handed_over] + found
+                executors = self._logs.executors.copy(run, incarnation, application)
+        own = [log for log in self._submits.logs(run) if log.incarnation not in handed_over]
+        return own + found + executors
 
     def cleanup(self, run: str) -> None:
         """Remove what this host keeps of `run`; raises SparkRunnerError while a driver may be running."""

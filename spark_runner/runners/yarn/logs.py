@@ -7,7 +7,6 @@ deleted, and they are lost with the node at any time.
 
 import json
 import math
-import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -17,7 +16,9 @@ from typing import Any
 
 from spark_runner.errors import BackendUnreachable, SparkRunnerError
 from spark_runner.runners.base import LogFile
+from spark_runner.runners.private_file import replace_file
 from spark_runner.runners.yarn.api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.executor_logs import ExecutorLogs
 
 _MAX_LOG_BYTES = 8 * 1024 * 1024  # of each, its end: that is where errors stand
 _MAX_OUTCOME_BYTES = 1024 * 1024
@@ -41,6 +42,7 @@ class YarnLogs:
     def __init__(self, state_dir: Path, manager: ResourceManager) -> None:
         self._folder = state_dir / "yarn-logs"
         self._manager = manager
+        self.executors = ExecutorLogs(self._folder, manager)
         self._outcomes: dict[str, _Known] = {}  # by application
 
     def copy(self, run: str, incarnation: str, application: Application) -> list[LogFile]:
@@ -52,7 +54,7 @@ class YarnLogs:
                 for name in names:
                     found = self._manager.log(container, name, _MAX_LOG_BYTES) if container else None
                     if found is not None:
-                        _write(folder / f"{stream}.log", found)
+                        replace_file(folder / f"{stream}.log", found)
                         break
             except BackendUnreachable:
                 break
@@ -92,10 +94,3 @@ class YarnLogs:
             pass
         except OSError as error:
             raise SparkRunnerError(f"logs of run {run} are still there: {error}") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_bytes(content)
-    draft.replace(path)

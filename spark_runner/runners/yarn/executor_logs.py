@@ -1,0 +1,77 @@
+"""Copies of what executors on YARN nodes have written, while they run: a node deletes it some time after."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from spark_runner.errors import BackendUnreachable
+from spark_runner.runners.base import LogFile
+from spark_runner.runners.private_file import replace_file
+from spark_runner.runners.run_directory import EXECUTOR, whose_logs
+from spark_runner.runners.yarn.api import Application, Container, ResourceManager
+
+MAX_LOG_BYTES = (
+    8 * 1024 * 1024
+)  # a node gives a log from its end alone: beyond, nobody knows where that begins
+_STREAMS = ("stdout", "stderr")
+_NUMBER = re.compile(rb"Starting executor ID (\d+) on host")
+
+
+class ExecutorLogs:
+    """Copies in folders `<run>/<incarnation>.executor-<number>/`, as long as a log is short."""
+
+    def __init__(self, folder: Path, manager: ResourceManager) -> None:
+        self._folder, self._manager = folder, manager
+        self._containers = dict[str, dict[str, Container]]()  # by application: those that were seen running
+        self._numbers = dict[str, str]()  # of executors, by container
+        self._copied = dict[tuple[str, str], int]()  # bytes, by container and stream
+
+    def copy(self, run: str, incarnation: str, application: Application) -> list[LogFile]:
+        """Copy what has grown, as far as YARN answers; all that has been copied by now."""
+        with contextlib.suppress(BackendUnreachable, OSError):  # what was copied before is still there
+            for container in self._seen(application):
+                self._copy(self._folder / run, incarnation, container)
+                if application.has_ended:
+                    self._forget(container)
+        return list(self._files(run))
+
+    def _seen(self, application: Application) -> list[Container]:
+        """Its containers but for the first; of one that has ended, once more those of the last look."""
+        if application.has_ended:
+            return list(self._containers.pop(application.id, {}).values())
+        master = Container.of_page(application.master_logs)
+        known = self._containers.setdefault(application.id, {})
+        for found in self._manager.containers(application):
+            if master is None or found.id != master.id:
+                known[found.id] = found
+        return list(known.values())
+
+    def _copy(self, folder: Path, incarnation: str, container: Container) -> None:
+        sizes = self._manager.log_sizes(container)
+        for stream in reversed(_STREAMS):  # in stderr an executor tells its number
+            size = sizes.get(stream, 0)
+            if not self._copied.get((container.id, stream), 0) < size < MAX_LOG_BYTES:
+                continue
+            data = self._manager.log(container, stream, MAX_LOG_BYTES)
+            if data is None or (number := self._number(container, data)) is None:
+                continue
+            replace_file(folder / f"{incarnation}{EXECUTOR}{number}" / f"{stream}.log", data)
+            self._copied[container.id, stream] = size
+
+    def _number(self, container: Container, data: bytes) -> str | None:
+        if container.id not in self._numbers and (found := _NUMBER.search(data)):
+            self._numbers[container.id] = found[1].decode()
+        return self._numbers.get(container.id)
+
+    def _forget(self, container: Container) -> None:
+        self._numbers.pop(container.id, None)
+        for stream in _STREAMS:
+            self._copied.pop((container.id, stream), None)
+
+    def _files(self, run: str) -> Iterator[LogFile]:
+        for folder in sorted((self._folder / run).glob(f"*{EXECUTOR}*")):
+            incarnation, executor = whose_logs(folder.name)
+            for stream in _STREAMS:
+                if (path := folder / f"{stream}.log").exists():
+                    yield LogFile(incarnation, stream, path, executor)
