@@ -4,6 +4,7 @@ import os
 import sys
 
 import pytest
+from hypothesis import settings
 
 from tests.class_archive import use_archive
 
@@ -11,6 +12,8 @@ from tests.class_archive import use_archive
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 use_archive()
+settings.register_profile("tests", deadline=None)  # a busy machine is no bug
+settings.load_profile("tests")
 
 pytest_plugins = [
     "tests.servers.zookeeper",

@@ -427,7 +427,6 @@ def test_the_queues_do_what_a_simple_model_does(machine: type[Queues]) -> None:
         settings=settings(
             max_examples=20,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
             # A failure that takes its seconds would take hours to be made smaller.

@@ -41,7 +41,7 @@ def target(state: JobState, queue: Queue, action: Action) -> tuple[Status, Queue
             return Status.DEAD, Queue.DEAD
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(walk=st.lists(actions, min_size=1, max_size=14))
 def test_a_random_walk_takes_legal_steps_alone(office: Office, walk: Sequence[Action]) -> None:
     worker = build_worker(office.client._session, office.settings, runners=Runners({}))  # noqa: SLF001 - never started

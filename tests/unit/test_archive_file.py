@@ -137,7 +137,7 @@ def test_a_file_that_somebody_has_moved_away_holds_up_nothing(tmp_path: Path) ->
 
 
 @given(keys=st.lists(st.text(max_size=6), min_size=2, max_size=8))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_run_key_is_taken_for_another(tmp_path_factory: pytest.TempPathFactory, keys: list[str]) -> None:
     directory = tmp_path_factory.mktemp("archive")
     made = archive(directory)

@@ -4,7 +4,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.errors import DefinitionError
@@ -77,7 +77,6 @@ def test_a_daily_time_stays_at_its_local_hour() -> None:
 _NUMBERS = st.sampled_from(["*", "*/7", "0", "2", "1-3", "0,2"])
 
 
-@settings(deadline=None)
 @given(
     cron=st.builds(lambda minute, hour: f"{minute} {hour} * * *", _NUMBERS, _NUMBERS),
     zone=st.sampled_from(

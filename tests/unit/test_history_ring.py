@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.history.ring import MAX_RING_BYTES, MAX_RUNS, Ring
@@ -86,7 +86,6 @@ def test_what_counts_as_a_run(facts: dict[str, Any], expected: bool) -> None:
     assert is_run(attempt(**facts)) is expected
 
 
-@settings(deadline=None)
 @given(anything, anything, anything)
 def test_a_run_is_small_whatever_a_driver_has_written(metrics: Any, in_force: Any, code: Any) -> None:
     large = {"metrics": metrics, "settings": in_force, "filler": ["ä" * 100] * 100}
@@ -104,7 +103,6 @@ def run(number: int, **more: Any) -> dict[str, Any]:
     return {"run": f"run-{number}", "ended": f"{number:06}", **more}
 
 
-@settings(deadline=None)  # a busy machine is no bug
 @given(st.permutations(range(70)), st.integers(0, 69))
 def test_a_ring_holds_the_latest_once_each_in_whatever_order_they_are_noted(
     order: list[int], again: int

@@ -59,7 +59,7 @@ def _no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pace_module, name, 0.0)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     fates=st.lists(
         st.tuples(st.lists(st.sampled_from(LATER), max_size=3), st.sampled_from([*TAKEN, *DEAD])),

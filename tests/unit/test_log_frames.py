@@ -11,7 +11,7 @@ from orchestrator.logs.spool.reader import SpoolReader, undelivered_in
 from orchestrator.logs.spool.segments import Segment, segment_path
 from tests.log_support import read_records
 
-PLAIN = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PLAIN = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def record(number: int, body: bytes) -> bytes:
