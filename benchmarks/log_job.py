@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import log_site
+from quiet import wait_idle
 
 from orchestrator.cli.exit_codes import Exit
 
@@ -31,6 +32,7 @@ def measure(url: str) -> dict[str, Any]:
         state = {"ORCHESTRATOR_STATE_DIR": f"{folder}/state"}
         logs = {"ORCHESTRATOR_LOGS__URL": url, "ORCHESTRATOR_LOGS__ALIAS": alias}
         environment = {**os.environ, **state, **logs}
+        wait_idle()  # what was indexed before is being merged still
         up = subprocess.Popen([*_COMMAND, "up", "-q"], env=environment)
         try:
             ended = _end_of(program, environment)
