@@ -51,7 +51,7 @@ def acknowledged(folder: Path) -> list[int]:
 
 @pytest.mark.usefixtures("process_mark")
 def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
-    log_index: LogIndex, tmp_path: Path
+    log_index: LogIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = random.Random(SEED)  # noqa: S311 - so that a run can be had again
     root, kills, since = tmp_path / "spool", Counter[str](), time.monotonic()
@@ -68,12 +68,14 @@ def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
     lost = set(acks) - set(found)
     doubles = [number for number, count in found.items() if count > 1]
     told = ", ".join(f"{count} {point}" for point, count in sorted(kills.items()))
-    print(  # noqa: T201 - the counts are what a campaign is for
-        f"\nseed {SEED}: {kills.total()} kills ({told}) in {time.monotonic() - since:.0f} s; "
-        f"{len(acks):,} records acknowledged, {len(found):,} found, {len(lost)} lost, {len(doubles)} twice, "
-        f"{len(set(found) - set(acks))} killed between the record and its acknowledgement; "
-        f"{left} spools were left for the last one"
-    )
+    with capsys.disabled():
+        print(  # noqa: T201 - the counts are what a campaign is for
+            f"\nseed {SEED}: {kills.total()} kills ({told}) in {time.monotonic() - since:.0f} s; "
+            f"{len(acks):,} records acknowledged, {len(found):,} found, "
+            f"{len(lost)} lost, {len(doubles)} twice, "
+            f"{len(set(found) - set(acks))} killed between the record and its acknowledgement; "
+            f"{left} spools were left for the last one"
+        )
     assert not lost, sorted(lost)[:20]
     assert not doubles, doubles[:20]
     assert dead_letters(root) == []
