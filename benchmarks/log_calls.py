@@ -70,7 +70,7 @@ def _calls(seconds: float) -> tuple[float, float]:
     for number in range(int(seconds * _RATE)):
         wait = start + number / _RATE - time.perf_counter()
         if wait > 0:
-            time.sleep(wait)
+            time.sleep(wait)  # the rate is what is measured at
         began = perf_counter_ns()
         logger.info("{} {} -> {} {}", "flights-9c97db62", "running", "success", number)
         took.append(perf_counter_ns() - began)
@@ -105,6 +105,6 @@ def _wait_for(port: int) -> None:
         except OSError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)
+            time.sleep(0.05)  # until the proxy listens
         else:
             return

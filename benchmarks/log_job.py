@@ -37,7 +37,7 @@ def measure(url: str) -> dict[str, Any]:
         try:
             ended = _end_of(program, environment)
             while (found := _found(url, alias)) < _LINES and time.time() < ended + _MOST_SECONDS:
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_LOOK_SECONDS)  # between looks: each is a search of its own
             seconds = time.time() - ended
         finally:
             up.terminate()
@@ -55,7 +55,7 @@ def _end_of(program: Path, environment: dict[str, str]) -> float:
     ):
         if time.time() > deadline:
             raise SystemExit("the worker does not start")
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_LOOK_SECONDS)  # until the worker has announced itself
     show = [*_COMMAND, "job", "show", "prints", "-o", "json"]
     job = json.loads(subprocess.run(show, env=environment, capture_output=True, check=True).stdout)
     return datetime.fromisoformat(job["ended"]).timestamp()

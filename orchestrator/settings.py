@@ -144,6 +144,11 @@ class Settings(BaseModel):
         return self
 
     @property
+    def logs_dir(self) -> Path:
+        """Log spools and refused records, unless `logs.dir` names another place."""
+        return self.state_dir / "logs"
+
+    @property
     def zookeeper_dir(self) -> Path:
         """The data of the embedded server."""
         return self.state_dir / "zookeeper"

@@ -97,7 +97,7 @@ def open_logs(settings: Settings) -> Iterator[LogPipeline]:
     """The logs of this process and of the drivers of this host, to the spool and on where that is asked."""
     if settings.zookeeper_login is not None:
         REDACTOR.add([settings.zookeeper_login.password_file.read_text("utf-8").strip()])
-    with LogPipeline(settings.logs, settings.state_dir / "logs", "orchestrator") as pipeline:
+    with LogPipeline(settings.logs, settings.logs_dir, "orchestrator") as pipeline:
         if pipeline.spool is None:
             yield pipeline
             return

@@ -11,13 +11,13 @@ from typing import Any
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
-from orchestrator.archive import lines
 from orchestrator.archive.base import Archive
 from orchestrator.archive.elasticsearch import ElasticsearchArchive
 from orchestrator.archive.jsonl import JsonlArchive
 from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Action, Keep
 from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.logs import durable
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue, Status
@@ -131,7 +131,7 @@ def main(hosts: str, root: str, job_id: str, crash: str, *place: str) -> None:
         if crash == "after mark":
             apply(job, finish.handle(job))
             _end()
-        vars(lines)["os"] = _Crashing(crash)
+        vars(durable)["os"] = _Crashing(crash)
 
         def before(action: Action) -> None:
             kind = "before mark" if isinstance(action, Keep) else "before removal"

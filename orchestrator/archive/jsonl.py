@@ -14,7 +14,8 @@ from pathlib import Path
 from orchestrator.archive.base import Document
 from orchestrator.archive.errors import ArchiveError
 from orchestrator.archive.file_lock import held_file
-from orchestrator.archive.lines import append, found_behind, line_head, whole_lines_end
+from orchestrator.archive.lines import found_behind, line_head, whole_lines_end
+from orchestrator.logs.durable import append, sync_folder
 
 _FILE = re.compile(r"jobs-\d{4}-\d\d\.jsonl")
 _OWNER = re.compile(r"[A-Za-z0-9._-]{1,300}")
@@ -72,7 +73,7 @@ class JsonlArchive:
                 new = {entry.head: entry.line for entry in batch if entry.head not in there}
                 append(file, b"".join(new.values()), end)
                 if end == 0:
-                    _sync_directory(self._directory)
+                    sync_folder(self._directory)
             error = None
         except ArchiveError as failure:
             error = str(failure)
@@ -104,7 +105,7 @@ class JsonlArchive:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            _sync_directory(self._directory)
+            sync_folder(self._directory)
         if not _OWNER.fullmatch(owner):
             raise ArchiveError(f"{path} does not hold the name of an archive; restore it, or set archive.dir")
         return owner
@@ -153,11 +154,3 @@ def _parse_position(text: str) -> tuple[str, int]:
     if _FILE.fullmatch(name) and offset.isdecimal():
         return name, int(offset)
     return "", 0  # then all that there is is looked through
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,6 +1,5 @@
 """Lines of an archive's file: the end of the last whole one, those behind a place, and new ones."""
 
-import contextlib
 import json
 import os
 from pathlib import Path
@@ -55,20 +54,6 @@ def found_behind(path: Path, offset: int, heads: tuple[bytes, ...]) -> set[bytes
         if found:  # who wrote it may have ended before it was
             os.fsync(file.fileno())
     return found
-
-
-def append(file: int, data: bytes, end: int) -> None:
-    """Write at the end of a file; on the disk when this returns. Raises OSError, with nothing written."""
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(file, rest) :]
-        os.fsync(file)
-    except OSError:
-        # Also after a failed fsync: a second one would say yes to what was dropped.
-        with contextlib.suppress(OSError):
-            os.ftruncate(file, end)
-        raise
 
 
 def _begins_line(data: bytes) -> bool:

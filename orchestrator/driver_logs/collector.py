@@ -14,11 +14,12 @@ from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from orchestrator.loop import Loop
 from spark_runner.file_lock import alone_in
+from spark_runner.runners.standalone.executor_logs import FOLDER
+from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES
 
 LOCK = "driver-logs.lock"
 _LOOK_SECONDS = 0.25  # as soon is a new run found
 _STOP_SECONDS = 2.0
-_YARN_COPY_BYTES = 8 * 1024 * 1024  # as `runners.yarn.logs` copies at most
 
 
 class DriverLogs:
@@ -69,7 +70,7 @@ def folders_of(state_dir: Path) -> list[Folder]:
         Folder(warm, warm, has_shims=True),
         Folder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-", is_mixed=True),
         _executors_in(state_dir),
-        Folder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=_YARN_COPY_BYTES),
+        Folder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=MAX_LOG_BYTES),
     ]
 
 
@@ -78,7 +79,7 @@ def _folders_of_staging(path: Path) -> list[Folder]:
 
 
 def _executors_in(path: Path) -> Folder:
-    return Folder(path / "standalone-logs", path / "runs", has_ends=False, mark="copy-")
+    return Folder(path / FOLDER, path / "runs", has_ends=False, mark="copy-")
 
 
 class _Root:

@@ -53,7 +53,7 @@ class LogPipeline:
         """Why logs are not where they should be; empty while they are."""
         if self._trouble or self._shipper is None:
             return self._trouble
-        return str(self._shipper.status()["trouble"])
+        return self._shipper.trouble
 
     def __enter__(self) -> Self:
         self.open()

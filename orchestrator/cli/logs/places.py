@@ -8,14 +8,9 @@ from orchestrator.logs.reading.reader import LogReader
 from orchestrator.settings import Settings
 
 
-def logs_folder(settings: Settings) -> Path:
-    """The folder of logs of this host, without what `logs.dir` may say."""
-    return settings.state_dir / "logs"
-
-
 def root_of(settings: Settings) -> Path:
     """The folder of the spools."""
-    return spool_root(settings.logs, logs_folder(settings))
+    return spool_root(settings.logs, settings.logs_dir)
 
 
 def reader_of(settings: Settings, *, quiet: bool = False) -> LogReader:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.logs.durable import append, sync_folder
 from orchestrator.logs.errors import DeadLettersFull
 from orchestrator.logs.shipping.target import DeadLetter
-from orchestrator.logs.spool.position import sync_folder
 
 _MAX_BYTES = 256 * 1024**2  # beyond, something else is wrong than some documents
 
@@ -33,23 +33,12 @@ class DeadLetters:
                 end = os.fstat(file).st_size
                 if end > _MAX_BYTES:
                     raise DeadLettersFull(f"{self._path} holds {end:,} bytes of refused log records")
-                _append(file, b"".join(lines), end)
+                append(file, b"".join(lines), end)
             finally:
                 os.close(file)
             if is_new:
                 sync_folder(self._folder)
             self.count += len(lines)
-
-
-def _append(file: int, data: bytes, end: int) -> None:
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(file, rest) :]
-        os.fdatasync(file)
-    except OSError:
-        os.ftruncate(file, end)
-        raise
 
 
 def _line(letter: DeadLetter) -> bytes:

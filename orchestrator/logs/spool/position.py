@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.logs.durable import sync_folder
+
 CHECKPOINT = "checkpoint.json"
 _MAX_OFFSET = 2**40  # beyond the end of any segment, and still a number that the system takes
 
@@ -49,12 +51,3 @@ def write_json(path: Path, document: dict[str, Any], *, durable: bool = False) -
     draft.replace(path)
     if durable:
         sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make durable which files a folder has."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,9 +11,8 @@ from spark_runner.runners.private_file import replace_file
 from spark_runner.runners.run_directory import EXECUTOR, whose_logs
 from spark_runner.runners.yarn.api import Application, Container, ResourceManager
 
-MAX_LOG_BYTES = (
-    8 * 1024 * 1024
-)  # a node gives a log from its end alone: beyond, nobody knows where that begins
+# Of each log its end, as a node gives it: where that begins in a longer one nobody knows.
+MAX_LOG_BYTES = 8 * 1024 * 1024
 _STREAMS = ("stdout", "stderr")
 _NUMBER = re.compile(rb"Starting executor ID (\d+) on host")
 

@@ -18,9 +18,8 @@ from spark_runner.errors import BackendUnreachable, SparkRunnerError
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.private_file import replace_file
 from spark_runner.runners.yarn.api import Application, Container, ResourceManager
-from spark_runner.runners.yarn.executor_logs import ExecutorLogs
+from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES, ExecutorLogs
 
-_MAX_LOG_BYTES = 8 * 1024 * 1024  # of each, its end: that is where errors stand
 _MAX_OUTCOME_BYTES = 1024 * 1024
 _MAX_REMEMBERED = 1000  # outcomes of ended applications: looked at a few times each
 _SILENT_SECONDS = 60.0  # a node that did not answer is left alone for so long
@@ -52,7 +51,7 @@ class YarnLogs:
         for stream, names in _FILES.items() if container else ():
             try:
                 for name in names:
-                    found = self._manager.log(container, name, _MAX_LOG_BYTES) if container else None
+                    found = self._manager.log(container, name, MAX_LOG_BYTES) if container else None
                     if found is not None:
                         replace_file(folder / f"{stream}.log", found)
                         break
