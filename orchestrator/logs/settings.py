@@ -2,26 +2,17 @@
 
 import re
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from orchestrator.logs.addresses import AbsolutePath, checked_index, checked_url
 from orchestrator.logs.spool.limits import WhenFull
 
-_URL = re.compile(r"https?://[^\s/@?#,]+(/[^\s@?#,]*)?")
-_ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 _TENANT = re.compile(r"[A-Za-z0-9!_.*'()-]{1,150}")
 _STORE = re.compile(r"[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]")
 _LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 _MIB = 1024**2
-
-
-def _path(value: Path) -> Path:
-    return value.expanduser().absolute()
-
-
-_Path = Annotated[Path, AfterValidator(_path)]
 
 
 class TargetKind(StrEnum):
@@ -46,9 +37,9 @@ class LogSettings(BaseModel):
     timezone: str = Field("UTC", description="in which days begin")
     level: str = Field("INFO", description="this and above")
     retention_days: Annotated[int, Field(ge=1, le=36_500)] = Field(30, description="of daily indices")
-    key_file: _Path | None = Field(None, description="with what to log in; see docs/logs-targets.md")
-    ca_file: _Path | None = Field(None, description="who signs the server; absent = the system's list")
-    dir: _Path | None = Field(None, description="of the spool; absent = `logs` in the state_dir")
+    key_file: AbsolutePath | None = Field(None, description="with what to log in; see docs/logs-targets.md")
+    ca_file: AbsolutePath | None = Field(None, description="who signs the server; absent = the system's list")
+    dir: AbsolutePath | None = Field(None, description="of the spool; absent = `logs` in the state_dir")
     max_bytes: Annotated[int, Field(ge=64 * _MIB)] = Field(
         1024 * _MIB, description="what all spools of this host may take"
     )
@@ -67,13 +58,8 @@ class LogSettings(BaseModel):
     @field_validator("url")
     @classmethod
     def _are_urls(cls, value: str) -> str:
-        if "@" in value:
-            message = "a password does not belong in it; put an API key in the file that key_file names"
-            raise ValueError(message)
-        for url in filter(None, map(str.strip, value.split(","))):
-            if not _URL.fullmatch(url):
-                message = f"{url!r} is not a URL such as https://search:9200"
-                raise ValueError(message)
+        for url in value.split(","):
+            checked_url(url.strip())
         return value
 
     @field_validator("tenant")
@@ -95,10 +81,7 @@ class LogSettings(BaseModel):
     @field_validator("alias")
     @classmethod
     def _is_alias(cls, value: str) -> str:
-        if not _ALIAS.fullmatch(value):
-            message = f"{value!r} cannot name indices: small letters, digits, '.', '_' and '-'"
-            raise ValueError(message)
-        return value
+        return checked_index(value, "indices")
 
     @field_validator("timezone")
     @classmethod
