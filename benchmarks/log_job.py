@@ -47,18 +47,16 @@ def measure(url: str) -> dict[str, Any]:
 
 
 def _end_of(program: Path, environment: dict[str, str]) -> float:
-    submit = [*_COMMAND, "job", "submit", str(program), "--id", "prints", "--wait"]
+    submit = [*_COMMAND, "job", "submit", str(program), "--id", "prints", "--wait", "-o", "json"]
     deadline = time.time() + _MOST_SECONDS
-    while (
-        subprocess.run(submit, env=environment, capture_output=True, check=False).returncode
-        == Exit.UNREACHABLE
-    ):
-        if time.time() > deadline:
-            raise SystemExit("the worker does not start")
+    while True:
+        done = subprocess.run(submit, env=environment, capture_output=True, check=False)
+        if done.returncode != Exit.UNREACHABLE or time.time() > deadline:
+            break
         time.sleep(_LOOK_SECONDS)  # until the worker has announced itself
-    show = [*_COMMAND, "job", "show", "prints", "-o", "json"]
-    job = json.loads(subprocess.run(show, env=environment, capture_output=True, check=True).stdout)
-    return datetime.fromisoformat(job["ended"]).timestamp()
+    if done.returncode != Exit.OK:
+        raise SystemExit(f"the job did not succeed: {done.stderr.decode()}")
+    return datetime.fromisoformat(json.loads(done.stdout)["ended"]).timestamp()
 
 
 def _found(url: str, alias: str) -> int:

@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,11 +120,13 @@ def _collect_and_die(state_dir: Path, seed: int, kills: int) -> None:
 class _ShortLived(Spool):
     left = 0
 
-    def append(self, index: str, document: bytes, *, level: int = 20, identity: str = "") -> bool:
-        if not self.left:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.left -= 1
-        return super().append(index, document, level=level, identity=identity)
+    def append_many(self, records: Iterable[tuple[bytes, int]]) -> int:
+        for record in records:
+            if not self.left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.left -= 1
+            assert super().append_many([record])
+        return 0  # nobody comes here
 
 
 def _collect_few(state_dir: Path, count: int) -> None:

@@ -1,13 +1,13 @@
 """From a record to a document: ECS, dotted names, as those of our own logs."""
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from orchestrator.driver_logs.records import Kind, Record
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, encoded, quoted
+from orchestrator.logs.spool.frames import create_line
 from spark_runner.spark_log import SparkEvent, spark_event
 
 _LEVELS = {  # as others call them, as we do, and the number that a spool wants
@@ -28,17 +28,10 @@ _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.$]*)(?:: (?P<message>.*))?")
 _THREAD = re.compile(r'Exception in thread "[^"]*" ')
 
 
-class Document(NamedTuple):
-    """A document, where it belongs, and how loud it is."""
-
-    day: str  # the index
-    data: bytes
-    level: int
-
-
 class Documents:
-    """Builds the documents of one stream of one submission.
+    """Builds the records of one stream of one submission, as a spool keeps them.
 
+    `identity` and the offset of a record are the id of its document.
     `is_mixed`: what was printed and what Spark says are one stream, as in the log of a pod.
     """
 
@@ -47,21 +40,31 @@ class Documents:
         days: Days,
         redactor: Redactor,
         stream: str,
+        identity: str,
         fields: Mapping[str, str | int],
         *,
         is_mixed: bool = False,
     ) -> None:
         self._days, self._redactor, self._stream = days, redactor, stream
+        self._identity = identity
         self._is_printed = stream == "stdout" and not is_mixed  # else a line may say how loud it is
+        self._fit: Callable[[str, int], str] = redactor.fit
         self._epoch, self._head, self._day = -1.0, "", ""
         self.name({"log.stream": stream, **fields})
 
     def name(self, fields: Mapping[str, str | int]) -> None:
         """Have these fields in each document from now on."""
-        self._tail = "".join(_field(name, value) for name, value in fields.items() if value != "") + "}"
+        self._tail = "".join(_field(name, value) for name, value in fields.items() if value != "") + "}\n"
 
-    def build(self, record: Record, epoch: float) -> Document:
-        """The document of a record that was read at `epoch`, by which it belongs to its day."""
+    def build(self, records: Sequence[Record], epoch: float) -> Iterator[tuple[bytes, int]]:
+        """What was read at `epoch`, by which it belongs to its day, and how loud each record is."""
+        # In an event of Spark a secret may stand with characters that JSON has escaped.
+        is_text, redactor = self._stream != "spark", self._redactor
+        self._fit = redactor.fit_for(_text_of(records)) if is_text else redactor.fit
+        for record in records:
+            yield self._built(record, epoch)
+
+    def _built(self, record: Record, epoch: float) -> tuple[bytes, int]:
         if self._stream == "spark" and (event := spark_event(record.data)) is not None:
             return self._of_event(record.offset, event)
         text = record.data.decode("utf-8", "replace")
@@ -72,7 +75,7 @@ class Documents:
         level = _INFO if self._is_printed else _ERROR
         return self._of_trace(record, epoch, level, text)
 
-    def _of_event(self, offset: int, event: SparkEvent) -> Document:
+    def _of_event(self, offset: int, event: SparkEvent) -> tuple[bytes, int]:
         more = [_field("log.logger", event.logger), _field("process.thread.name", event.thread)]
         if event.stage is not None and event.task is not None:
             more += [_field("spark.stage_id", event.stage), _field("spark.task_id", event.task)]
@@ -82,7 +85,7 @@ class Documents:
         level = _LEVELS.get(event.level, _INFO)
         return self._document(offset, event.time.timestamp(), level, event.message, "".join(more))
 
-    def _of_trace(self, record: Record, epoch: float, level: tuple[str, int], text: str) -> Document:
+    def _of_trace(self, record: Record, epoch: float, level: tuple[str, int], text: str) -> tuple[bytes, int]:
         lines = text.splitlines()
         says = lines[0] if record.kind is Kind.JAVA else _last_word(lines)
         more = self._trace(text) + "".join(self._error(_THREAD.sub("", says, count=1)))
@@ -90,14 +93,14 @@ class Documents:
 
     def _document(
         self, offset: int, epoch: float, level: tuple[str, int], message: str, more: str
-    ) -> Document:
+    ) -> tuple[bytes, int]:
         if epoch != self._epoch:  # all lines of a chunk have the same
             self._epoch = epoch
             self._head = f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"'
             self._day = self._days.index(epoch)
-        text = quoted(self._redactor.fit(message, MAX_MESSAGE))
+        text = quoted(self._fit(message, MAX_MESSAGE))
         line = f'{self._head}{level[0]}","message":{text},"event.sequence":{offset}{more}{self._tail}'
-        return Document(self._day, encoded(line), level[1])
+        return encoded(f"{create_line(self._day, f'{self._identity}-{offset}')}{line}"), level[1]
 
     def _error(self, says: str) -> list[str]:
         """Type and message of an exception, where a line begins with its name."""
@@ -114,7 +117,11 @@ class Documents:
         return f',"error.stack_trace":{self._quoted(text, MAX_TRACE)}'
 
     def _quoted(self, text: str, limit: int) -> str:
-        return quoted(self._redactor.fit(text, limit))
+        return quoted(self._fit(text, limit))
+
+
+def _text_of(records: Sequence[Record]) -> str:
+    return b"".join(record.data for record in records).decode("utf-8", "replace")
 
 
 def _field(name: str, value: str | int) -> str:

@@ -44,7 +44,7 @@ class RunLogs:
             Stream(directory / f"{name}.log", name, self._positions.chunk(name), sliding=folder.sliding_bytes)
             for name in LOG_STREAMS
         ]
-        self._identity = f"{directory.parent.name}-{directory.name}"
+        self._identity = f"{directory.parent.name}-{directory.name}-{folder.mark}"
         self._documents = dict[str, Documents]()
         self._fields = dict[str, str | int]()
         self._application = ""
@@ -122,15 +122,13 @@ class RunLogs:
         return found
 
     def _append(self, stream: Stream, found: Found, epoch: float) -> None:
-        documents, append = self._documents_of(stream.name), self._spool.append
-        identity = f"{self._identity}-{self._folder.mark}{stream.name}"
-        for record in found.records:
-            day, data, level = documents.build(record, epoch)
-            if not append(day, data, level=level, identity=f"{identity}-{record.offset}"):
-                rest = Chunk(record.offset, found.upto, epoch)  # later, as after a crash
-                stream.resume(rest)
-                self._positions.announce(stream.name, rest)
-                raise SpoolFull
+        records = found.records
+        appended = self._spool.append_many(self._documents_of(stream.name).build(records, epoch))
+        if appended < len(records):
+            rest = Chunk(records[appended].offset, found.upto, epoch)  # later, as after a crash
+            stream.resume(rest)
+            self._positions.announce(stream.name, rest)
+            raise SpoolFull
         stream.at = found.upto
         self._positions.settle(stream.name, found.upto)
 
@@ -144,7 +142,12 @@ class RunLogs:
             self._fields = {**own_fields(dataset), "spark.executor_id": executor or "driver", **plan.fields}
             self._documents = {
                 name: Documents(
-                    self._days, self._redactor, name, self._fields, is_mixed=self._folder.is_mixed
+                    self._days,
+                    self._redactor,
+                    name,
+                    f"{self._identity}{name}",
+                    self._fields,
+                    is_mixed=self._folder.is_mixed,
                 )
                 for name in LOG_STREAMS
             }

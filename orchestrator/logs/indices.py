@@ -4,15 +4,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
-from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
 from orchestrator.logs.settings import LogSettings
-from orchestrator.logs.shipping.http import Answer, Http, http_of
+from orchestrator.logs.shipping.http import Http, http_of
 
 _WANTED = "indices.*.primaries.docs.count,indices.*.total.store.size_in_bytes"
-_OK, _NOT_FOUND, _SERVER_ERROR = 200, 404, 500
+_NOT_FOUND = 404
+_WHAT = "the indices of logs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class DailyIndices:
         answer = self._http.request("GET", path)
         found = list[DailyIndex]()
         name = re.compile(rf"{re.escape(self._alias)}-(\d{{4}}-\d\d-\d\d)")
-        indices = {} if answer.status == _NOT_FOUND else _checked(answer).get("indices", {})
+        indices = {} if answer.status == _NOT_FOUND else answer.document(_WHAT).get("indices", {})
         for index, facts in indices.items():
             if match := name.fullmatch(index):
                 try:
@@ -58,16 +57,9 @@ class DailyIndices:
         """Delete one; that somebody else was faster is no error."""
         answer = self._http.request("DELETE", f"/{index.name}")
         if answer.status != _NOT_FOUND:
-            _checked(answer)
+            answer.document(_WHAT)
 
 
 def daily_indices(settings: LogSettings) -> DailyIndices:
     """Those that the settings name; raises TargetRefuses for files that cannot be read."""
     return DailyIndices(http_of(settings), settings.alias, settings.timezone)
-
-
-def _checked(answer: Answer) -> dict[str, Any]:
-    if answer.status == _OK:
-        return answer.body if isinstance(answer.body, dict) else {}
-    kind = TargetUnreachable if answer.status >= _SERVER_ERROR else TargetRefuses
-    raise kind(f"the indices of logs: {answer.words()}")

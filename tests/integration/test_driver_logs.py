@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -233,13 +233,14 @@ def test_one_process_at_a_time_collects_and_the_next_goes_on(desk: Desk) -> None
 def test_what_the_spool_does_not_take_comes_when_it_has_room(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, left = desk.spool.append, [2]
+    append_many, left = desk.spool.append_many, [2]
 
-    def choosy(index: str, document: bytes, *, level: int = 20, identity: str = "") -> bool:
-        left[0] -= 1
-        return left[0] >= 0 and append(index, document, level=level, identity=identity)
+    def choosy(records: Iterable[tuple[bytes, int]]) -> int:
+        appended = append_many(islice(records, max(0, left[0])))
+        left[0] -= appended + 1
+        return appended
 
-    monkeypatch.setattr(desk.spool, "append", choosy)
+    monkeypatch.setattr(desk.spool, "append_many", choosy)
     desk.write(b"one\ntwo\nthree\nfour\n")
     desk.collector()
     wait_until(lambda: left[0] < 0, WAIT_S, "the spool is full")

@@ -10,6 +10,7 @@ from orchestrator.driver_logs.records import records
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_MESSAGE
+from orchestrator.logs.spool.frames import MAX_RECORD_BYTES
 from tests.unit.test_driver_log_records import JAVA, PY4J, PYTHON
 from tests.unit.test_spark_log import line
 
@@ -17,11 +18,12 @@ EPOCH = 1_772_359_872.5  # 2026-03-01T10:11:12.5Z
 
 
 def built(data: bytes, stream: str = "stderr", *secrets: str) -> dict[str, Any]:
-    documents = Documents(Days("logs"), Redactor(secrets), stream, {"job.id": "n", "job.attempt": 2, "x": ""})
-    (record,) = records(data, 7, whole=True)
-    document = documents.build(record, EPOCH)
-    found: dict[str, Any] = json.loads(document.data)
-    return {"day": document.day, "number": document.level, **found}
+    fields: dict[str, str | int] = {"job.id": "n", "job.attempt": 2, "x": ""}
+    documents = Documents(Days("logs"), Redactor(secrets), stream, f"run-{stream}", fields)
+    ((data, level),) = documents.build(records(data, 7, whole=True), EPOCH)
+    action, document = map(json.loads, data.splitlines())
+    assert action["create"]["_id"] == f"run-{stream}-7"
+    return {"day": action["create"]["_index"], "number": level, **document}
 
 
 def test_a_line_says_when_where_and_whose_it_is() -> None:
@@ -100,3 +102,10 @@ def test_bytes_that_are_no_text_are_replaced_and_secrets_masked() -> None:
     masked = built(line(message="token=abcdef", **{"error.stack_trace": "a.B: password=x1\n"}), "spark")
     assert (masked["message"], masked["error.message"]) == ("token=***", "password=***")
     assert "x1" not in masked["error.stack_trace"]
+
+
+def test_the_longest_record_is_short_enough_for_a_spool() -> None:
+    documents = Documents(Days("logs"), Redactor(), "stderr", "run-stderr", {})
+    trace = b"Traceback (most recent call last):\n  File\nE: " + b"\x00" * (1 << 20)
+    ((data, _),) = documents.build(records(trace, 0, whole=True), EPOCH)
+    assert 600_000 < len(data) < MAX_RECORD_BYTES / 4

@@ -83,6 +83,15 @@ def test_masking_raises_nothing_and_again_changes_nothing(text: str) -> None:
     assert Redactor().mask(once) == once
 
 
+@given(
+    st.lists(st.sampled_from(["x", "hunter22", "PASSWORD=a b", "tok", "en=7", "…" * 30])), st.integers(5, 40)
+)
+def test_what_fits_in_a_text_is_what_fits_in_each_part_of_it(parts: list[str], limit: int) -> None:
+    redactor = Redactor(["hunter22"])
+    fit = redactor.fit_for("\n".join(parts))
+    assert [fit(part, limit) for part in parts] == [redactor.fit(part, limit) for part in parts]
+
+
 def test_of_two_secrets_the_longer_is_masked_whole() -> None:
     assert Redactor(["abcd", "abcdefgh"]).mask("x abcdefgh y abcd z") == f"x {MASK} y {MASK} z"
 

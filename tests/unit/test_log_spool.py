@@ -4,12 +4,13 @@ import contextlib
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.logs.spool.frames import MAX_RECORD_BYTES
-from orchestrator.logs.spool.limits import SpoolLimits
+from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, create_line
+from orchestrator.logs.spool.limits import SpoolLimits, WhenFull
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.logs.spool.segments import Segment, segments_in
 from orchestrator.logs.spool.writer import Spool
@@ -27,6 +28,13 @@ from tests.log_support import (
 from tests.waiting import wait_until
 
 NO_KEEPER = SpoolLimits(1024 * KIB, 4 * KIB, fsync_seconds=3_600)
+
+
+def records(numbers: range, level: int) -> Iterator[tuple[bytes, int]]:
+    return (
+        (create_line(INDEX, f"id-{number}").encode() + document(number, "x" * 200) + b"\n", level)
+        for number in numbers
+    )
 
 
 def test_records_come_in_their_order_over_the_borders_of_segments(tmp_path: Path) -> None:
@@ -209,6 +217,45 @@ def test_a_record_that_no_reader_would_believe_is_refused_and_counted(tmp_path: 
         append(spool, range(2, 3))
         assert (spool.spooled, spool.dropped) == (2, 1)
         assert read_numbers(spool.folder.path, whole=False) == [0, 2]
+
+
+def test_many_at_once_come_in_their_order_over_the_borders_of_segments(tmp_path: Path) -> None:
+    with opened(tmp_path, SpoolLimits(16 * KIB * KIB, 4 * KIB)) as spool:
+        append(spool, range(3))
+        assert spool.append_many(records(range(3, 4_000), 20)) == 3_997
+        append(spool, range(4_000, 4_010))
+        assert (spool.spooled, spool.dropped) == (4_010, 0)
+        assert read_numbers(spool.folder.path, whole=False) == list(range(4_010))
+        assert len(segments_in(spool.folder.path)) > 2
+
+
+def test_of_many_at_once_those_that_a_full_disk_does_not_take_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, room = os.write, [2]
+
+    def full_soon(file: int, data: bytes) -> int:
+        room[0] -= 1
+        return write(file, data if room[0] >= 0 else data[:1_000])
+
+    with opened(tmp_path, SpoolLimits(16 * KIB * KIB, 4 * KIB * KIB, fsync_seconds=3_600)) as spool:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full_soon)
+            appended = spool.append_many(records(range(5_000), 20))
+        assert 0 < appended < 5_000
+        assert spool.append_many(records(range(appended, 5_000), 20)) == 5_000 - appended
+        assert (spool.spooled, spool.dropped) == (5_000, 0)
+        assert read_numbers(spool.folder.path, whole=False) == list(range(5_000))
+
+
+@pytest.mark.parametrize(("level", "fits"), [(40, 1), (20, 0)])
+def test_many_at_once_are_as_loud_as_the_loudest_of_them(tmp_path: Path, level: int, fits: int) -> None:
+    limits = SpoolLimits(16 * KIB, 4 * KIB, when_full=WhenFull.DROP_BY_LEVEL, fsync_seconds=3_600)
+    with opened(tmp_path, limits) as spool:
+        append(spool, range(200))
+        assert (
+            spool.append_many([*records(range(200, 201), 20), *records(range(201, 202), level)]) == 2 * fits
+        )
 
 
 def test_line_breaks_between_fields_do_not_take_a_request_apart(tmp_path: Path) -> None:

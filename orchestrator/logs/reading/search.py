@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.shipping.http import Answer, Http, as_json
 
 _PAGE = 5_000  # an answer of some megabytes
 _KEEP = "1m"  # between two pages
-_OK, _NOT_FOUND = 200, 404
+_NOT_FOUND = 404
+_READING = "logs cannot be read"
 _MAX_RESULT = 10_000  # what a search returns at once by default
 
 
@@ -25,7 +25,7 @@ class SearchLogs:
         opened = self._http.request("POST", f"/{self._alias}/_pit?keep_alive={_KEEP}&ignore_unavailable=true")
         if opened.status == _NOT_FOUND:  # nothing was logged yet
             return
-        point = {"id": _body(opened)["id"], "keep_alive": _KEEP}
+        point = {"id": opened.document(_READING)["id"], "keep_alive": _KEEP}
         try:
             after: list[Any] | None = None
             while True:
@@ -77,14 +77,7 @@ def _sort(order: str) -> list[dict[str, Any]]:
 
 
 def _hits(answer: Answer) -> list[dict[str, Any]]:
-    return list(_body(answer)["hits"]["hits"])
-
-
-def _body(answer: Answer) -> dict[str, Any]:
-    if answer.status != _OK:
-        kind = TargetUnreachable if answer.status >= 500 else TargetRefuses  # noqa: PLR2004 - as HTTP has it
-        raise kind(f"logs cannot be read: {answer.words()}")
-    return dict(answer.body)
+    return list(answer.document(_READING)["hits"]["hits"])
 
 
 def _entry(hit: dict[str, Any]) -> Entry:

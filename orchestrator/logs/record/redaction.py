@@ -2,7 +2,9 @@
 
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+from orchestrator.logs.record.text import cut
 
 MASK = "***"
 _BEYOND = 1_000  # characters that are looked at behind a cut
@@ -41,11 +43,7 @@ class Redactor:
         """The text without secrets."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
-        folded = text.lower()
-        for hint in _HINTS:
-            if hint in folded:
-                return _mask_patterns(text)
-        return text
+        return _mask_patterns(text) if _has_hint(text) else text
 
     def fit(self, text: str, limit: int) -> str:
         """Masked, and its beginning with the number of characters that are missing where it is too long."""
@@ -53,6 +51,17 @@ class Redactor:
             return self.mask(text)
         # A secret over which the limit goes is masked whole.
         return f"{self.mask(text[: limit + _BEYOND])[:limit]}… [{len(text) - limit:,} more characters]"
+
+    def fit_for(self, text: str) -> Callable[[str, int], str]:
+        """What `fit` does with parts of this text, which in most texts is to cut them."""
+        known = self._known
+        is_clean = not _has_hint(text) and (known is None or known.search(text) is None)
+        return cut if is_clean else self.fit
+
+
+def _has_hint(text: str) -> bool:
+    folded = text.lower()
+    return any(map(folded.__contains__, _HINTS))
 
 
 def _mask_patterns(text: str) -> str:

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,6 +50,14 @@ class Answer:
         if isinstance(error, dict):
             error = f"{error.get('type', '')}: {error.get('reason', '')}"
         return f"{self.status} {' '.join(str(error).split())[:_MAX_WORDS]}"
+
+    def document(self, what: str) -> dict[str, Any]:
+        """The JSON object that it is; raises TargetUnreachable, TargetRefuses where `what` was refused."""
+        if self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise TargetUnreachable(f"{what}: {self.words()}")
+        if self.status != HTTPStatus.OK or not isinstance(self.body, dict):
+            raise TargetRefuses(f"{what}: {self.words()}")
+        return self.body
 
     def delay(self) -> float:
         """In how many seconds to come again, if it says so."""

@@ -9,6 +9,11 @@ MAX_RECORD_BYTES = 4 * 1024 * 1024  # a length beyond is no length: documents ar
 _START = b'{"create":{'  # of every record; with it the next one is found behind damaged bytes
 
 
+def create_line(index: str, identity: str) -> str:
+    """The first line of a record: what is to be created; the document is the second one."""
+    return f'{{"create":{{"_index":"{index}","_id":"{identity}"}}}}\n'
+
+
 def framed(record: bytes) -> bytes:
     """The record as it is written, in one piece."""
     return HEADER.pack(len(record), zlib.crc32(record)) + record

@@ -1,19 +1,21 @@
-"""The writing end of a spool: one write(2) per record, in the thread of whoever logs."""
+"""The writing end of a spool: one write(2) per record of whoever logs, in his thread."""
 
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from orchestrator.logs.errors import SpoolUnusable
 from orchestrator.logs.spool.folder import SpoolFolder
-from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, framed
+from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, create_line, framed
 from orchestrator.logs.spool.keeper import Keeper
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.position import Position
 from orchestrator.logs.spool.room import Room
 from orchestrator.logs.spool.segments import segment_path
+
+_PIECE_BYTES = 256 * 1024  # of many records in one write: a log call waits for no longer than that takes
 
 
 class Spool:
@@ -72,11 +74,7 @@ class Spool:
                 sequence = self._sequence
                 identity = f"{self._producer}-{sequence:x}"
                 document = b'{"event.sequence":%d,%b' % (sequence, document[1:])
-            record = b'{"create":{"_index":"%b","_id":"%b"}}\n%b\n' % (
-                index.encode(),
-                identity.encode(),
-                document,
-            )
+            record = b"%b%b\n" % (create_line(index, identity).encode(), document)
             # A longer one would not be taken for a record by who reads.
             written = len(record) <= MAX_RECORD_BYTES and self._write(framed(record), level)
             if written:
@@ -85,6 +83,21 @@ class Spool:
             else:
                 self.dropped += 1
         return written
+
+    def append_many(self, records: Iterable[tuple[bytes, int]]) -> int:
+        """Append records, each with its level, in few writes; how many, from the first one on.
+
+        A record is a `create_line` and a line with its document, MAX_RECORD_BYTES at most. What was not
+        appended is not counted as dropped: who called has it still.
+        """
+        appended = 0
+        for frames, count, level in _pieces(records):
+            with self._lock:
+                if not (self._file or self._opens_again()) or not self._write(frames, level):
+                    break
+                self.spooled += count
+            appended += count
+        return appended
 
     def _opens_again(self) -> bool:
         """In a forked child, a folder of its own; never after `close`, when nobody would ship it."""
@@ -186,6 +199,20 @@ class Spool:
         if self._file:
             os.close(self._file)
             self._file = 0
+
+
+def _pieces(records: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int, int]]:
+    """Frames for one write, how many they are, and the level of the loudest."""
+    frames, size, loudest = list[bytes](), 0, 0
+    for record, level in records:
+        frames.append(framed(record))
+        size += len(record)
+        loudest = max(loudest, level)
+        if size >= _PIECE_BYTES:
+            yield b"".join(frames), len(frames), loudest
+            frames, size, loudest = [], 0, 0
+    if frames:
+        yield b"".join(frames), len(frames), loudest
 
 
 _spools: "weakref.WeakSet[Spool]" = weakref.WeakSet()
