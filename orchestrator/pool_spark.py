@@ -1,7 +1,6 @@
 """How Spark runs where a definition does not say: by pool, from the settings of a worker."""
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -29,12 +28,6 @@ def pool_spark(tables: Mapping[str, Mapping[str, Any]]) -> Callable[[str, Spark]
         return own
 
     return filled
-
-
-def stagings(tables: Mapping[str, Mapping[str, Any]]) -> list[Path]:
-    """The folders that pools name for drivers on nodes of standalone clusters; raises SettingsError."""
-    named = {_checked(pool, table).standalone.staging for pool, table in tables.items()}
-    return [Path(folder) for folder in sorted(named - {""})]
 
 
 def _checked(pool: str, table: Mapping[str, Any]) -> Spark:

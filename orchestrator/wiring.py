@@ -38,7 +38,7 @@ from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
-from orchestrator.pool_spark import pool_spark, stagings, warm_specs
+from orchestrator.pool_spark import pool_spark, warm_specs
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
 from orchestrator.worker.worker import Worker
@@ -102,9 +102,7 @@ def open_logs(settings: Settings) -> Iterator[LogPipeline]:
             yield pipeline
             return
         days = Days(settings.logs.alias, settings.logs.timezone)
-        drivers = DriverLogs(
-            settings.state_dir, pipeline.spool, days, REDACTOR, staging=stagings(settings.spark)
-        )
+        drivers = DriverLogs(settings.state_dir, pipeline.spool, days, REDACTOR)
         drivers.start()
         try:
             yield pipeline

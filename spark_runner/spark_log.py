@@ -37,7 +37,7 @@ def spark_event(line: bytes) -> SparkEvent | None:
     try:
         found: dict[str, Any] = json.loads(line.decode("utf-8", "replace"))
         thread = str(found["process.thread.name"])
-        task = _TASK.search(str(found.get("task", ""))) or _TASK.search(thread)
+        stage, task = task_in(str(found.get("task", ""))) or task_in(thread) or (None, None)
         return SparkEvent(
             time=datetime.fromisoformat(found["@timestamp"]),
             level=str(found["log.level"]),
@@ -45,11 +45,17 @@ def spark_event(line: bytes) -> SparkEvent | None:
             thread=thread,
             message=str(found["message"]),
             trace=str(found.get("error.stack_trace", "")),
-            stage=int(task[1]) if task else None,
-            task=int(task[2]) if task else None,
+            stage=stage,
+            task=task,
         )
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def task_in(words: str) -> tuple[int, int] | None:
+    """The stage and the task of which words speak, as Spark writes them."""
+    found = _TASK.search(words) if "(TID " in words else None
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def readable(line: bytes) -> bytes:

@@ -15,6 +15,7 @@ from orchestrator.logs.spool.writer import Spool
 from orchestrator.loop import Loop
 from spark_runner.file_lock import alone_in
 from spark_runner.runners.standalone.executor_logs import FOLDER
+from spark_runner.runners.standalone.stagings import noted_stagings
 from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES
 
 LOCK = "driver-logs.lock"
@@ -23,21 +24,14 @@ _STOP_SECONDS = 2.0
 
 
 class DriverLogs:
-    """A thread that appends what drivers write to the spool.
+    """A thread that appends what drivers write to the spool."""
 
-    `staging`: folders in which drivers on nodes of a standalone cluster have their run directories.
-    """
+    def __init__(self, state_dir: Path, spool: Spool, days: Days, redactor: Redactor) -> None:
+        def root(path: Path, folders: Sequence[Folder]) -> "_Root":
+            return _Root(path, folders, spool, days, redactor)
 
-    def __init__(
-        self, state_dir: Path, spool: Spool, days: Days, redactor: Redactor, *, staging: Sequence[Path] = ()
-    ) -> None:
-        def collected(root: Path, folders: Sequence[Folder]) -> "_Root":
-            return _Root(root, folders, spool, days, redactor)
-
-        self._roots = [
-            collected(state_dir, folders_of(state_dir)),
-            *(collected(path, _folders_of_staging(path)) for path in staging),
-        ]
+        self._state_dir, self._root = state_dir, root
+        self._roots = {state_dir: root(state_dir, folders_of(state_dir))}
         self._loop = Loop("driver-logs", self._step)
 
     def start(self) -> None:
@@ -49,13 +43,16 @@ class DriverLogs:
         deadline = time.monotonic() + _STOP_SECONDS
         if not self._loop.stop(_STOP_SECONDS):
             return  # it holds its folders as long as it is at work, which ends with the process
-        for root in self._roots:
+        for root in self._roots.values():
             while root.look(lambda: time.monotonic() > deadline, flush=True):
                 pass
             root.release()
 
     def _step(self) -> float:
-        for root in self._roots:
+        for path in noted_stagings(self._state_dir):
+            if path not in self._roots:
+                self._roots[path] = self._root(path, _folders_of_staging(path))
+        for root in self._roots.values():
             while root.look(lambda: self._loop.is_stopping):
                 pass
         return _LOOK_SECONDS

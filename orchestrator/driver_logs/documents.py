@@ -8,7 +8,7 @@ from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, encoded, quoted
 from orchestrator.logs.spool.frames import create_line
-from spark_runner.spark_log import SparkEvent, spark_event
+from spark_runner.spark_log import SparkEvent, spark_event, task_in
 
 _LEVELS = {  # as others call them, as we do, and the number that a spool wants
     "TRACE": ("trace", 5),
@@ -47,7 +47,7 @@ class Documents:
     ) -> None:
         self._days, self._redactor, self._stream = days, redactor, stream
         self._identity = identity
-        self._is_printed = stream == "stdout" and not is_mixed  # else a line may say how loud it is
+        self._is_printed = stream == "stdout" and not is_mixed  # else a line may say more
         self._fit: Callable[[str, int], str] = redactor.fit
         self._epoch, self._head, self._day = -1.0, "", ""
         self.name({"log.stream": stream, **fields})
@@ -59,26 +59,27 @@ class Documents:
     def build(self, records: Sequence[Record], epoch: float) -> Iterator[tuple[bytes, int]]:
         """What was read at `epoch`, by which it belongs to its day, and how loud each record is."""
         # In an event of Spark a secret may stand with characters that JSON has escaped.
-        is_text, redactor = self._stream != "spark", self._redactor
-        self._fit = redactor.fit_for(_text_of(records)) if is_text else redactor.fit
+        redactor = self._redactor
+        self._fit = redactor.fit_for(_text_of(records)) if self._is_printed else redactor.fit
         for record in records:
             yield self._built(record, epoch)
 
     def _built(self, record: Record, epoch: float) -> tuple[bytes, int]:
-        if self._stream == "spark" and (event := spark_event(record.data)) is not None:
+        if not self._is_printed and (event := spark_event(record.data)) is not None:
             return self._of_event(record.offset, event)
         text = record.data.decode("utf-8", "replace")
         if record.kind is Kind.LINE:
             text = text.rstrip("\r\n")
-            level = _INFO if self._is_printed else _level_in(text)
-            return self._document(record.offset, epoch, level, text, "")
+            if self._is_printed:
+                return self._document(record.offset, epoch, _INFO, text, "")
+            return self._document(record.offset, epoch, _level_in(text), text, _task(task_in(text)))
         level = _INFO if self._is_printed else _ERROR
         return self._of_trace(record, epoch, level, text)
 
     def _of_event(self, offset: int, event: SparkEvent) -> tuple[bytes, int]:
         more = [_field("log.logger", event.logger), _field("process.thread.name", event.thread)]
         if event.stage is not None and event.task is not None:
-            more += [_field("spark.stage_id", event.stage), _field("spark.task_id", event.task)]
+            more.append(_task((event.stage, event.task)))
         if event.trace:
             more.append(self._trace(event.trace))
             more += self._error(event.trace.partition("\n")[0])
@@ -126,6 +127,10 @@ def _text_of(records: Sequence[Record]) -> str:
 
 def _field(name: str, value: str | int) -> str:
     return f',"{name}":{value if isinstance(value, int) else quoted(cut(value, MAX_FIELD))}'
+
+
+def _task(task: tuple[int, int] | None) -> str:
+    return f',"spark.stage_id":{task[0]},"spark.task_id":{task[1]}' if task else ""
 
 
 def _level_in(text: str) -> tuple[str, int]:

@@ -126,6 +126,7 @@ class LogFile:
     stream: str  # "stdout", "stderr" or "spark"
     path: Path
     executor: str = ""  # Spark's number of it; empty = the driver
+    is_mixed: bool = False  # what was printed and what Spark says are one, as in a pod
 
 
 class Runner(Protocol):

@@ -1,21 +1,18 @@
 """What travels to nodes that have only Java and PySpark: the program inside Spark, in one zip."""
 
-import hashlib
 import importlib.util
 import io
-import os
 import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from spark_runner.errors import SubmissionError
+from spark_runner.runners.content_file import content_file
 
 # The driver imports from these; the left-out parts are for workers, or large and never imported.
 _PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")
 _LEFT_OUT = frozenset({"embedded", "runners", "tests", "testing", "__pycache__"})
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
-_HASH_CHARACTERS = 16
 _MODE = 0o100644 << 16  # readable by all: it holds nothing secret, and the cluster's user is another one
 
 
@@ -25,17 +22,7 @@ def driver_zip(folder: Path) -> Path:
 
     Raises SubmissionError when it cannot be written.
     """
-    data = zip_bytes()
-    path = folder / f"driver-{hashlib.sha256(data).hexdigest()[:_HASH_CHARACTERS]}.zip"
-    try:
-        if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            draft = folder / f".{path.name}.{os.getpid()}"
-            draft.write_bytes(data)
-            draft.replace(path)  # whole or not at all, whoever else makes it
-    except OSError as error:
-        raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
-    return path
+    return content_file(folder, "driver", ".zip", zip_bytes())
 
 
 @cache

@@ -18,11 +18,12 @@ from orchestrator.driver_logs.positions import POSITIONS
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
-from orchestrator.pool_spark import stagings
 from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
-from spark_runner.runners.base import RunState
+from spark_runner.runners.base import RunState, Target
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.standalone.backend import StandaloneBackend
 from tests.driver_logs_support import documents_in, in_spools, is_collected, text_of, words
 from tests.runner_support import driver_main, request, run, runner, wait_for
 from tests.waiting import wait_until
@@ -181,10 +182,9 @@ def test_a_folder_that_all_nodes_see_is_collected_too(desk: Desk, tmp_path: Path
     plan = {"run_key": "other", "job": {"id": "weekly", "deploy_mode": "cluster"}}
     (directory / "plan.json").write_text(json.dumps(plan), "utf-8")
     (directory / "stdout.log").write_bytes(b"from a node\n")
-    named = stagings({"team": {"standalone": {"staging": str(shared)}}, "*": {"master": "spark://h:7077"}})
-    logs = DriverLogs(desk.state_dir, desk.spool, Days("logs"), Redactor(), staging=named)
-    logs.start()
-    desk.running.append(logs)
+    desk.collector()
+    backend = StandaloneBackend(SparkSubmits(desk.state_dir), driver_main=Path("/main.py"))
+    backend.runner_for(Target("spark://h:7077", "cluster", {"staging": str(shared)}))
     desk.wait("from a node")
     (document,) = documents_in(desk.root, "stdout")
     assert (document["job.id"], document["job.attempt"]) == ("weekly", 2)

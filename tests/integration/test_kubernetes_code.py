@@ -10,7 +10,9 @@ from spark_runner.runners.base import RunState, SubmitRequest
 from spark_runner.runners.kubernetes import runner as kubernetes_runner
 from spark_runner.runners.kubernetes import secrets
 from spark_runner.runners.kubernetes.launch import pod_name
+from spark_runner.runners.kubernetes.program import LAYOUT
 from spark_runner.runners.kubernetes.runner import KubernetesRunner
+from spark_runner.runners.log_layout import TO_STDERR
 from tests.kubernetes_support import KubernetesSite
 from tests.standin_pod_submit import PLAIN
 from tests.waiting import wait_until
@@ -35,7 +37,9 @@ class Versions:
         self._patch.setattr(secrets, "_today", lambda: self._today + day)
 
     def name(self, version: str, day: int) -> str:
-        return f"orch-driver-{version}-{self._today + day}"
+        files = {"driver.zip": version, "driver_main.py": DRIVER, LAYOUT: TO_STDERR}
+        name = secrets.code_secret({file: text.encode() for file, text in files.items()})["metadata"]["name"]
+        return f"{name.rpartition('-')[0]}-{self._today + day}"
 
     def worker(self, version: str) -> KubernetesRunner:
         folder = self.site.folder / version
@@ -129,8 +133,7 @@ def test_no_secret_of_anybody_else_is_touched(versions: Versions) -> None:
 
 
 def test_the_names_of_code_fit_into_labels() -> None:
-    code = Path(f"driver-{'a' * 16}.zip")
-    assert len(f"orch-{code.stem}-{secrets._today()}") < 64  # noqa: SLF001 - as the workers count
+    assert len(secrets.code_secret({"any": b"thing"})["metadata"]["name"]) < 64
 
 
 ON_EXECUTORS = """

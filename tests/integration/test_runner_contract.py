@@ -14,6 +14,7 @@ from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, run_name
 from spark_runner.errors import SparkRunnerError, SubmissionError
 from spark_runner.runners.base import RunState
+from spark_runner.spark_log import spark_event, task_in
 from tests.runner_kits import END_S, QUICK, REAL, WARM, Kit, open_kit
 from tests.waiting import wait_until
 
@@ -233,6 +234,7 @@ def test_20_seconds_after_a_kill_in_the_middle_of_a_job_only_what_it_said_is_lef
     assert any(process.startswith("java ") for process in before), before
     assert worker in {process.split()[-1] for process in before}, "executors can be told by their mark"
     assert kit.at_cluster(attempt.run) or kit.target.master.startswith("local")
+    wait_until(lambda: (0, 0) in tasks_told(kit, attempt.run), END_S, "the log names stage and task")
 
     with pytest.raises(SparkRunnerError, match="kill it before"):
         kit.runner.cleanup(attempt.run)
@@ -250,6 +252,17 @@ def test_20_seconds_after_a_kill_in_the_middle_of_a_job_only_what_it_said_is_lef
     check_killed(kit, attempt)
     assert kit.read(attempt.path).state is AttemptState.STARTED, "the verdict is the worker's to write"
     check_removed(kit, attempt)
+
+
+def tasks_told(kit: Kit, run: str) -> set[tuple[int | None, int | None]]:
+    """The stage and the task of each event that a task of the run has logged, wherever it runs."""
+    is_local = kit.target.master.startswith("local")
+    logs = [log.path for log in kit.runner.logs(run) if log.executor or is_local]
+    lines = [line for path in logs for line in path.read_bytes().splitlines()]
+    # No file of this host is on the nodes of a standalone cluster: executors log there as the nodes do.
+    if (kit.runner.backend, kit.target.deploy_mode) == ("standalone", "client"):
+        return {task for line in lines if (task := task_in(line.decode()))}
+    return {(event.stage, event.task) for line in lines if (event := spark_event(line))}
 
 
 def processes_named(run: str) -> list[str]:

@@ -104,6 +104,18 @@ def test_bytes_that_are_no_text_are_replaced_and_secrets_masked() -> None:
     assert "x1" not in masked["error.stack_trace"]
 
 
+def test_an_event_of_spark_on_stderr_is_one_as_in_its_own_log() -> None:
+    event = built(line(task="task 3.1 in stage 7.0 (TID 42)", **{"log.level": "WARN"}))
+    assert (event["log.level"], event["spark.stage_id"], event["spark.task_id"]) == ("warning", 7, 42)
+    assert event["log.stream"] == "stderr"
+    assert built(line(), "stdout")["message"].startswith('{"@timestamp"'), "what is printed stays as it is"
+
+
+def test_a_line_of_an_executor_that_logs_in_text_names_its_task() -> None:
+    text = built(b"26/11/22 10:00:00 INFO Executor: Running task 1.0 in stage 3.0 (TID 12)\n")
+    assert (text["spark.stage_id"], text["spark.task_id"]) == (3, 12)
+
+
 def test_the_longest_record_is_short_enough_for_a_spool() -> None:
     documents = Documents(Days("logs"), Redactor(), "stderr", "run-stderr", {})
     trace = b"Traceback (most recent call last):\n  File\nE: " + b"\x00" * (1 << 20)

@@ -36,7 +36,8 @@ def test_jars_run_in_java_but_where_python_is_asked_for(
 ) -> None:
     made = program(tmp_path, plan, driver=driver)
     assert bool(made.main_class) is is_java
-    assert set(made.code["data"]) == ({"JarDriver.java"} if is_java else {"driver.zip", "driver_main.py"})
+    ours = {"JarDriver.java"} if is_java else {"driver.zip", "driver_main.py"}
+    assert set(made.code["data"]) == {*ours, "log4j2.properties"}
 
 
 def test_what_a_definition_adds_to_the_paths_comes_after_ours(tmp_path: Path) -> None:

@@ -273,3 +273,13 @@ def test_what_comes_after_the_end_is_not_taken_and_makes_no_folder(tmp_path: Pat
     assert not spool.append("x", b'{"a":1}')
     assert list(tmp_path.iterdir()) == []
     assert spool.dropped == 1
+
+
+def test_what_was_killed_before_its_folder_was_whole_is_removed_after_a_while(tmp_path: Path) -> None:
+    old, young, others = (tmp_path / name for name in (f".{'0a' * 8}", f".{'0b' * 8}", ".of-somebody-else"))
+    for path in (old, young, others):
+        path.mkdir()
+    for path in (old, others):
+        os.utime(path, (1, 1))
+    with opened(tmp_path):
+        assert sorted(path for path in tmp_path.iterdir() if path.name.startswith(".")) == [young, others]

@@ -59,3 +59,15 @@ def test_who_follows_a_log_reads_whole_lines_and_at_last_the_rest(tmp_path: Path
         assert [text.rpartition(b" ")[2] for text in shown] == [b"one", b"two"]
         assert tail.rest() == b"killed in the mid"
         assert tail.rest() == b""
+
+
+@pytest.mark.parametrize("is_mixed", [True, False])
+def test_events_in_the_log_of_a_pod_are_shown_as_lines_and_what_a_program_prints_as_it_is(
+    tmp_path: Path, is_mixed: bool
+) -> None:
+    log = LogFile("inc", "stdout", tmp_path / "stdout.log", is_mixed=is_mixed)
+    log.path.write_bytes(b"printed\n" + line(message="one"))
+    with ExitStack() as stack:
+        shown = b"".join(Tail(stack, log).chunks())
+    assert shown.startswith(b"printed\n")
+    assert shown.endswith(b"WARN Executor: one\n" if is_mixed else line(message="one"))

@@ -2,11 +2,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.yarn.launch import (
@@ -17,8 +19,6 @@ from spark_runner.runners.yarn.launch import (
     run_tag,
     yarn_properties,
 )
-
-ZIP = Path("/state/driver.zip")
 
 
 def request(conf: Mapping[str, str] | None = None, **options: str) -> SubmitRequest:
@@ -33,8 +33,8 @@ def directory(tmp_path: Path) -> RunDirectory:
     return made
 
 
-def test_tags_are_in_lower_case_and_beside_those_of_the_user() -> None:
-    conf = yarn_properties(request({"spark.yarn.tags": "team"}), ZIP)
+def test_tags_are_in_lower_case_and_beside_those_of_the_user(tmp_path: Path) -> None:
+    conf = yarn_properties(request({"spark.yarn.tags": "team"}), tmp_path)
     assert conf["spark.yarn.tags"] == "team,orchestrator-run-key-1,orchestrator-incarnation-abc"
     assert (run_tag("Key-1"), incarnation_tag("ABC")) == (
         "orchestrator-run-key-1",
@@ -47,22 +47,34 @@ def test_the_incarnation_is_read_from_its_tag() -> None:
     assert not incarnation_of(frozenset({"team"}))
 
 
-def test_yarn_may_not_try_a_second_time_whatever_the_user_says() -> None:
+def test_yarn_may_not_try_a_second_time_whatever_the_user_says(tmp_path: Path) -> None:
     assert (
-        yarn_properties(request({"spark.yarn.maxAppAttempts": "4"}), ZIP)["spark.yarn.maxAppAttempts"] == "1"
+        yarn_properties(request({"spark.yarn.maxAppAttempts": "4"}), tmp_path)["spark.yarn.maxAppAttempts"]
+        == "1"
     )
 
 
-def test_the_queue_and_the_files_of_the_user_are_kept() -> None:
-    conf = yarn_properties(request({"spark.submit.pyFiles": "a.py,b.zip"}, queue="etl"), ZIP)
-    assert conf["spark.submit.pyFiles"] == f"a.py,b.zip,{ZIP}"
+def test_the_queue_and_the_files_of_the_user_are_kept(tmp_path: Path) -> None:
+    conf = yarn_properties(request({"spark.submit.pyFiles": "a.py,b.zip"}, queue="etl"), tmp_path)
+    assert conf["spark.submit.pyFiles"] == f"a.py,b.zip,{driver_zip(tmp_path)}"
     assert conf["spark.yarn.queue"] == "etl"
-    assert "spark.yarn.queue" not in yarn_properties(request(), ZIP)
+    assert "spark.yarn.queue" not in yarn_properties(request(), tmp_path)
 
 
-def test_settings_that_spark_would_ignore_are_refused() -> None:
+def test_all_jvms_log_as_we_read_it_unless_the_user_says_otherwise(tmp_path: Path) -> None:
+    given = {"spark.executor.defaultJavaOptions": "-Dmine=1", "spark.yarn.dist.files": "mine.txt"}
+    conf = yarn_properties(request(given), tmp_path)
+    mine, layout = conf["spark.yarn.dist.files"].split(",")
+    assert (mine, layout.endswith("#orchestrator-log4j2.properties")) == ("mine.txt", True)
+    option = "-Dlog4j2.configurationFile=orchestrator-log4j2.properties"
+    assert conf["spark.driver.defaultJavaOptions"] == option
+    assert conf["spark.executor.defaultJavaOptions"] == f"{option} -Dmine=1"
+    assert "SYSTEM_ERR" in Path(urlsplit(layout).path).read_text("utf-8")
+
+
+def test_settings_that_spark_would_ignore_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RefusedSubmission, match=r"park\.x"):
-        yarn_properties(request({"park.x": "1"}), ZIP)
+        yarn_properties(request({"park.x": "1"}), tmp_path)
 
 
 def test_the_plan_travels_in_a_private_file_and_no_setting_is_on_the_command_line(
@@ -100,7 +112,7 @@ def test_the_launcher_does_not_wait_and_its_interpreter_is_not_that_of_the_nodes
 def test_a_driver_of_this_host_uses_its_own_interpreter_and_the_same_tags(
     directory: RunDirectory, tmp_path: Path
 ) -> None:
-    asked = replace(request(), conf=yarn_properties(request(), ZIP))
+    asked = replace(request(), conf=yarn_properties(request(), tmp_path))
     launch = launch_driver(
         asked, directory, driver_main=Path("/driver_main.py"), conf_dir=tmp_path / "spark-conf"
     )

@@ -151,7 +151,8 @@ class Tail:
             self._file.seek(0)
             self._part = b""
         while chunk := self._file.read(_CHUNK_BYTES):
-            yield chunk if self._log.stream != LogStream.SPARK else self._readable(chunk)
+            is_sparks = self._log.is_mixed or self._log.stream == LogStream.SPARK
+            yield self._readable(chunk) if is_sparks else chunk
 
     def rest(self) -> bytes:
         """What has been read and is no whole line: at the end that is all that comes of it."""

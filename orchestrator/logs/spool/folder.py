@@ -19,6 +19,7 @@ from orchestrator.logs.spool.segments import segments_in
 
 _LOCK = "lock"
 _OWNER = "owner.json"
+_DRAFT_SECONDS = 3_600.0  # far longer than a folder is made
 _PRODUCER_BYTES = 8  # random: the ids of documents begin with it, so none may ever come twice
 
 
@@ -42,6 +43,7 @@ class SpoolFolder:
         """A new one below `root`, private; raises SpoolUnusable."""
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _remove_drafts(root)
             # Made under another name and locked there: nobody adopts what is not whole yet.
             producer = secrets.token_hex(_PRODUCER_BYTES)
             draft = root / f".{producer}"
@@ -108,6 +110,14 @@ def _locked(path: Path) -> int | None:
         os.close(lock)
         raise
     return lock
+
+
+def _remove_drafts(root: Path) -> None:
+    """Remove what processes have left that were killed before their folder was whole."""
+    for draft in root.glob("." + "[0-9a-f]" * 2 * _PRODUCER_BYTES):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _DRAFT_SECONDS:
+                shutil.rmtree(draft)
 
 
 def folders_in(root: Path) -> list[Path]:

@@ -6,8 +6,9 @@ from spark_runner.errors import RefusedSubmission
 from spark_runner.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
-from spark_runner.runners.kubernetes.program import CODE, PLAN, PodProgram
+from spark_runner.runners.kubernetes.program import CODE, LAYOUT, PLAN, PodProgram
 from spark_runner.runners.launch import Launch, QuickStart, hand_over_environment, submit_arguments
+from spark_runner.runners.log_layout import DRIVER, EXECUTOR, laid_out
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -80,8 +81,9 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str) -> 
     for part in ("driver", "executor"):
         ours[f"spark.kubernetes.{part}.label.{RUN_LABEL}"] = request.run
         ours[f"spark.kubernetes.{part}.label.{INCARNATION_LABEL}"] = request.incarnation
-    for secret, path in ((program.plan, PLAN), (program.code, CODE)):
-        ours[f"spark.kubernetes.driver.secrets.{secret['metadata']['name']}"] = path
+        ours[f"spark.kubernetes.{part}.secrets.{program.code['metadata']['name']}"] = CODE
+    ours[f"spark.kubernetes.driver.secrets.{program.plan['metadata']['name']}"] = PLAN
+    ours |= laid_out(conf, f"file:{CODE}/{LAYOUT}", DRIVER, EXECUTOR)
     ours[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
     for name, value in request.environment.items():
         ours[f"spark.kubernetes.driverEnv.{name}"] = value

@@ -63,7 +63,7 @@ class PodLogs:
         """Those that have been copied, oldest first, and those of executors behind them."""
         paths = sorted((self._folder / run).glob(f"*/{_POSITION}"), key=_order)
         return [
-            LogFile(incarnation, "stdout", log, executor)
+            LogFile(incarnation, "stdout", log, executor, is_mixed=True)
             for path in paths
             for incarnation, executor in (whose_logs(path.parent.name),)
             for part in (OLDER, "")

@@ -1,6 +1,5 @@
 """What the pod of a driver runs: our program in Python, or for jars the same rules in Java alone."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +10,13 @@ from spark_runner.failures import PATTERNS
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.kubernetes.secrets import code_secret, plan_secret
+from spark_runner.runners.log_layout import TO_STDERR
 
-CODE = "/opt/orchestrator/code"  # in each pod of a driver; where that is in Python, of its executors, too
+CODE = "/opt/orchestrator/code"  # in each pod
 PLAN = "/opt/orchestrator/plan"  # in each pod of a driver
+LAYOUT = "log4j2.properties"  # in CODE
 
 _JAR_DRIVER = Path(__file__).with_name("JarDriver.java")
-_HASH_CHARACTERS = 16
 _PATHS = "spark.executorEnv.PYTHONPATH"
 
 
@@ -42,13 +42,11 @@ def program_of(request: SubmitRequest, *, folder: Path, driver_main: Path) -> Po
 def _in_python(request: SubmitRequest, folder: Path, driver_main: Path) -> PodProgram:
     made = driver_zip(folder)
     files = {"driver.zip": made.read_bytes(), "driver_main.py": driver_main.read_bytes()}
-    code = code_secret(made.stem, files)
+    code = code_secret({**files, LAYOUT: TO_STDERR.encode()})
     package = f"{CODE}/driver.zip"
-    name = code["metadata"]["name"]
     own = {
         "spark.submit.pyFiles": _joined(f"local://{package}", request.conf.get("spark.submit.pyFiles"), ","),
-        # Spark takes a `local:` file for one that is on every node, and brings it to no executor.
-        f"spark.kubernetes.executor.secrets.{name}": CODE,
+        # Spark takes a `local:` file for one that is on every node, and brings it to no executor: CODE does.
         _PATHS: _joined(package, request.conf.get(_PATHS), ":"),
     }
     plan = plan_secret(request, request.plan)
@@ -63,11 +61,10 @@ def _in_java(request: SubmitRequest) -> PodProgram:
         "killed": exit_codes.KILLED,
     }
     source = _JAR_DRIVER.read_bytes()
-    version = f"driver-{hashlib.sha256(source).hexdigest()[:_HASH_CHARACTERS]}"
     return PodProgram(
         "spark-internal",  # a class that is there already; the jar of the job is in spark.jars
         (f"{CODE}/{_JAR_DRIVER.name}", f"orchestrator.{_JAR_DRIVER.stem}", f"{PLAN}/plan.json"),
-        code_secret(version, {_JAR_DRIVER.name: source}),
+        code_secret({_JAR_DRIVER.name: source, LAYOUT: TO_STDERR.encode()}),
         plan_secret(request, {**request.plan, "driver": known}),
         main_class="org.codehaus.janino.SimpleCompiler",
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.content_file import content_name
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
 
 CODE_LABEL = "orchestrator-code"
@@ -22,10 +23,10 @@ _CLOCK_DAYS = 1
 """Clocks of workers may differ, and a spark-submit takes its time: but less than so much."""
 
 
-def code_secret(version: str, contents: Mapping[str, bytes]) -> dict[str, Any]:
-    """What every driver of this version that is submitted today runs; its name tells both."""
+def code_secret(contents: Mapping[str, bytes]) -> dict[str, Any]:
+    """What every driver of a version that is submitted today runs; its name tells both."""
     day = _today()
-    name = f"orch-{version}-{day}"
+    name = f"{content_name('orch-driver', *(contents[key] for key in sorted(contents)))}-{day}"
     return _secret(name, contents, {CODE_LABEL: name, DAY_LABEL: str(day)}) | {"immutable": True}
 
 

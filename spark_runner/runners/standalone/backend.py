@@ -9,6 +9,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.client_mode import ClientModeRunner
 from spark_runner.runners.standalone.cluster_mode import ClusterModeRunner
+from spark_runner.runners.standalone.stagings import note_staging
 
 _NAME = "standalone"
 _ID = "id"
@@ -59,6 +60,7 @@ class StandaloneBackend:
     def _on_cluster(self, cluster: StandaloneCluster, staging: Path) -> ClusterModeRunner:
         key = (cluster, staging)
         if key not in self._clusters:
+            note_staging(self._submits.state_dir, staging)
             self._clusters[key] = ClusterModeRunner(cluster, staging, driver_main=self._driver_main)
         return self._clusters[key]
 

@@ -10,7 +10,7 @@ from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.launch import spark_properties
-from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
+from spark_runner.runners.log_layout import EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, laid_out
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -69,6 +69,8 @@ def driver_request(
     log4j = LOG4J2_PROPERTIES.replace("= spark.log", f"= ${{env:{RUN_DIR_VARIABLE}}}/spark.log")
     log4j_uri = directory.write("log4j2.properties", log4j).as_uri()  # has neither blanks nor quotes
     java_options = f"-Dlog4j2.configurationFile={log4j_uri} {request.conf.get(_JAVA_OPTIONS, '')}".strip()
+    executors = directory.write("log4j2-executors.properties", TO_STDERR).as_uri()
+    properties |= laid_out(request.conf, executors, EXECUTOR)
     try:
         properties |= {
             name: ",".join(_here(properties[name], directory)) for name in _FILE_LISTS if name in properties

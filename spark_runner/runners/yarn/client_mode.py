@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
-from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
@@ -41,7 +40,7 @@ class YarnClientRunner:
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under a shim of its own; raises SubmissionError, also while YARN does not answer."""
         check_reach(self._manager, request.run)
-        conf = yarn_properties(request, driver_zip(self._submits.state_dir / "driver"))
+        conf = yarn_properties(request, self._submits.state_dir / "driver")
         return self._submits.start_driver(replace(request, conf=conf), self._driver_main)
 
     def find(self, run: str) -> list[Submission]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.content_file import content_file
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import (
     Launch,
@@ -14,11 +15,13 @@ from spark_runner.runners.launch import (
     refuse_strangers,
     submit_arguments,
 )
-from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
+from spark_runner.runners.log_layout import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, laid_out
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 PLAN = "orchestrator-plan.json"  # its name beside the driver, where the user's own files are too
+_LAYOUT = "orchestrator-log4j2.properties"  # likewise, and in the containers of executors
+_FILES = "spark.yarn.dist.files"
 _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _ENVIRONMENT = "spark.yarn.appMasterEnv."
 _INCARNATION = "orchestrator-incarnation-"
@@ -50,7 +53,7 @@ def launch_on_cluster(
 ) -> Launch:
     """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError."""
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
-    conf = yarn_properties(request, driver_zip(state_dir / "driver")) | {
+    conf = yarn_properties(request, state_dir / "driver") | {
         "spark.yarn.submit.waitAppCompletion": "false",
         f"{_ENVIRONMENT}{RUN_VARIABLE}": request.run,
         f"{_ENVIRONMENT}{INCARNATION_VARIABLE}": request.incarnation,
@@ -75,10 +78,14 @@ def launch_on_cluster(
     return Launch(submit_arguments(request, properties, driver_main, PLAN), environment)
 
 
-def yarn_properties(request: SubmitRequest, driver: Path) -> dict[str, str]:
-    """The user's settings with ours over them; raises RefusedSubmission."""
+def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
+    """The user's settings with ours over them; raises RefusedSubmission, SubmissionError.
+
+    `folder` is where the files are that travel with each driver.
+    """
     conf: Mapping[str, str] = request.conf
     refuse_strangers(conf)
+    layout = content_file(folder, "log4j2", ".properties", TO_STDERR.encode()).as_uri()
     tags = (run_tag(request.run), incarnation_tag(request.incarnation))
     queue = request.target.options.get("queue", "")
     return {
@@ -86,7 +93,9 @@ def yarn_properties(request: SubmitRequest, driver: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **conf,
         **({"spark.yarn.queue": queue} if queue else {}),
-        "spark.submit.pyFiles": _joined(conf.get("spark.submit.pyFiles", ""), str(driver)),
+        **laid_out(conf, _LAYOUT, DRIVER, EXECUTOR),
+        _FILES: _joined(conf.get(_FILES, ""), f"{layout}#{_LAYOUT}"),
+        "spark.submit.pyFiles": _joined(conf.get("spark.submit.pyFiles", ""), str(driver_zip(folder))),
         "spark.yarn.tags": _joined(conf.get("spark.yarn.tags", ""), *tags),
         # A second try is a new attempt with a record of its own: never YARN's to make.
         "spark.yarn.maxAppAttempts": "1",
