@@ -30,6 +30,11 @@ def pool_spark(tables: Mapping[str, Mapping[str, Any]]) -> Callable[[str, Spark]
     return filled
 
 
+def pool_confs(tables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The Spark properties that the defaults of each pool have; raises SettingsError."""
+    return [_checked(pool, table).conf for pool, table in tables.items()]
+
+
 def _checked(pool: str, table: Mapping[str, Any]) -> Spark:
     try:
         return Spark.model_validate(dict(table))

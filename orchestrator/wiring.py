@@ -34,11 +34,11 @@ from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.logs.indices import daily_indices
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.record.days import Days
-from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.record.redaction import REDACTOR, secrets_in
 from orchestrator.metrics import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
-from orchestrator.pool_spark import pool_spark, warm_specs
+from orchestrator.pool_spark import pool_confs, pool_spark, warm_specs
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
 from orchestrator.worker.worker import Worker
@@ -97,6 +97,8 @@ def open_logs(settings: Settings) -> Iterator[LogPipeline]:
     """The logs of this process and of the drivers of this host, to the spool and on where that is asked."""
     if settings.zookeeper_login is not None:
         REDACTOR.add([settings.zookeeper_login.password_file.read_text("utf-8").strip()])
+    for conf in pool_confs(settings.spark):
+        REDACTOR.add(secrets_in(conf))
     with LogPipeline(settings.logs, settings.logs_dir, "orchestrator") as pipeline:
         if pipeline.spool is None:
             yield pipeline

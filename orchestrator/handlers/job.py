@@ -18,6 +18,7 @@ from orchestrator.callbacks.callback import Callbacks
 from orchestrator.handlers.warnings import is_other_kind, recordable
 from orchestrator.history.history import History
 from orchestrator.hooks import Hooks
+from orchestrator.logs.record.redaction import REDACTOR, secrets_in
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.limits import Limits
@@ -147,7 +148,10 @@ class HeldJob:
         found = self.context.session.get(f"{self.record_path}/definition")
         if found is None:
             raise CorruptRecord(self.id, "it has no definition")
-        return Definition.model_validate(json.loads(found[0]))
+        definition = Definition.model_validate(json.loads(found[0]))
+        # Its driver may print them, and this worker collects that.
+        REDACTOR.add(secrets_in({**definition.variables, **definition.spark.conf}))
+        return definition
 
     @cached_property
     def spark(self) -> Spark:

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,13 +183,13 @@ class Desk:
         path.write_text(text, "utf-8")
         return path
 
-    def python_job(self, name: str, program: str) -> Path:
-        """A definition of a Python program: one attempt, the smallest Spark."""
+    def python_job(self, name: str, program: str, conf: Mapping[str, str] | None = None) -> Path:
+        """A definition of a Python program: one attempt, the smallest Spark, with more `conf`."""
         self.write(f"{name}.py", program)
         definition = {
             "name": name,
             "python": f"{name}.py",
-            "spark": SPARK,
+            "spark": {**SPARK, "conf": dict(conf or {})},
             "retry": {"attempts": 1},
         }
         return self.write(f"{name}.yaml", yaml.safe_dump(definition))

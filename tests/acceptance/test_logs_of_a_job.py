@@ -13,8 +13,9 @@ PROGRAM = """
 from pyspark.sql import SparkSession
 
 def fails(rows):
-    raise ValueError("row 7 is bad; password=hunter2")
+    raise ValueError(f"row 7 is bad; password=hunter2 and {key}")
 
+key = SparkSession.builder.getOrCreate().conf.get("spark.hadoop.fs.s3a.secret.key")
 print("counted", SparkSession.builder.getOrCreate().range(10).count())
 SparkSession.builder.getOrCreate().range(1).foreachPartition(fails)
 """
@@ -28,7 +29,8 @@ def test_a_running_job_is_followed_and_its_words_are_found_afterwards(
     worker = desk.start("worker")
     worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
     follower = desk.start("logs", "tail", "-f", "--job", "counts")
-    assert desk.type("job", "submit", str(desk.python_job("counts", PROGRAM)), "--id", "counts").code == 0
+    job = desk.python_job("counts", PROGRAM, {"spark.hadoop.fs.s3a.secret.key": "nothing-like-one"})
+    assert desk.type("job", "submit", str(job), "--id", "counts").code == 0
     followed = desk.start("job", "logs", "counts", "--follow", "--stream", "stdout")
 
     assert followed.wait(SPARK_TIMEOUT_S).code == 0, followed.stderr
@@ -46,7 +48,9 @@ def test_a_running_job_is_followed_and_its_words_are_found_afterwards(
     assert documents, found.stderr
     assert {document["job.attempt"] for document in documents} == {1}
     assert any("fails" in document["error.stack_trace"] for document in documents), "a trace is one document"
-    assert "hunter2" not in follower.stdout + found.stdout
+    assert "row 7 is bad; password=*** and ***" in found.stdout
+    for secret in ("hunter2", "nothing-like-one"):
+        assert secret not in follower.stdout + found.stdout, "what is in a spool or an index is masked"
 
     worker.terminate()
     assert worker.wait().code == 0

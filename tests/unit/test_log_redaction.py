@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.logs.record.redaction import MASK, Redactor
+from orchestrator.logs.record.redaction import MASK, Redactor, secrets_in
 
 LONG_S = 2.0  # on a loaded machine; what goes wrong here takes minutes
 SECRET = "Zx9$kQ-w_7/tR+2"  # noqa: S105 - of nobody
@@ -67,6 +67,24 @@ def test_what_looks_like_a_secret_is_masked(text: str) -> None:
         assert secret not in masked
 
 
+SECRET_NAMES = (
+    "db_password",
+    "spark.hadoop.fs.s3a.secret.key",
+    "spark.hadoop.fs.s3a.access.key",
+    "spark.hadoop.fs.azure.account.key.data.dfs.core.windows.net",
+    "spark.ssl.keyStorePassword",
+    "api_token",
+)
+PLAIN_NAMES = (
+    "spark.hadoop.fs.s3a.aws.credentials.provider",
+    "spark.security.credentials.enabled",
+    "spark.kubernetes.authenticate.oauthTokenFile",
+    "spark.ssl.keyStore",
+    "primary_key",
+    "day",
+)
+
+
 @pytest.mark.parametrize("text", INNOCENT)
 def test_what_is_no_secret_stays(text: str) -> None:
     assert Redactor().mask(text) == text
@@ -90,6 +108,10 @@ def test_what_fits_in_a_text_is_what_fits_in_each_part_of_it(parts: list[str], l
     redactor = Redactor(["hunter22"])
     fit = redactor.fit_for("\n".join(parts))
     assert [fit(part, limit) for part in parts] == [redactor.fit(part, limit) for part in parts]
+
+
+def test_settings_that_say_so_by_their_names_are_secrets() -> None:
+    assert set(secrets_in({name: name for name in (*SECRET_NAMES, *PLAIN_NAMES)})) == set(SECRET_NAMES)
 
 
 def test_of_two_secrets_the_longer_is_masked_whole() -> None:

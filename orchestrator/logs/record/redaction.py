@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from orchestrator.logs.record.text import cut
 
@@ -23,6 +23,17 @@ _AWS_KEY = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
 _IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@")
 
 
+_SECRET_NAME = re.compile(
+    r"(?i)(?:passw(?:or)?d|passphrase|pwd|secret|token|(?:secret|access|api|private|account)[._-]?key)$"
+    r"|account\.key\."  # of Azure: the name of the account comes behind it
+)
+
+
+def secrets_in(settings: Mapping[str, str]) -> list[str]:
+    """The values of settings whose names say that they are secret."""
+    return [value for name, value in settings.items() if _SECRET_NAME.search(name)]
+
+
 class Redactor:
     """Masks text. Secrets may be made known at any time, from any thread."""
 
@@ -34,8 +45,11 @@ class Redactor:
 
     def add(self, secrets: Iterable[str]) -> None:
         """Mask these from now on; what is too short to be told from words is left out."""
+        new = {secret for secret in secrets if len(secret) >= _SHORTEST}
         with self._guard:
-            self._secrets |= {secret for secret in secrets if len(secret) >= _SHORTEST}
+            if new <= self._secrets:
+                return
+            self._secrets |= new
             longest_first = sorted(self._secrets, key=lambda secret: (-len(secret), secret))
             self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
