@@ -61,15 +61,20 @@ def test_the_queue_and_the_files_of_the_user_are_kept(tmp_path: Path) -> None:
     assert "spark.yarn.queue" not in yarn_properties(request(), tmp_path)
 
 
-def test_all_jvms_log_as_we_read_it_unless_the_user_says_otherwise(tmp_path: Path) -> None:
+def test_all_jvms_log_as_we_read_it_unless_the_user_says_otherwise(
+    directory: RunDirectory, tmp_path: Path
+) -> None:
     given = {"spark.executor.defaultJavaOptions": "-Dmine=1", "spark.yarn.dist.files": "mine.txt"}
     conf = yarn_properties(request(given), tmp_path)
     mine, layout = conf["spark.yarn.dist.files"].split(",")
     assert (mine, layout.endswith("#orchestrator-log4j2.properties")) == ("mine.txt", True)
     option = "-Dlog4j2.configurationFile=orchestrator-log4j2.properties"
-    assert conf["spark.driver.defaultJavaOptions"] == option
+    assert "spark.driver.defaultJavaOptions" not in conf, "a driver of this host has a file of its own"
     assert conf["spark.executor.defaultJavaOptions"] == f"{option} -Dmine=1"
     assert "SYSTEM_ERR" in Path(urlsplit(layout).path).read_text("utf-8")
+    launch_on_cluster(request(), directory, driver_main=Path("/driver_main.py"), state_dir=tmp_path)
+    properties = (directory.path / "spark.properties").read_text("utf-8").replace("\\", "")
+    assert f"spark.driver.defaultJavaOptions={option}\n" in properties
 
 
 def test_settings_that_spark_would_ignore_are_refused(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def launch_on_cluster(
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
     conf = yarn_properties(request, state_dir / "driver") | {
         "spark.yarn.submit.waitAppCompletion": "false",
+        **laid_out(request.conf, _LAYOUT, DRIVER),
         f"{_ENVIRONMENT}{RUN_VARIABLE}": request.run,
         f"{_ENVIRONMENT}{INCARNATION_VARIABLE}": request.incarnation,
         # Where the driver writes what it says, and its outcome: YARN keeps and shows what is there.
@@ -93,7 +94,7 @@ def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **conf,
         **({"spark.yarn.queue": queue} if queue else {}),
-        **laid_out(conf, _LAYOUT, DRIVER, EXECUTOR),
+        **laid_out(conf, _LAYOUT, EXECUTOR),
         _FILES: _joined(conf.get(_FILES, ""), f"{layout}#{_LAYOUT}"),
         "spark.submit.pyFiles": _joined(conf.get("spark.submit.pyFiles", ""), str(driver_zip(folder))),
         "spark.yarn.tags": _joined(conf.get("spark.yarn.tags", ""), *tags),
