@@ -124,12 +124,13 @@ class KubernetesRunner:
     def cleanup(self, run: str) -> None:
         """Remove pods, secrets and files of `run`; raises SparkRunnerError while one may be running."""
         check_ended(run, self.find(run))
-        for pod in self._watch.list(run):
+        pods = self._watch.list(run)
+        for pod in pods:
             self._api.delete_pod(self._namespace, pod.name, pod.uid, grace_seconds=0)
         self._api.delete_secrets(self._namespace, f"{RUN_LABEL}={run}")
         self._submits.cleanup(run)
         self._logs.remove(run)
-        self._watch.forget(run)
+        self._watch.forget(run, pods)
         for incarnation in [key for key, ended in self._ended.items() if ended.run == run]:
             del self._ended[incarnation]
         self._remove_old_code()

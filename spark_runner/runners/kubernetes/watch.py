@@ -3,8 +3,9 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from loguru import logger
 
@@ -28,6 +29,7 @@ class PodWatch:
         self._lock = threading.Lock()
         self._pods: dict[str, Pod] = {}  # by uid
         self._gone: OrderedDict[str, Pod] = OrderedDict()  # by uid
+        self._forgotten: OrderedDict[str, None] = OrderedDict()  # uids: their end may be told later
         self._is_following = False  # a watch is open and has told all until now
         self._asked_at = 0.0
         self._thread: threading.Thread | None = None
@@ -51,11 +53,14 @@ class PodWatch:
         with self._lock:
             return [pod for pod in self._gone.values() if pod.run == run]
 
-    def forget(self, run: str) -> None:
-        """Nobody will ask for the pods of this run any more."""
+    def forget(self, run: str, pods: Iterable[Pod]) -> None:
+        """Nobody will ask for the pods of this run any more: these, and those that are known here."""
         with self._lock:
-            for uid in [uid for uid, pod in self._gone.items() if pod.run == run]:
-                del self._gone[uid]
+            known = (pod for pod in (*self._pods.values(), *self._gone.values()) if pod.run == run)
+            for uid in {pod.uid for pod in (*pods, *known)}:
+                self._gone.pop(uid, None)
+                self._forgotten[uid] = None
+            _limit(self._forgotten)
 
     def _follow(self) -> None:
         version = ""
@@ -109,8 +114,12 @@ class PodWatch:
                 self._pods[pod.uid] = pod
 
     def _bury(self, pod: Pod) -> None:
-        if not pod.is_driver:
+        if not pod.is_driver or pod.uid in self._forgotten:
             return
         self._gone[pod.uid] = pod.gone()
-        while len(self._gone) > MAX_REMEMBERED:
-            self._gone.popitem(last=False)
+        _limit(self._gone)
+
+
+def _limit(remembered: OrderedDict[str, Any]) -> None:
+    while len(remembered) > MAX_REMEMBERED:
+        remembered.popitem(last=False)

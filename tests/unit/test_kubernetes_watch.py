@@ -1,0 +1,30 @@
+"""What is remembered of pods that are gone."""
+
+from typing import Any, cast
+
+import pytest
+
+from spark_runner.runners.kubernetes.api import KubernetesApi
+from spark_runner.runners.kubernetes.pod import Pod
+from spark_runner.runners.kubernetes.watch import PodWatch
+from tests.unit.test_kubernetes_pod import RUN, pod
+
+
+class OnePod:
+    """A cluster with one driver."""
+
+    def pods(self, _namespace: str, _selector: str) -> tuple[list[dict[str, Any]], str]:
+        return [pod()], "1"
+
+
+@pytest.mark.parametrize("when", ["never", "before its end is told", "after that"])
+def test_how_a_pod_ended_is_remembered_until_its_run_is_removed_whenever_its_end_is_told(when: str) -> None:
+    watch = PodWatch(cast("KubernetesApi", OnePod()), "any")
+    watch._start_again()  # noqa: SLF001 - what its thread does, in an order that no thread can upset
+    (known,) = watch.list(RUN)
+    if when == "before its end is told":
+        watch.forget(RUN, [known])
+    watch._take({"type": "DELETED", "object": pod()})  # noqa: SLF001 - likewise
+    if when == "after that":
+        watch.forget(RUN, [])
+    assert watch.gone(RUN) == ([Pod.of(pod()).gone()] if when == "never" else [])
