@@ -75,7 +75,10 @@ class Redactor:
 
 def _has_hint(text: str) -> bool:
     folded = text.lower()
-    return any(map(folded.__contains__, _HINTS))
+    for hint in _HINTS:  # noqa: SIM110 - `any` takes twice as long, in each log call
+        if hint in folded:
+            return True
+    return False
 
 
 def _mask_patterns(text: str) -> str:

@@ -73,7 +73,6 @@ class Room:
         while not self._has_room():
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(
-                _LOOK_SECONDS
-            )  # in the log call, as this policy asks; other processes make the room, too
+            # In the log call, as this policy asks: other processes make the room, too.
+            time.sleep(_LOOK_SECONDS)
         return True

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from spark_runner.errors import SubmissionError
@@ -22,4 +23,10 @@ def noted_stagings(state_dir: Path) -> Iterator[Path]:
     """The folders that processes with this state directory have submitted to."""
     with suppress(OSError):
         for note in (state_dir / _FOLDER).glob("staging-*"):
-            yield Path(os.fsdecode(note.read_bytes()))
+            yield _staging_of(note)
+
+
+@cache
+def _staging_of(note: Path) -> Path:
+    """What a note says, for ever: its name has the hash of it, and it is asked for several times a second."""
+    return Path(os.fsdecode(note.read_bytes()))
