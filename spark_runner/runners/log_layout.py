@@ -40,7 +40,7 @@ EXECUTOR = "spark.executor.defaultJavaOptions"
 
 
 def laid_out(conf: Mapping[str, str], location: str, *settings: str) -> dict[str, str]:
-    """The settings, DRIVER or EXECUTOR, of JVMs that log as the file at `location` says.
+    """The settings, such as DRIVER or EXECUTOR, of JVMs that log as the file at `location` says.
 
     Options of the user come after ours: of two equal options a JVM takes the last.
     """

@@ -40,9 +40,13 @@ def program_of(request: SubmitRequest, *, folder: Path, driver_main: Path) -> Po
 
 
 def _in_python(request: SubmitRequest, folder: Path, driver_main: Path) -> PodProgram:
-    made = driver_zip(folder)
-    files = {"driver.zip": made.read_bytes(), "driver_main.py": driver_main.read_bytes()}
-    code = code_secret({**files, LAYOUT: TO_STDERR.encode()})
+    code = code_secret(
+        {
+            "driver.zip": driver_zip(folder).read_bytes(),
+            "driver_main.py": driver_main.read_bytes(),
+            LAYOUT: TO_STDERR.encode(),
+        }
+    )
     package = f"{CODE}/driver.zip"
     own = {
         "spark.submit.pyFiles": _joined(f"local://{package}", request.conf.get("spark.submit.pyFiles"), ","),

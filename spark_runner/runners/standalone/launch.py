@@ -68,7 +68,6 @@ def driver_request(
         properties.pop(name)
     log4j = LOG4J2_PROPERTIES.replace("= spark.log", f"= ${{env:{RUN_DIR_VARIABLE}}}/spark.log")
     log4j_uri = directory.write("log4j2.properties", log4j).as_uri()  # has neither blanks nor quotes
-    java_options = f"-Dlog4j2.configurationFile={log4j_uri} {request.conf.get(_JAVA_OPTIONS, '')}".strip()
     executors = directory.write("log4j2-executors.properties", TO_STDERR).as_uri()
     properties |= laid_out(request.conf, executors, EXECUTOR)
     try:
@@ -102,7 +101,7 @@ def driver_request(
         },
         "sparkProperties": {
             **jvm,
-            _JAVA_OPTIONS: java_options,
+            **laid_out(request.conf, log4j_uri, _JAVA_OPTIONS),
             "spark.app.name": request.name,
             "spark.master": request.target.master,
             "spark.submit.deployMode": "cluster",
