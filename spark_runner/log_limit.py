@@ -14,7 +14,7 @@ from spark_runner.process import RUN_DIR_VARIABLE
 
 MAX_LOG_BYTES = 100 * 1024 * 1024  # with the part before it, twice as much
 _COPY_BYTES = 1 << 20
-_ROUNDS = 100  # of copying what has come since the last one
+_FOLLOWED = 4  # so many times the limit may be written while a log is being cut; what comes later is lost
 LIMITED = ("stdout.log", "stderr.log", "spark.log")  # whoever writes them has them open for appending
 OLDER = ".1"  # appended to the name of a log: the part before it
 CUT = ".cut"  # appended to the name of a log: a `Cut`
@@ -41,8 +41,9 @@ def limit_log(path: Path, max_bytes: int = MAX_LOG_BYTES) -> bool:
     """Begin a log anew when it is too long; what it ended with becomes the older part. Whether it did.
 
     Who writes it has it open for appending, so the file stays the same one and is cut. What is written
-    between the last look at its size and the cut, two system calls, is lost. A disk that is full costs the
-    older part, never the cut.
+    between the last look at its size and the cut, two system calls, is lost; more is only of who writes
+    faster than can be copied, for `_FOLLOWED` times the limit. A disk that is full costs the older part,
+    never the cut.
     """
     try:
         with path.open("r+b") as log:
@@ -68,35 +69,53 @@ def limit_own_logs() -> None:
 
 
 def _cut(log: int, path: Path, max_bytes: int) -> None:
-    cut, older = read_cut(path), Path(f"{path}{OLDER}")
-    older_end = cut.older_end
-    with contextlib.suppress(OSError):
-        older_end = cut.total + _keep(log, path, older, cut, max_bytes)
+    cut, older_end = read_cut(path), 0
+    try:
+        older_end = cut.total + _keep(log, path, cut, max_bytes)
+    except OSError:  # how much of which older part is there now, nobody can tell
+        with contextlib.suppress(OSError):
+            Path(f"{path}{OLDER}").unlink()
     size = os.fstat(log).st_size
     os.ftruncate(log, 0)
     with contextlib.suppress(OSError):
         _note(path, Cut(cut.total + size, older_end))
 
 
-def _keep(log: int, path: Path, older: Path, cut: Cut, max_bytes: int) -> int:
-    """Copy the end of a log; returns the offset in it behind what was copied."""
-    draft = Path(f"{older}.tmp")
+def _keep(log: int, path: Path, cut: Cut, max_bytes: int) -> int:
+    """Copy the end of a log, at most `max_bytes`; returns the offset in it behind what was copied.
+
+    Who writes meanwhile is followed until all he wrote is there. Where that would be too much, a new older
+    part begins, with room for half of the limit.
+    """
+    size = os.fstat(log).st_size
+    most, room = size + _FOLLOWED * max_bytes, 0
+    while True:
+        start = max(0, size - max_bytes + room)
+        end = _replace(log, path, cut, start, size)
+        while (size := os.fstat(log).st_size) != end and size - start <= max_bytes:
+            with Path(f"{path}{OLDER}").open("ab", 0) as file:
+                end = copy_part(log, file.fileno(), end, size)
+        if size == end or size > most:
+            return end
+        room = max_bytes // 2
+
+
+def _replace(log: int, path: Path, cut: Cut, start: int, end: int) -> int:
+    """Put a part of a log in the place of the older one; returns the offset behind it."""
+    draft = Path(f"{path}{OLDER}.tmp")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
-            end = _copy(log, file.fileno(), max(0, os.fstat(log).st_size - max_bytes))
-            _note(path, Cut(cut.total, cut.older_end, end))  # from here on both parts change
-            draft.replace(older)
-            for _ in range(_ROUNDS):
-                if os.fstat(log).st_size == end:
-                    break
-                end = _copy(log, file.fileno(), end)
-        return end
+            end = copy_part(log, file.fileno(), start, end)
+        _note(path, Cut(cut.total, cut.older_end, end))  # from here on both parts change
+        draft.replace(f"{path}{OLDER}")
     finally:
         draft.unlink(missing_ok=True)
+    return end
 
 
-def _copy(source: int, target: int, start: int) -> int:
-    while chunk := os.pread(source, _COPY_BYTES, start):
+def copy_part(source: int, target: int, start: int, end: int) -> int:
+    """Copy bytes from one open file to another; returns the offset behind the last one."""
+    while chunk := os.pread(source, min(_COPY_BYTES, end - start), start):
         while chunk:
             written = os.write(target, chunk)
             chunk, start = chunk[written:], start + written

@@ -1,10 +1,13 @@
 """Logs of drivers do not grow for ever, and their end stays."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+from orchestrator.driver_logs.cut_log import CutLog, Part
+from spark_runner import log_limit
 from spark_runner.log_limit import CUT, OLDER, Cut, limit_log, read_cut
 
 
@@ -41,6 +44,35 @@ def test_one_that_is_too_long_begins_anew_and_its_end_is_the_older_part(tmp_path
     assert sorted(p.name for p in tmp_path.iterdir()) == ["stdout.log", "stdout.log.1", f"stdout.log{CUT}"]
 
 
+@pytest.mark.parametrize("writes", [7, 20, 1_000_000])
+def test_the_older_part_of_a_log_that_is_written_without_pause_is_not_longer_than_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    path, limit = tmp_path / "stdout.log", 10_000
+    written = bytearray(b"".join(b"%08d\n" % line for line in range(2000)))
+    path.write_bytes(written)
+    copy, left = log_limit.copy_part, [writes]
+
+    def copy_while_it_is_written(source: int, target: int, start: int, end: int) -> int:
+        end = copy(source, target, start, end)
+        if left[0]:
+            left[0] -= 1
+            more = b"%08d\n" % left[0] * 200
+            written.extend(more)
+            with path.open("ab") as log:
+                log.write(more)
+        return end
+
+    monkeypatch.setattr(log_limit, "copy_part", copy_while_it_is_written)
+    assert limit_log(path, limit)
+    kept, cut = older(path).read_bytes(), read_cut(path)
+    assert limit // 2 <= len(kept) <= limit
+    assert kept == written[cut.older_end - len(kept) : cut.older_end]
+    assert cut.total == len(written) < 10 * limit, "a disk is not filled by who cannot be followed"
+    assert (cut.older_end == cut.total) == (writes < 1000), "of who stops, nothing is lost"
+    assert path.stat().st_size == 0
+
+
 def test_a_log_that_is_not_there_is_nothing(tmp_path: Path) -> None:
     assert not limit_log(tmp_path / "stdout.log", 10)
 
@@ -52,3 +84,28 @@ def test_where_the_older_part_cannot_be_kept_the_log_is_cut_all_the_same(tmp_pat
     assert limit_log(path, 10)
     assert path.stat().st_size == 0
     assert read_cut(path) == Cut(100, 0), "there is no older part"
+
+
+def test_an_older_part_that_a_full_disk_left_torn_is_not_taken_for_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "stdout.log"
+    for _ in range(2):  # the second time there is an older part that could be taken for the new one
+        path.write_bytes(b"x" * 100)
+        assert limit_log(path, 50)
+    path.write_bytes(b"y" * 100)
+    copy = log_limit.copy_part
+
+    def copy_while_it_is_written(source: int, target: int, start: int, end: int) -> int:
+        if start > 100:
+            os.write(target, b"torn")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        with path.open("ab") as log:
+            log.write(b"more")
+        return copy(source, target, start, end)
+
+    monkeypatch.setattr(log_limit, "copy_part", copy_while_it_is_written)
+    assert limit_log(path, 60)
+    assert read_cut(path) == Cut(308, 0)
+    assert not older(path).exists()
+    assert CutLog(path).read(200, 1000, ended=False) == Part(308, b"")
