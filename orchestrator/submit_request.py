@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from orchestrator.errors import DefinitionError
+from orchestrator.logs.record.redaction import secrets_in
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import Spark
 from orchestrator.plan import compile_program
@@ -61,13 +62,15 @@ def submit_request(
             "files": _found(spark.files, "file", directory),
         }
     )
+    conf = found.properties
     return SubmitRequest(
         run=attempt.run,
         incarnation=incarnation,
         name=definition.name,
         plan=plan,
         target=spark.target,
-        conf=found.properties,
+        conf=conf,
+        secrets=tuple(secrets_in({**definition.variables, **conf})),
         is_short=is_short,
         is_warm=is_warm and "sql" in plan,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.logs.record.document import ECS_VERSION
 from spark_runner.own_process import APPLICATION_FILE
+from spark_runner.runners.run_directory import SECRETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class Plan:
 
     fields: dict[str, str | int]
     is_handed_over: bool  # to a cluster: what is on this host is its spark-submit
+    secrets: tuple[str, ...] = ()  # of its settings: whoever collects its logs need not have submitted it
 
 
 def read_plan(directory: Path, run: str) -> Plan:
@@ -36,7 +38,7 @@ def read_plan(directory: Path, run: str) -> Plan:
     }
     if "job.run_key" in fields and number.isdecimal():
         fields["job.attempt"] = int(number)
-    return Plan(fields, job.get("deploy_mode") == "cluster")
+    return Plan(fields, job.get("deploy_mode") == "cluster", _secrets(directory))
 
 
 def read_application(directory: Path) -> str:
@@ -52,6 +54,14 @@ def own_fields(dataset: str) -> dict[str, str | int]:
         "service.name": "spark",
         "ecs.version": ECS_VERSION,
     }
+
+
+def _secrets(directory: Path) -> tuple[str, ...]:
+    try:
+        found = json.loads((directory / SECRETS).read_bytes())
+    except (OSError, ValueError):
+        return ()
+    return tuple(value for value in found if isinstance(value, str)) if isinstance(found, list) else ()
 
 
 def _id_in(attempt_path: str) -> str:

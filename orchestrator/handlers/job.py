@@ -149,7 +149,7 @@ class HeldJob:
         if found is None:
             raise CorruptRecord(self.id, "it has no definition")
         definition = Definition.model_validate(json.loads(found[0]))
-        # Its driver may print them, and this worker collects that.
+        # What this worker says of the job may quote them.
         REDACTOR.add(secrets_in({**definition.variables, **definition.spark.conf}))
         return definition
 

@@ -85,6 +85,7 @@ class SubmitRequest:
     target: Target = field(default_factory=Target)
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark properties
     environment: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()  # values of its settings that no log may show
     is_short: bool = False  # its start counts for more than what it computes
     is_warm: bool = False  # it may run in a JVM that others use too, where there is one
 

@@ -1,7 +1,7 @@
 """The run directory: all that a local submission is, in files that outlive every process.
 
 <state dir>/runs/<run>/<incarnation>/    mode 0700; what may hold secrets is 0600
-    spark.properties  log4j2.properties  plan.json         written before the start, the plan last
+    spark.properties  log4j2.properties  secrets.json  plan.json    written before the start, the plan last
     shim.json  exit.json  shim.log  stdout.log  stderr.log  by the shim
     spark.log  outcome.json  scratch/  spark-warehouse/     by Spark and the driver
     kill.json                                              by whoever wants it gone
@@ -21,11 +21,12 @@ from typing import Any
 from spark_runner.errors import SparkRunnerError, SubmissionError
 from spark_runner.log_limit import OLDER
 from spark_runner.process import ProcessId
-from spark_runner.runners.base import LogFile, Submission
+from spark_runner.runners.base import LogFile, Submission, SubmitRequest
 from spark_runner.shim import KILL_REQUEST
 
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
 LOG_STREAMS = ("stdout", "stderr", "spark")
+SECRETS = "secrets.json"  # a list of values; its plan travels, this stays
 EXECUTOR = ".executor-"  # in the name of a folder of copied logs, between incarnation and number
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 
@@ -79,6 +80,12 @@ class RunDirectory:
         except OSError as error:
             raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
         return path
+
+    def write_plan(self, request: SubmitRequest) -> None:
+        """Write what is to run, behind what its logs may not show; raises SubmissionError."""
+        if request.secrets:
+            self.write(SECRETS, json.dumps(request.secrets))
+        self.write("plan.json", json.dumps(request.plan))
 
     def submitted_ns(self) -> int:
         """When the plan was written, which is the last step before the start (epoch, ns)."""

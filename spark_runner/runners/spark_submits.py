@@ -4,7 +4,6 @@ With a local master, and in client mode on a cluster, such a process is the driv
 hands the driver over.
 """
 
-import json
 import os
 import shutil
 import socket
@@ -105,7 +104,7 @@ class SparkSubmits:
             directory.scratch.mkdir(mode=0o700)
             launch = prepare(directory)
             program = launch.program or self._spark_submit or spark_submit_command(launch.environment)
-            directory.write("plan.json", json.dumps(request.plan))
+            directory.write_plan(request)
             self._start_shim(directory, [*program, *launch.arguments], launch.environment)
         except (OSError, TypeError, ValueError, SubmissionError) as error:
             # Nothing was started, so nothing is to be found.

@@ -20,8 +20,9 @@ from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
-from spark_runner.runners.base import RunState, Target
+from spark_runner.runners.base import RunState, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.backend import StandaloneBackend
 from tests.driver_logs_support import documents_in, in_spools, is_collected, text_of, words
@@ -173,6 +174,20 @@ def test_a_driver_on_a_node_of_a_cluster_may_take_its_time_to_say_something(
     assert not is_collected(desk.directory)
     desk.end()
     wait_until(lambda: is_collected(desk.directory), WAIT_S, "the mark of the end")
+
+
+def test_secrets_of_a_job_are_masked_by_a_collector_that_has_not_submitted_it(desk: Desk) -> None:
+    directory = run_directory(desk.state_dir, "other-2", "inc")
+    directory.create()
+    directory.write_plan(SubmitRequest("other-2", "inc", "weekly", {}, secrets=("nothing-like-one",)))
+    (directory.path / "stdout.log").write_bytes(b"signed in as me with nothing-like-one\n")
+    copied = desk.state_dir / "kubernetes-logs" / "other-2" / "inc.executor-1"
+    copied.mkdir(parents=True)
+    (copied / "stdout.log").write_bytes(b"nothing-like-one is what I got\n")
+    desk.collector()
+    wait_until(lambda: len(desk.messages()) == 2, WAIT_S, "both are collected")
+    assert set(desk.messages()) == {"signed in as me with ***", "*** is what I got"}
+    assert (directory.path / "secrets.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_folder_that_all_nodes_see_is_collected_too(desk: Desk, tmp_path: Path) -> None:

@@ -85,3 +85,11 @@ def test_scripts_alone_may_share_a_jvm(tmp_path: Path) -> None:
 def test_the_plan_says_what_its_logs_are_named_by(tmp_path: Path) -> None:
     found = request(tmp_path, {"master": "local[1]"}).plan["job"]
     assert found == {"id": "nightly", "name": "job", "attempt": 2, "pool": "team", "deploy_mode": "client"}
+
+
+def test_values_that_no_log_may_show_are_told_beside_the_plan(tmp_path: Path) -> None:
+    conf = {"spark.hadoop.fs.s3a.secret.key": "of-the-conf", "spark.app.id": "plain"}
+    script = "CREATE TABLE shown USING print; INSERT INTO shown SELECT 1 AS n;"
+    variables = {"db_password": "of-a-variable", "day": "plain"}
+    made = request(tmp_path, {"conf": conf}, script=script, variables=variables)
+    assert set(made.secrets) == {"of-the-conf", "of-a-variable"}

@@ -1,6 +1,5 @@
 """Drivers in cluster mode: they run on a node, and tell of themselves in a folder that all nodes see."""
 
-import json
 import os
 import shutil
 import signal
@@ -75,7 +74,7 @@ class ClusterModeRunner:
         try:
             travels = driver_zip(self._staging / "driver")
             document = driver_request(named, directory, driver_main=self._driver_main, driver_zip=travels)
-            directory.write("plan.json", json.dumps(request.plan))
+            directory.write_plan(request)
             driver = self._masters.create_driver(document)
             with suppress(OSError):  # a full disk: the driver tells its name itself
                 write_durably(directory.path / SUBMISSION_FILE, {"driver": driver})
