@@ -92,8 +92,8 @@ def _keep(log: int, path: Path, cut: Cut, max_bytes: int) -> int:
     while True:
         start = max(0, size - max_bytes + room)
         end = _replace(log, path, cut, start, size)
-        while (size := os.fstat(log).st_size) != end and size - start <= max_bytes:
-            with Path(f"{path}{OLDER}").open("ab", 0) as file:
+        with Path(f"{path}{OLDER}").open("ab", 0) as file:
+            while (size := os.fstat(log).st_size) != end and size - start <= max_bytes:
                 end = copy_part(log, file.fileno(), end, size)
         if size == end or size > most:
             return end

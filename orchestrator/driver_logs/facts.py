@@ -17,7 +17,6 @@ class Plan:
 
     fields: dict[str, str | int]
     is_handed_over: bool  # to a cluster: what is on this host is its spark-submit
-    secrets: tuple[str, ...] = ()  # of its settings: whoever collects its logs need not have submitted it
 
 
 def read_plan(directory: Path, run: str) -> Plan:
@@ -38,7 +37,12 @@ def read_plan(directory: Path, run: str) -> Plan:
     }
     if "job.run_key" in fields and number.isdecimal():
         fields["job.attempt"] = int(number)
-    return Plan(fields, job.get("deploy_mode") == "cluster", _secrets(directory))
+    return Plan(fields, job.get("deploy_mode") == "cluster")
+
+
+def read_secrets(directory: Path) -> list[str]:
+    """The values of a job's settings that no log may show; whoever collects need not have submitted it."""
+    return [str(value) for value in _read(directory / SECRETS).get("values", ())]
 
 
 def read_application(directory: Path) -> str:
@@ -54,14 +58,6 @@ def own_fields(dataset: str) -> dict[str, str | int]:
         "service.name": "spark",
         "ecs.version": ECS_VERSION,
     }
-
-
-def _secrets(directory: Path) -> tuple[str, ...]:
-    try:
-        found = json.loads((directory / SECRETS).read_bytes())
-    except (OSError, ValueError):
-        return ()
-    return tuple(value for value in found if isinstance(value, str)) if isinstance(found, list) else ()
 
 
 def _id_in(attempt_path: str) -> str:

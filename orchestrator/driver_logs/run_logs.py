@@ -7,7 +7,7 @@ from pathlib import Path
 from loguru import logger
 
 from orchestrator.driver_logs.documents import Documents
-from orchestrator.driver_logs.facts import Plan, own_fields, read_application, read_plan
+from orchestrator.driver_logs.facts import Plan, own_fields, read_application, read_plan, read_secrets
 from orchestrator.driver_logs.folders import Folder
 from orchestrator.driver_logs.positions import Chunk, Positions
 from orchestrator.driver_logs.stream import Found, Stream
@@ -136,7 +136,7 @@ class RunLogs:
     def _documents_of(self, stream: str) -> Documents:
         if not self._fields:
             plan = self._plan()
-            self._redactor.add(plan.secrets)
+            self._redactor.add(read_secrets(self._plan_directory))
             is_submit = plan.is_handed_over and (self.directory / "shim.json").exists()
             _, executor = whose_logs(self.directory.name)
             dataset = "spark.executor" if executor else "spark.submit" if is_submit else "spark.driver"
@@ -157,10 +157,13 @@ class RunLogs:
             self._name({"spark.application_id": found})
         return self._documents[stream]
 
-    def _plan(self) -> Plan:
-        run = self.directory.parent.name
+    @property
+    def _plan_directory(self) -> Path:
         incarnation, _ = whose_logs(self.directory.name)
-        return read_plan(self._folder.plans / run / incarnation, run)
+        return self._folder.plans / self.directory.parent.name / incarnation
+
+    def _plan(self) -> Plan:
+        return read_plan(self._plan_directory, self.directory.parent.name)
 
     def _name(self, fields: Mapping[str, str | int]) -> None:
         self._fields |= fields

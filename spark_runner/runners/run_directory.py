@@ -26,7 +26,7 @@ from spark_runner.shim import KILL_REQUEST
 
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
 LOG_STREAMS = ("stdout", "stderr", "spark")
-SECRETS = "secrets.json"  # a list of values; its plan travels, this stays
+SECRETS = "secrets.json"  # their "values"; the plan travels, this stays
 EXECUTOR = ".executor-"  # in the name of a folder of copied logs, between incarnation and number
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 
@@ -84,7 +84,7 @@ class RunDirectory:
     def write_plan(self, request: SubmitRequest) -> None:
         """Write what is to run, behind what its logs may not show; raises SubmissionError."""
         if request.secrets:
-            self.write(SECRETS, json.dumps(request.secrets))
+            self.write(SECRETS, json.dumps({"values": request.secrets}))
         self.write("plan.json", json.dumps(request.plan))
 
     def submitted_ns(self) -> int:
