@@ -16,6 +16,8 @@ settings.register_profile("tests", deadline=None)  # a busy machine is no bug
 settings.load_profile("tests")
 
 pytest_plugins = [
+    "tests.plugins.kinds",
+    "tests.plugins.timings",
     "tests.servers.zookeeper",
     "tests.servers.secured",
     "tests.servers.elasticsearch",
@@ -32,16 +34,3 @@ pytest_plugins = [
 ]
 # They import each other: in whatever order, their assertions tell what was compared.
 pytest.register_assert_rewrite(*pytest_plugins)
-
-_CLUSTERS = (("standalone",), ("yarn",), ("kubernetes", "[pods", "-pods", "[jars"))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of each cluster together, and last: idle servers take 5 % of a processor all the time."""
-    items.sort(key=_cluster)
-
-
-def _cluster(item: pytest.Item) -> int:
-    words = " ".join([item.nodeid, *getattr(item, "fixturenames", ())])
-    needed = (number for number, names in enumerate(_CLUSTERS, 1) if any(name in words for name in names))
-    return next(needed, 0)

@@ -22,7 +22,7 @@ from tests.acceptance.support import (
     program_that_waits,
 )
 from tests.acceptance.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
-from tests.campaigns import times
+from tests.sampling import times
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

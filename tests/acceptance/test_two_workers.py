@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk, Running, assert_nothing_is_left
-from tests.campaigns import times
+from tests.sampling import times
 from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ from tests.chaos.campaign import Campaign, run
 from tests.chaos.mutations import Protection
 from tests.chaos.schedule import Trouble
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(600)]
 
 STALL_S = 12.0
 """An item that nothing stands in the way of is found within two rescans, of 2 s here."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.chaos.job_soak import Soak, Trouble, run
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(600)]
 
 SEED = 5
 

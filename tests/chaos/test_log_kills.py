@@ -28,7 +28,7 @@ NUMBERS = 1_000_000  # for each producer
 
 LAST = ShipperOptions(adopt_seconds=0.1, status_seconds=0.1, flush_seconds=120)
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300 + 5 * COUNT)]
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300 + 5 * COUNT)]
 
 
 def life_at_random(rng: random.Random, number: int, root: Path, index: LogIndex) -> Life:

@@ -21,7 +21,7 @@ from tests.log_support import (
 )
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.campaign
 
 WAIT_S = 20
 

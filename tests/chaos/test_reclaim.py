@@ -18,7 +18,7 @@ JOBS = 20
 MARGIN_S = 2.0
 
 
-@pytest.mark.chaos  # it measures a time, so it runs when nothing else does
+@pytest.mark.campaign  # it measures a time, so it runs when nothing else does
 def test_the_jobs_of_a_killed_worker_are_held_by_another_soon_after_its_session_has_ended(
     office: Office, tmp_path: Path
 ) -> None:

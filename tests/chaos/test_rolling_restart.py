@@ -18,7 +18,7 @@ _BACKLOG = 30
 _BATCH = 20
 
 
-@pytest.mark.chaos  # it measures a time, so it runs when nothing else does
+@pytest.mark.campaign  # it measures a time, so it runs when nothing else does
 def test_three_workers_restarted_in_turn_lose_nothing_run_nothing_twice_and_keep_starting_jobs(
     zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str
 ) -> None:

@@ -1,0 +1,115 @@
+"""The kind of each test, by what it starts: a mark to select it by, its place in a run, a column of the timings."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import pytest
+
+
+class Kind(StrEnum):
+    """The most expensive thing that a test starts; the mark is the name of the member in lower case."""
+
+    PURE = "pure"
+    ZOOKEEPER = "ZooKeeper"
+    ELASTICSEARCH = "Elasticsearch"
+    SPARK = "local Spark"
+    STANDALONE = "standalone"
+    YARN = "YARN"
+    KUBERNETES = "Kubernetes"
+    CAMPAIGN = "campaign"
+
+    @property
+    def mark(self) -> str:
+        return self.name.lower()
+
+
+KIND = pytest.StashKey[Kind]()
+
+_FIXTURES = {
+    "zookeeper_hosts": Kind.ZOOKEEPER,
+    "elasticsearch_url": Kind.ELASTICSEARCH,
+    "spark": Kind.SPARK,
+    "warm": Kind.SPARK,
+    "standalone": Kind.STANDALONE,
+    "yarn": Kind.YARN,
+    "yarn_pair": Kind.YARN,
+    "kubernetes": Kind.KUBERNETES,
+}
+_KITS = {  # of `tests.runner_kits`, which ask for their servers when the test runs
+    "local": Kind.SPARK,
+    "warm": Kind.SPARK,
+    "standalone-client": Kind.STANDALONE,
+    "standalone-cluster": Kind.STANDALONE,
+    "yarn": Kind.YARN,
+    "kubernetes": Kind.KUBERNETES,
+    "pods": Kind.KUBERNETES,
+    "jars": Kind.KUBERNETES,
+}
+_KIT_PARAMETERS = ("kit", "kind")
+
+# One worker process runs all tests of such a server, so that a run starts it once; the longest come first.
+_TOGETHER = (Kind.KUBERNETES, Kind.YARN, Kind.STANDALONE, Kind.ELASTICSEARCH)
+_WITH_GROUPS = ("spark", "warm")  # fixtures with a JVM that their tests share
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marks known."""
+    for kind in Kind:
+        config.addinivalue_line(
+            "markers", f"{kind.mark}: {kind} is the most expensive thing that a test starts"
+        )
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test its kind and its group, and put the long ones first."""
+    for item in items:
+        kinds = sorted(_kinds(item), key=list(Kind).index)
+        item.stash[KIND] = kinds[-1]
+        item.user_properties.append(("kind", str(kinds[-1])))
+        for kind in kinds[1:] or kinds:
+            if item.get_closest_marker(kind.mark) is None:
+                item.add_marker(kind.mark)
+        if group := _group(item, kinds):
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_place)
+
+
+def _kinds(item: pytest.Item) -> set[Kind]:
+    return {Kind.PURE, *_marked(item), *_started(item)}
+
+
+def _marked(item: pytest.Item) -> Iterator[Kind]:
+    yield from (kind for kind in Kind if item.get_closest_marker(kind.mark))
+
+
+def _started(item: pytest.Item) -> Iterator[Kind]:
+    names = getattr(item, "fixturenames", ())
+    yield from (kind for name, kind in _FIXTURES.items() if name in names)
+    given = getattr(item, "callspec", None)
+    if given is not None:
+        yield from (_KITS[value] for name in _KIT_PARAMETERS if (value := given.params.get(name)) in _KITS)
+
+
+def _group(item: pytest.Item, kinds: list[Kind]) -> str | None:
+    """The tests of a group run one after the other in one worker process; None = anywhere."""
+    if found := next((kind for kind in _TOGETHER if kind in kinds), None):
+        return found.mark
+    names = getattr(item, "fixturenames", ())
+    if found := next((name for name in _WITH_GROUPS if name in names), None):
+        return found
+    if kinds == [Kind.PURE] or _shares_with_its_module(item):
+        return item.nodeid.partition("::")[0]
+    return None
+
+
+def _shares_with_its_module(item: pytest.Item) -> bool:
+    known = getattr(item, "_fixtureinfo", None)
+    scopes = {} if known is None else known.name2fixturedefs
+    return any(definition.scope == "module" for found in scopes.values() for definition in found)
+
+
+def _place(item: pytest.Item) -> tuple[int, int]:
+    """Groups come first, then by kind; within these, the order stays."""
+    kinds = list(Kind)
+    return 0 if item.get_closest_marker("xdist_group") else 1, -kinds.index(item.stash[KIND])
