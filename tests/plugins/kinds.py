@@ -1,4 +1,4 @@
-"""The kind of each test, by what it starts: a mark to select it by, its place in a run, a column of the timings."""
+"""The kind of each test, by what it starts: a mark to select it by, and its place in a run."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -96,8 +96,8 @@ def _group(item: pytest.Item, kinds: list[Kind]) -> str | None:
     if found := next((kind for kind in _TOGETHER if kind in kinds), None):
         return found.mark
     names = getattr(item, "fixturenames", ())
-    if found := next((name for name in _WITH_GROUPS if name in names), None):
-        return found
+    if shared := next((name for name in _WITH_GROUPS if name in names), None):
+        return shared
     if kinds == [Kind.PURE] or _shares_with_its_module(item):
         return item.nodeid.partition("::")[0]
     return None

@@ -1,8 +1,9 @@
 """What a run took: seconds by folder and kind, the slowest tests, and a limit for each in CI."""
 
+import heapq
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator
 from typing import Any
 
@@ -15,6 +16,7 @@ MAX_SECONDS = 60.0
 """Of one test in its worker, without the servers that it starts for all; campaigns have no limit here."""
 
 _SLOWEST = 10
+_WIDTH = 14
 _SERVERS = "servers"  # in place of a kind: what fixtures of the session took
 _spent = pytest.StashKey[float]()
 _for_all = pytest.StashKey[float]()
@@ -24,8 +26,8 @@ class Timings:
     """Of all tests of a run; in the process that reports."""
 
     def __init__(self) -> None:
-        self._tests: Counter[tuple[str, str]] = Counter()  # by id and kind
-        self._cells: Counter[tuple[str, str]] = Counter()  # by folder and kind
+        self._tests: dict[tuple[str, str], float] = defaultdict(float)  # by id and kind
+        self._cells: dict[tuple[str, str], float] = defaultdict(float)  # by folder and kind
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         given: dict[str, Any] = dict(report.user_properties)
@@ -38,18 +40,21 @@ class Timings:
             self._cells[folder, _SERVERS] += servers
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        columns = [*(str(kind) for kind in Kind), _SERVERS]
         folders = sorted({folder for folder, _ in self._cells})
-        rows = [[folder, *(self._cells[folder, column] for column in columns)] for folder in folders]
-        rows.append(["all", *(sum(self._cells[folder, column] for folder in folders) for column in columns)])
-        terminalreporter.section("seconds of the workers, by folder and kind")
-        terminalreporter.write_line("".join(f"{name:>15}" for name in ("", *columns, "all")))
-        for name, *seconds in rows:
-            cells = "".join(f"{each:15.0f}" for each in (*seconds, sum(seconds)))
-            terminalreporter.write_line(f"{name:>15}{cells}")
+        rows = {
+            str(kind): [self._cells[folder, str(kind)] for folder in folders] for kind in (*Kind, _SERVERS)
+        }
+        rows["all"] = [sum(cells) for cells in zip(*rows.values(), strict=True)]
+        terminalreporter.section("seconds of the workers, by kind and folder")
+        heads = (folder.removeprefix("tests/") for folder in folders)
+        terminalreporter.write_line("".join(f"{name:>{_WIDTH}}" for name in ("", *heads, "all")))
+        for name, cells in rows.items():
+            seconds = "".join(f"{each:{_WIDTH}.0f}" for each in (*cells, sum(cells)))
+            terminalreporter.write_line(f"{name:>{_WIDTH}}{seconds}")
         terminalreporter.section(f"the {_SLOWEST} slowest tests")
-        for (test, kind), seconds in self._tests.most_common(_SLOWEST):
-            terminalreporter.write_line(f"{seconds:6.1f} s  {kind:13}  {test}")
+        slowest = heapq.nlargest(_SLOWEST, self._tests.items(), key=lambda test: test[1])
+        for (test, kind), spent in slowest:
+            terminalreporter.write_line(f"{spent:6.1f} s  {kind:13}  {test}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
