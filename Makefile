@@ -4,10 +4,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 MINUTES ?= 10
 COUNT  ?= 200
-# Tests at once: a Spark driver alone fills a processor, and each worker has a ZooKeeper of its own.
-WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? n : 4)))
+# Tests at once: most of them wait for other processes, so two share a processor.
+WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? 2 * n : 8)))
+PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+WITHOUT_DRIVERS = not (campaign or spark or standalone or yarn or kubernetes)
+# What `make shaken` repeats: the tests that have changed since a commit, by default those not committed yet.
+SINCE  ?= HEAD
+TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py')
 
-.PHONY: run test lint types contracts unit prepared tests chaos soak trials log-kills campaigns format clean
+.PHONY: run test check unit lint types contracts prepared tests shaken chaos soak trials log-kills campaigns format clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -30,8 +35,18 @@ prepared: $(VENV)/installed-test
 	$(BIN)/python -m tests.class_archive
 
 tests: prepared
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 40 -m 'not chaos'
-	$(BIN)/pytest --durations 10 -m chaos
+	$(BIN)/pytest $(PARALLEL)
+
+check: lint types contracts  ## before each commit: all but the tests that start a Spark driver or a cluster
+	$(BIN)/pytest $(PARALLEL) -m '$(WITHOUT_DRIVERS)'
+
+unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
+	$(BIN)/pytest $(PARALLEL) tests/unit
+
+shaken: $(VENV)/installed-test  ## tests in random order again and again: make shaken COUNT=50 TESTS=tests/unit
+	for run in `seq $(COUNT)`; do \
+		$(BIN)/pytest $(PARALLEL) -q -p randomly -p no:cacheprovider $(TESTS) || exit 1; \
+	done
 
 chaos: $(VENV)/installed-test  ## the queues under faults for as long as you like: make chaos MINUTES=120
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
@@ -47,9 +62,6 @@ log-kills: $(VENV)/installed-test  ## processes that log killed at random: make 
 
 campaigns: $(VENV)/installed-test  ## what CI tries a few times: Ctrl-C at many moments, many jobs on two workers
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py
-
-unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
-	$(BIN)/pytest tests/unit
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
