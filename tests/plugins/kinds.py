@@ -109,7 +109,8 @@ def _shares_with_its_module(item: pytest.Item) -> bool:
     return any(definition.scope == "module" for found in scopes.values() for definition in found)
 
 
-def _place(item: pytest.Item) -> tuple[int, int]:
-    """Groups come first, then by kind; within these, the order stays."""
-    kinds = list(Kind)
-    return 0 if item.get_closest_marker("xdist_group") else 1, -kinds.index(item.stash[KIND])
+def _place(item: pytest.Item) -> tuple[bool, int]:
+    """The groups of servers come first, for they are the longest; then the most expensive kinds."""
+    group = item.get_closest_marker("xdist_group")
+    is_long = group is not None and group.args[0] in {*_WITH_GROUPS, *(kind.mark for kind in _TOGETHER)}
+    return not is_long, -list(Kind).index(item.stash[KIND])
