@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import assert_never
 
 from queues import bundle, transaction
@@ -10,6 +11,8 @@ from queues.operations import Check, Delete, Operation, Set
 from queues.pool_views import PoolViews
 from queues.session import Session
 from queues.step import Step
+
+Replace = Callable[[object, str, object], None]
 
 
 class Protection(StrEnum):
@@ -22,37 +25,40 @@ class Protection(StrEnum):
     RESCAN = "rescan"  # what the watches missed is found
 
 
-def take_out(protection: Protection) -> None:
-    """Take it out of this process."""
+def take_out(protection: Protection, put: Replace = setattr) -> None:
+    """Take it out of this process; `put` is how an attribute is replaced."""
+    replace = partial(_replace, put)
     match protection:
         case Protection.FENCE:
-            _rewrite(_without_fence)
+            _rewrite(put, _without_fence)
         case Protection.TOKEN_CHECK:
-            _replace(Claimer, "_gone", lambda *_: set())
-            _rewrite(_without_token_check)
+            replace(Claimer, "_gone", lambda *_: set())
+            _rewrite(put, _without_token_check)
         case Protection.NONCE:
-            _replace(Step, "_is_done", lambda _step: True)
-            _replace(Claimer, "_is_mine", lambda *_: True)
+            replace(Step, "_is_done", lambda _step: True)
+            replace(Claimer, "_is_mine", lambda *_: True)
         case Protection.RESULTS:
             for module in (transaction, bundle):
-                _replace(module, "examine", lambda *_, **__: None)
+                replace(module, "examine", lambda *_, **__: None)
         case Protection.RESCAN:
-            _replace(PoolViews, "rescan", lambda _views: None)
+            replace(PoolViews, "rescan", lambda _views: None)
         case _:
             assert_never(protection)
 
 
-def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
+def _replace(put: Replace, owner: object, name: str, by: Callable[..., object]) -> None:
     getattr(owner, name)  # a name that is gone would make the test prove nothing
-    setattr(owner, name, by)
+    put(owner, name, by)
 
 
-def _rewrite(change: Callable[[Sequence[Operation]], list[Operation]]) -> None:
+def _rewrite(put: Replace, change: Callable[[Sequence[Operation]], list[Operation]]) -> None:
     post = Session.post
-    _replace(Session, "post", lambda session, operations: post(session, change(operations)))
+    _replace(put, Session, "post", lambda session, operations: post(session, change(operations)))
 
 
 def _without_fence(operations: Sequence[Operation]) -> list[Operation]:
+    if len(operations) == 1:  # no step of a holder: a stray lock that is removed
+        return list(operations)
     changed: list[Operation] = []
     for operation in operations:
         match operation:

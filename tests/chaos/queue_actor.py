@@ -28,7 +28,7 @@ from queues.session import Session, SessionSettings
 from tests.chaos.actor_control import ShiftedClock, follow_commands, tell_session
 from tests.chaos.actor_process import STOP_COMMAND
 from tests.chaos.events import Fields, Kind
-from tests.chaos.history import History
+from tests.chaos.history import History, read_history
 from tests.chaos.mutations import Protection, take_out
 from tests.chaos.nemesis import CLOCK_COMMAND
 
@@ -85,7 +85,8 @@ def main(config: ActorConfig) -> None:
         with HandlerPool(
             queues, TAKEN, handle, threads=16, held=40, pools=POOLS, retries=retries, rescan_seconds=2
         ):
-            producer = _Producer(history, queues, name, config.due())
+            done = sum(event.kind is Kind.PUT_SENT for event in read_history(history.path))
+            producer = _Producer(history, queues, name, done)
             tell = _tell_sessions(queues.session, folder / f"{name}.session")
             while not stopping.wait(0.02):
                 tell()
