@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.jobs_support import marked_processes
+from queues.embedded.java import find_jars
+from tests.acceptance.typist import Typist, open_typist
+from tests.jobs_support import STAND_IN, marked_processes
 from tests.waiting import wait_until
 
 COMMAND = (sys.executable, "-m", "orchestrator")
+STARTERS = {"run", "up", "worker", "zookeeper", "zkcli"}
 FINAL_STATUSES = {"SUCCESS", "ERROR_FAIL", "KILL", "CANCEL"}
 QUEUES = ("accept", "running", "success", "fail", "kill", "finish", "dead")
 
@@ -125,8 +129,9 @@ _KEPT = {"ORCHESTRATOR_TEST", "ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCH
 class Desk:
     """A directory to work in, a state directory of its own, and a terminal."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, typist: Typist) -> None:
         self.directory = directory
+        self._typist = typist
         self.state_dir = directory / "state"
         inherited = {
             name: value
@@ -150,7 +155,23 @@ class Desk:
         return running
 
     def type(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
-        """Run a command to its end."""
+        """Run a command to its end; what starts servers or drivers gets an interpreter of its own."""
+        if arguments[0] in STARTERS:
+            return self.type_anew(*arguments, timeout=timeout, **environment)
+        return self.type_quickly(*arguments, timeout=timeout, **environment)
+
+    def type_quickly(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
+        """Run one in a process of its own, forked from an interpreter that has loaded the program."""
+        code, stdout, stderr = self._typist.type(
+            arguments,
+            directory=self.directory,
+            environment=self.environment | environment,
+            timeout=timeout,
+        )
+        return Ended(code, stdout, stderr)
+
+    def type_anew(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
+        """Run one as a shell does: in a new interpreter."""
         done = subprocess.run(
             [*COMMAND, *arguments],
             cwd=self.directory,
@@ -194,6 +215,16 @@ class Desk:
         }
         return self.write(f"{name}.yaml", yaml.safe_dump(definition))
 
+    def use_stand_ins(self) -> None:
+        """Let drivers be the stand-in from now on: where a test is not about Spark, a tenth of its work."""
+        home = self.directory / "spark-home"
+        (home / "bin").mkdir(parents=True)
+        (home / "jars").symlink_to(find_jars())  # the embedded ZooKeeper is made of them
+        program = home / "bin" / "spark-submit"
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(STAND_IN)} "$@"\n', "utf-8")
+        program.chmod(0o755)
+        self.environment |= {"SPARK_HOME": str(home), "ORCHESTRATOR_CLASS_ARCHIVES": "false"}
+
     def submissions(self) -> list[Path]:
         """The directory of every driver that was ever submitted here."""
         return sorted((self.state_dir / "runs").glob("*/*"))
@@ -203,13 +234,27 @@ class Desk:
             running.close()
 
 
+@pytest.fixture(scope="session")
+def typist() -> Iterator[Typist]:
+    """What types the short commands of all tests."""
+    with open_typist() as opened:
+        yield opened
+
+
 @pytest.fixture
-def desk(tmp_path: Path, process_mark: str) -> Iterator[Desk]:
+def desk(tmp_path: Path, process_mark: str, typist: Typist) -> Iterator[Desk]:
     """A desk with no ZooKeeper configured; after the test no process of it may be left."""
     assert process_mark
-    made = Desk(tmp_path)
+    made = Desk(tmp_path, typist)
     yield made
     made.close()
+
+
+@pytest.fixture
+def stand_in_desk(shared_desk: Desk) -> Desk:
+    """The same, with stand-ins for drivers."""
+    shared_desk.use_stand_ins()
+    return shared_desk
 
 
 @pytest.fixture

@@ -1,0 +1,78 @@
+"""Starts commands from an interpreter that has loaded what they need: each is a process of its own.
+
+To load Python and the program takes half a second of a processor, to fork it a hundredth. All else is as in a
+new interpreter: arguments, environment, directory, files, signals, exit code.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+PROJECT = Path(__file__).parents[2]
+START_TIMEOUT_S = 60
+READY = b"ready\n"
+
+
+class Typist:
+    """Asks the process of `typist_server` for one command after the other, or for many at once."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def type(
+        self, arguments: Sequence[str], *, directory: Path, environment: Mapping[str, str], timeout: float
+    ) -> tuple[int, str, str]:
+        """Run a command to its end: its exit code, -N after signal N, and what stdout and stderr got."""
+        request = {"arguments": list(arguments), "directory": str(directory), "environment": {**environment}}
+        with (
+            tempfile.TemporaryFile() as stdout,
+            tempfile.TemporaryFile() as stderr,
+            socket.socket(socket.AF_UNIX) as asked,
+        ):
+            asked.settimeout(timeout)
+            asked.connect(self._address)
+            socket.send_fds(asked, [b"x"], [stdout.fileno(), stderr.fileno()])
+            asked.sendall(json.dumps(request).encode() + b"\n")
+            try:
+                answer = asked.makefile("rb").readline()
+            except TimeoutError as error:  # it ends the command when we hang up
+                raise subprocess.TimeoutExpired(list(arguments), timeout) from error
+            assert answer, f"the typist is gone: {arguments}"
+            return int(answer), _text(stdout), _text(stderr)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8")
+
+
+@contextmanager
+def open_typist() -> Iterator[Typist]:
+    """A typist that ends with this process at the latest."""
+    with tempfile.TemporaryDirectory(prefix="typist-") as folder:
+        address = f"{folder}/socket"
+        command = [sys.executable, "-m", "tests.acceptance.typist_server", address]
+        # Its own mark would make it, and all that it starts, a process that a test has left behind.
+        environment = {**os.environ, "ORCHESTRATOR_TEST": "", "NO_COLOR": "1"}
+        server = subprocess.Popen(
+            command,
+            cwd=PROJECT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        with server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            assert server.stdout.readline() == READY
+            yield Typist(address)
+            server.stdin.close()
+            server.wait(START_TIMEOUT_S)
