@@ -1,23 +1,40 @@
 """A class archive for the drivers of tests: with it each starts in half of the processor time.
 
-`python -m tests.class_archive` makes it before the tests, where it is not there yet: 20 s.
+`python -m tests.class_archive` makes it before the tests, where it is not there yet: 20 s. Each version of
+what makes archives has one of its own, so that the archive of an older version hides no mistake.
 """
 
 import os
+import shutil
+import time
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.class_archive.fit import fit_of
+from spark_runner.runners.class_archive.fit import Fit, fit_of
+from spark_runner.runners.class_archive.store import ArchiveStore
 from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
 from tests.servers.cache import cache_folder
+from tests.waiting import wait_until
 
 # The compiler does half of the work of a short driver: 48 against 27 processor seconds for the example.
 SUBMIT_OPTIONS = " ".join(SHORT_JOB_FLAGS)
+
+_RUNNER = Path(__file__).parents[1] / "spark_runner"
+_MAKERS = (
+    *sorted((_RUNNER / "runners" / "class_archive").glob("*.py")),
+    _RUNNER / "runners" / "java_flags.py",
+    _RUNNER / "runners" / "launch.py",
+    _RUNNER / "class_sample.py",
+)
+_NAME = "drivers"
+_MAKE_S = 600
+_MAX_UNUSED_S = 7 * 24 * 3600  # then the archive of another version goes
 
 
 def use_archive() -> None:
@@ -30,10 +47,17 @@ def use_archive() -> None:
 
 def archives() -> ClassArchives:
     """What finds the archive."""
-    return ClassArchives(_folder(), make=False)
+    found = ClassArchives(_folder(), make=False)
+    found.store = _store()
+    return found
 
 
-@cache  # a look at the archive reads all of it
+@cache  # one per process: it knows which archive it has summed up, and to do so takes 0.2 s
+def _store() -> ArchiveStore:
+    return ClassArchives(_folder(), make=False).store
+
+
+@cache
 def session_environment() -> Mapping[str, str]:
     """What lets a Spark session of this very process have the archive; empty where it is not there."""
     environment = _environment(archives())
@@ -54,16 +78,29 @@ def node_environment() -> Mapping[str, str]:
     return {"SPARK_CONF_DIR": found["SPARK_CONF_DIR"], "JDK_JAVA_OPTIONS": found["SPARK_SUBMIT_OPTS"]}
 
 
-def make_archive() -> None:
-    """Make it, unless it is there."""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", SUBMIT_OPTIONS)
+def make_archive() -> Path | None:
+    """Where it is; it is made, unless it is there. None where this host can have none."""
     made = ClassArchives(_folder(), is_idle=lambda _: True)
-    environment = _environment(made)
-    fit = fit_of(environment, {}, chosen_options(environment, {}), Path(environment["SPARK_CONF_DIR"]))
+    found = _fit(made)
+    # While another checkout makes it, this one waits.
+    wait_until(lambda: made.store.find(found.key) or made.maker.try_to_make(found), _MAKE_S, "the archive")
+    return made.store.find(found.key)
+
+
+def _fit(found: ClassArchives) -> Fit:
+    """Of drivers without options of their own, but for those that all short jobs have."""
+    environment = _environment(found)
+    fit = fit_of(environment, {}, SHORT_JOB_FLAGS, Path(environment["SPARK_CONF_DIR"]))
     assert fit is not None, "drivers of tests have no options that an archive cannot fit"
-    while not made.maker.try_to_make(fit):
-        pass  # another checkout makes it
-    print(made.store.find(fit.key) or "no archive: drivers start as they do without")  # noqa: T201 - for who runs it
+    return fit
+
+
+def _forget_others() -> None:
+    """Remove the archives of versions that nobody has used for long."""
+    for folder in cache_folder().glob(f"{_NAME}*"):
+        used = max((note.stat().st_mtime for note in folder.glob("class-archives/*.json")), default=0.0)
+        if folder != _folder() and time.time() - used > _MAX_UNUSED_S:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _environment(found: ClassArchives) -> dict[str, str]:
@@ -71,9 +108,12 @@ def _environment(found: ClassArchives) -> dict[str, str]:
     return driver_environment(request, RunDirectory(_folder()), found.conf_dir(Path("/nowhere")))
 
 
+@cache
 def _folder() -> Path:
-    return cache_folder() / "drivers"
+    version = zlib.crc32(b"".join(path.read_bytes() for path in _MAKERS))
+    return cache_folder() / f"{_NAME}-{version:08x}"
 
 
 if __name__ == "__main__":
-    make_archive()
+    print(make_archive() or "no archive: drivers start as they do without")  # noqa: T201 - for who runs it
+    _forget_others()

@@ -29,6 +29,7 @@ pytest_plugins = [
     "tests.kubernetes_support",
     "tests.runner_support",
     "tests.operators_support",
+    "tests.spark_support",
     "tests.warm_support",
     "tests.log_index",
 ]

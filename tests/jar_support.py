@@ -1,11 +1,14 @@
 """Jars of users, compiled for tests."""
 
+import importlib.metadata
 import importlib.util
 import shutil
 import subprocess
 import zipfile
+import zlib
 from pathlib import Path
 
+from tests.servers.cache import cached
 from tests.servers.zookeeper import unavailable
 
 _SOURCES = Path(__file__).with_name("java")
@@ -20,13 +23,22 @@ def spark_jars() -> Path:
 
 
 def make_jar(name: str, folder: Path) -> Path:
-    """Compile the class of tests/java with this name into a jar of its own."""
-    if shutil.which("javac") is None:
+    """A jar in this folder, of the class of tests/java with this name alone."""
+    compiler = shutil.which("javac")
+    if compiler is None:
         unavailable("no javac: a JDK is needed, not a JRE alone")
-    source = _SOURCES / f"{name}.java"
-    command = ["javac", "-cp", f"{spark_jars()}/*", "-d", str(folder), str(source)]
+    source = (_SOURCES / f"{name}.java").read_bytes()
+    makes = f"{Path(compiler).resolve()} {importlib.metadata.version('pyspark')}"  # another one, another jar
+    file = f"{name.lower()}.jar"
+    made = cached(
+        f"{file}-{zlib.crc32(makes.encode() + source):08x}", lambda empty: _compile(name, empty / file)
+    )
+    return Path(shutil.copy(made / file, folder))
+
+
+def _compile(name: str, jar: Path) -> None:
+    classes = jar.with_suffix("")
+    command = ["javac", "-cp", f"{spark_jars()}/*", "-d", str(classes), str(_SOURCES / f"{name}.java")]
     subprocess.run(command, check=True, timeout=120)
-    made = folder / f"{name.lower()}.jar"
-    with zipfile.ZipFile(made, "w") as archive:
-        archive.write(folder / f"{name}.class", f"{name}.class")
-    return made
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.write(classes / f"{name}.class", f"{name}.class")

@@ -3,12 +3,14 @@
 import base64
 import json
 import os
+import shlex
 import signal
 import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent
 from spark_runner.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SubmitRequest, Target
 from spark_runner.runners.kubernetes import program as pod_program
+from tests.class_archive import SUBMIT_OPTIONS, session_environment
 from tests.jar_support import make_jar, spark_jars
 from tests.queues_support import open_session
 from tests.servers.secured import ADA, SECRET, Secured
@@ -73,7 +76,8 @@ class Site:
     def starts(self) -> int:
         return len(self.ledger.read_text("utf-8").splitlines()) if self.ledger.exists() else 0
 
-    def start(self, *steps: str, lease: float = LEASE_S, main: str = "Steps") -> "Driver":
+    def start(self, *steps: str, lease: float = LEASE_S, main: str = "Steps", **settings: float) -> "Driver":
+        """A driver; `settings` are other ones of its session."""
         incarnation = uuid.uuid4().hex
         plan = {
             "run": f"{self.run_key}-1",
@@ -82,7 +86,7 @@ class Site:
             "stop_path": self.stop_path,
             "incarnation": incarnation,
             "lease_seconds": lease,
-            "zookeeper": self.session.settings.for_plan(),
+            "zookeeper": {**self.session.settings.for_plan(), **settings},
             "jar": {"class": main, "arguments": [str(self.ledger), *steps]},
         }
         request = SubmitRequest(f"{self.run_key}-1", incarnation, "name", plan, target=Target("k8s://any"))
@@ -108,10 +112,9 @@ class Driver:
             each.replace(pod_program.PLAN, str(folder)).replace(pod_program.CODE, str(folder))
             for each in program.arguments
         ]
-        options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{spark_jars()}/*:{site.jar}")
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                ["java", *options, program.main_class, *arguments],
+                ["java", *java_options(site.jar), program.main_class, *arguments],
                 env=os.environ | {TERMINATION_LOG_VARIABLE: str(folder / "kept.json")},
                 stdout=log,
                 stderr=log,
@@ -131,6 +134,15 @@ class Driver:
         return kept
 
 
+@cache
+def java_options(jar: Path) -> tuple[str, ...]:
+    """As the image has them for a short job, and with the archive of all tests where it is there."""
+    found = session_environment()
+    options = shlex.split(found.get("SPARK_SUBMIT_OPTS", SUBMIT_OPTIONS))
+    paths = [f"{found['SPARK_CONF_DIR']}/"] if found else []
+    return (*options, "-cp", ":".join([*paths, f"{spark_jars()}/*", str(jar)]))
+
+
 @pytest.fixture(scope="module")
 def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_jar("Steps", tmp_path_factory.mktemp("jar"))
@@ -145,17 +157,19 @@ def site(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, jar: Path) -
         stack.close()  # before the session
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
-    with EmbeddedZooKeeper(ServerConfig(tmp_path / "zookeeper", tick_ms=500)) as server:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    """One that each test may stop, and starts again."""
+    with EmbeddedZooKeeper(ServerConfig(tmp_path_factory.mktemp("zookeeper"), tick_ms=500)) as server:
         yield server
 
 
 @pytest.fixture
 def own_site(server: EmbeddedZooKeeper, tmp_path: Path, jar: Path) -> Iterator[Site]:
     """As `site`, on a ZooKeeper that a test may stop."""
+    server.start()  # if a test has failed before it did so
     with ExitStack() as stack, open_session(server.hosts) as session:
-        made = Site(session, "", tmp_path, jar, stack)
+        made = Site(session, f"/{tmp_path.name}", tmp_path, jar, stack)
         made.announce()
         yield made
         stack.close()
@@ -324,7 +338,7 @@ def test_an_end_while_zookeeper_is_away_is_recorded_when_it_is_back(
 
 def test_without_zookeeper_a_driver_runs_nothing(own_site: Site, server: EmbeddedZooKeeper) -> None:
     server.stop()
-    driver = own_site.start("return", lease=5)
+    driver = own_site.start("return", call_timeout=4.0)
     assert driver.process.wait(END_S) == exit_codes.NO_CONTACT
     assert "nothing was run" in driver.words()
     assert own_site.starts() == 0

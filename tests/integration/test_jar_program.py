@@ -1,7 +1,6 @@
 """The main class of a jar, in the JVM of the driver."""
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,20 +12,8 @@ from spark_runner.jvm_main import JvmError, run_main
 from spark_runner.runners.base import RunState
 from tests.jar_support import make_jar
 from tests.runner_kits import open_kit
-from tests.spark_support import local_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
-
-
-@pytest.fixture(scope="module")
-def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_jar("Program", tmp_path_factory.mktemp("jar"))
-
-
-@pytest.fixture(scope="module")
-def spark(jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with local_spark(tmp_path_factory.mktemp("warehouse"), {"spark.jars": str(jar)}) as session:
-        yield session
 
 
 def test_main_finds_the_session_that_is_there_and_gets_its_arguments(
@@ -54,14 +41,14 @@ def test_a_class_that_cannot_be_run_is_named(spark: SparkSession, name: str, wor
 
 @pytest.mark.usefixtures("process_mark")  # nothing is left of Python when the JVM is gone
 def test_the_end_of_the_jvm_is_the_end_of_the_driver_with_its_exit_code(
-    request: pytest.FixtureRequest, jar: Path, zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path
+    request: pytest.FixtureRequest, zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path
 ) -> None:
     with open_kit("local", request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as kit:
         attempt = kit.attempt()
         asked = kit.request(attempt, "pass")
         plan = {key: value for key, value in asked.plan.items() if key != "python"}
         plan["jar"] = {"class": "Program", "arguments": ["1", "exit"]}
-        kit.runner.submit(replace(asked, plan=plan, conf={"spark.jars": str(jar)}))
+        kit.runner.submit(replace(asked, plan=plan, conf={"spark.jars": str(make_jar("Program", tmp_path))}))
         (ended,) = kit.wait_ended(attempt.run)
         assert (ended.state, ended.exit_code, ended.outcome) == (RunState.EXITED, 3, None)
         assert kit.read(attempt.path).state is AttemptState.STARTED

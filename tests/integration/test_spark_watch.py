@@ -1,4 +1,4 @@
-"""What a real Spark session tells of itself; one session for all that can be asked of it."""
+"""What a real Spark tells of itself; one application for all that can be asked of it."""
 
 import json
 import statistics
@@ -11,7 +11,7 @@ import pytest
 from spark_runner.metrics import MAX_METRICS_BYTES, RunMetrics
 from spark_runner.progress import SparkWatch
 from spark_runner.spark_status import SparkStatus
-from tests.spark_support import local_spark
+from tests.spark_support import LocalSpark
 from tests.waiting import wait_until
 
 ROWS = 20_000
@@ -19,40 +19,44 @@ BEAT_S = 0.02
 MB = 1 << 20
 
 
-@pytest.mark.spark
-def test_progress_and_measurements_of_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    conf = {"spark.executor.processTreeMetrics.enabled": "true", "spark.executor.heartbeatInterval": "1s"}
+def test_progress_and_measurements_of_a_run(
+    local_spark: LocalSpark,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spark_runner.progress._LOOK_SECONDS", 0.1)
+    spark = local_spark.other({"spark.executor.heartbeatInterval": "200ms"})
     go, news = tmp_path / "go", []
-    with local_spark(tmp_path, conf) as spark:
-        context = spark.sparkContext
-        watch = SparkWatch(spark, lambda: news.append(watch.shown()))
-        assert watch.shown() == {"application_id": context.applicationId}  # before the first look
-        watch.start()
-        numbers = str(tmp_path / "numbers")
-        spark.range(ROWS).selectExpr("id", "id % 10 AS k").write.parquet(numbers)
-        spark.read.parquet(numbers).groupBy("k").count().write.parquet(str(tmp_path / "counts"))
+    context = spark.sparkContext
+    watch = SparkWatch(spark, lambda: news.append(watch.shown()))
+    assert watch.shown() == {"application_id": context.applicationId}  # before the first look
+    watch.start()
+    numbers = str(tmp_path / "numbers")
+    spark.range(ROWS).selectExpr("id", "id % 10 AS k").write.parquet(numbers)
+    spark.read.parquet(numbers).groupBy("k").count().write.parquet(str(tmp_path / "counts"))
 
-        wait_until(lambda: watch.shown().get("written", {}).get("rows") == ROWS + 10, 20, "rows are shown")
-        assert watch.shown()["read"]["rows"] >= ROWS
-        assert watch.shown()["read"]["bytes"] > 0
+    wait_until(lambda: watch.shown().get("written", {}).get("rows") == ROWS + 10, 20, "rows are shown")
+    assert watch.shown()["read"]["rows"] >= ROWS
+    assert watch.shown()["read"]["bytes"] > 0
 
-        rdd = context.parallelize(range(3), 3).map(lambda number: _hold(str(go)) if number == 0 else number)
-        thread = threading.Thread(target=rdd.count)
-        thread.start()
-        wait_until(lambda: [s["done"] for s in watch.shown()["stages"]] == [2], 20, "a stage is shown")
-        load = {"number": 1, "active_tasks": 1, "failed_tasks": 0}
-        wait_until(lambda: watch.shown()["executors"] == load, 20, "the load of the executors is shown")
-        go.touch()
-        thread.join()
+    rdd = context.parallelize(range(3), 3).map(lambda number: _hold(str(go)) if number == 0 else number)
+    thread = threading.Thread(target=rdd.count)
+    thread.start()
+    wait_until(lambda: [s["done"] for s in watch.shown()["stages"]] == [2], 20, "a stage is shown")
+    load = {"number": 1, "active_tasks": 1, "failed_tasks": 0}
+    wait_until(lambda: watch.shown()["executors"] == load, 20, "the load of the executors is shown")
+    go.touch()
+    thread.join()
 
-        with pytest.raises(Exception, match="ZeroDivisionError"):
-            context.parallelize([1], 1).map(lambda number: number // 0).count()
-        wait_until(lambda: watch.shown()["executors"]["failed_tasks"] == 1, 20, "the failed task is shown")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        context.parallelize([1], 1).map(lambda number: number // 0).count()
+    wait_until(lambda: watch.shown()["executors"]["failed_tasks"] == 1, 20, "the failed task is shown")
 
-        beats = _beats(spark)
-        assert statistics.median(beats) < BEAT_S, beats
-        spark.stop()  # as most programs do: what is to be measured was measured just before
-        found = watch.finish()
+    beats = _beats(spark)
+    assert statistics.median(beats) < BEAT_S, beats
+    spark.stop()  # as most programs do: what is to be measured was measured just before
+    found = watch.finish()
     assert "measured" not in capfd.readouterr().err
     assert len(json.dumps(found)) < MAX_METRICS_BYTES
     assert "partial" not in found

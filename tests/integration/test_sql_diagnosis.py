@@ -2,7 +2,8 @@
 """Every error of Spark is shown at its place in the user's file, and nothing is destroyed."""
 
 import json
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute
-from tests.spark_support import local_spark
+from tests.spark_support import LocalSpark
 
 pytestmark = pytest.mark.spark
 
@@ -20,12 +21,6 @@ HEAD = """\
 CREATE TABLE p USING print;
 CREATE TABLE src (id INT, name STRING) USING inline OPTIONS (rows '[[0, "a"], [1, "b"]]');
 """
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with local_spark(tmp_path_factory.mktemp("warehouse"), {"spark.log.level": "OFF"}) as session:
-        yield session
 
 
 Fail = Callable[..., SqlError]
@@ -180,11 +175,19 @@ def contents(directory: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.fixture(scope="module")
+def written(local_spark: LocalSpark) -> Path:
+    """Parquet files with data."""
+    directory = local_spark.folder / "written"
+    local_spark.session().range(10).write.parquet(str(directory))
+    return directory
+
+
 @pytest.fixture
-def precious(spark: SparkSession, tmp_path: Path) -> Path:
-    """Parquet files with data, below a directory of the same owner."""
+def precious(written: Path, tmp_path: Path) -> Path:
+    """A copy of them, below a directory of the same owner."""
     directory = tmp_path / "precious"
-    spark.range(10).write.parquet(str(directory / "data"))
+    shutil.copytree(written, directory / "data")
     return directory
 
 

@@ -28,7 +28,7 @@ KIND = pytest.StashKey[Kind]()
 _FIXTURES = {
     "zookeeper_hosts": Kind.ZOOKEEPER,
     "elasticsearch_url": Kind.ELASTICSEARCH,
-    "spark": Kind.SPARK,
+    "local_spark": Kind.SPARK,
     "warm": Kind.SPARK,
     "standalone": Kind.STANDALONE,
     "yarn": Kind.YARN,
@@ -49,7 +49,7 @@ _KIT_PARAMETERS = ("kit", "kind")
 
 # One worker process runs all tests of such a server, so that a run starts it once; the longest come first.
 _TOGETHER = (Kind.KUBERNETES, Kind.YARN, Kind.STANDALONE, Kind.ELASTICSEARCH)
-_WITH_GROUPS = ("spark", "warm")  # fixtures with a JVM that their tests share
+_WITH_GROUPS = ("local_spark", "warm")  # fixtures with a JVM that their tests share
 
 
 def pytest_configure(config: pytest.Config) -> None:
