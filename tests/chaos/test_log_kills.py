@@ -1,6 +1,7 @@
 """Whenever a process that logs is killed: what was acknowledged to it is found, once, in Elasticsearch.
 
-`make log-kills COUNT=200` kills so many; without a count as many as fit into a short while.
+CI has one die at each of the points, and as many at random moments; a whole campaign as many as fit into a
+short while; `make log-kills COUNT=200` so many.
 """
 
 import os
@@ -8,6 +9,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,9 @@ from tests.chaos.log_points import Point
 from tests.chaos.log_producer import Life, zygote
 from tests.log_index import LogIndex
 from tests.log_support import dead_letters, drain
+from tests.sampling import chance, is_whole, seed
 
 COUNT = int(os.environ.get("ORCHESTRATOR_LOG_KILLS", "0"))
-SEED = int(os.environ.get("ORCHESTRATOR_SEED", "6"))
 SHORT_S = 40
 LONGEST_S = 0.8  # of a life: several checkpoints, dozens of segments
 POINT_S = 1.5  # until a point is reached; then the process is killed where it is
@@ -31,8 +33,20 @@ LAST = ShipperOptions(adopt_seconds=0.1, status_seconds=0.1, flush_seconds=120)
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300 + 5 * COUNT)]
 
 
-def life_at_random(rng: random.Random, number: int, root: Path, index: LogIndex) -> Life:
-    point = rng.choice([*Point, *[None] * len(Point)])
+def ends(rng: random.Random) -> Iterator[Point | None]:
+    """Where each of them dies; None = at a random moment."""
+    every = [*Point, *[None] * len(Point)]
+    if COUNT:
+        yield from (rng.choice(every) for _ in range(COUNT))
+    elif is_whole():
+        since = time.monotonic()
+        while time.monotonic() - since < SHORT_S:
+            yield rng.choice(every)
+    else:
+        yield from rng.sample(every, len(every))
+
+
+def life(rng: random.Random, number: int, point: Point | None, root: Path, index: LogIndex) -> Life:
     seconds = rng.uniform(0, LONGEST_S) if point is None else POINT_S
     acks = root.parent / f"acks-{number}"
     first = number * NUMBERS
@@ -53,14 +67,14 @@ def acknowledged(folder: Path) -> list[int]:
 def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
     log_index: LogIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rng = random.Random(SEED)  # noqa: S311 - so that a run can be had again
+    rng = chance("log kills")
     root, kills, since = tmp_path / "spool", Counter[str](), time.monotonic()
     with (tmp_path / "errors").open("wb") as errors, zygote(errors) as producers:
-        while kills.total() < COUNT or (not COUNT and time.monotonic() - since < SHORT_S):
-            life = life_at_random(rng, kills.total(), root, log_index)
-            code, has_died = producers.live(life)
+        for point in ends(rng):
+            lived = life(rng, kills.total(), point, root, log_index)
+            code, has_died = producers.live(lived)
             assert code == -signal.SIGKILL, (tmp_path / "errors").read_text()
-            kills[str(life.point) if has_died else "at a random moment"] += 1
+            kills[str(point) if has_died else "at a random moment"] += 1
     left = len(folders_in(root))
     assert drain(root, log_index.target(), LAST)
     acks = acknowledged(tmp_path)
@@ -70,7 +84,7 @@ def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
     told = ", ".join(f"{count} {point}" for point, count in sorted(kills.items()))
     with capsys.disabled():
         print(  # noqa: T201 - the counts are what a campaign is for
-            f"\nseed {SEED}: {kills.total()} kills ({told}) in {time.monotonic() - since:.0f} s; "
+            f"\nseed {seed()}: {kills.total()} kills ({told}) in {time.monotonic() - since:.0f} s; "
             f"{len(acks):,} records acknowledged, {len(found):,} found, "
             f"{len(lost)} lost, {len(doubles)} twice, "
             f"{len(set(found) - set(acks))} killed between the record and its acknowledgement; "

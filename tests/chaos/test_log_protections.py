@@ -21,8 +21,6 @@ from tests.log_support import (
 )
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.campaign
-
 WAIT_S = 20
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -11,48 +12,57 @@ from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from spark_runner.runners.base import RunState
 from tests.chaos.job_site import SESSION_S, Site
 from tests.jobs_support import Office, python_job
+from tests.sampling import is_whole
 from tests.servers.zookeeper import TICK_MS
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.campaign
+
 END_S = 90
+AWAY_S = [5 * SESSION_S, *([60.0] if is_whole() else [])]
+_WAITS = "import pathlib, time\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.1)\n"
 
 
-def server_in(folder: Path) -> EmbeddedZooKeeper:
-    return EmbeddedZooKeeper(ServerConfig(folder / "zookeeper", tick_ms=TICK_MS, owner="tests"))
+class ScriptedJobs:
+    """All ends that a job can come to while ZooKeeper is away, and one that goes on; a context manager."""
 
+    def __init__(self, folder: Path, hosts: str) -> None:
+        self._go, self._end = folder / "go", folder / "end"
+        self._programs = {
+            "goes-on": (f"until({str(self._go)!r})", Status.SUCCESS),
+            "succeeds": (f"until({str(self._end)!r})", Status.SUCCESS),
+            "fails": (f"until({str(self._end)!r})\nfail('no rows today')", Status.ERROR_FAIL),
+            "leaves": (f"until({str(self._end)!r})\nleave(0)", Status.SUCCESS),
+        }
+        self._site = Site(folder, hosts, "/scripted", workers=2, slots=4)
 
-def be_away(server: EmbeddedZooKeeper, seconds: float) -> None:
-    """The time itself is the fault: no condition stands for it."""
-    threading.Event().wait(seconds)
-    server.start()
+    def __enter__(self) -> Self:
+        self._site.__enter__()
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self._site.__exit__()
 
-@pytest.mark.parametrize("seconds", [5 * SESSION_S, 60.0])
-def test_scripted_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_lost(
-    tmp_path: Path, process_mark: str, seconds: float
-) -> None:
-    assert process_mark
-    go, end = tmp_path / "go", tmp_path / "end"
-    programs = {
-        "goes-on": (f"until({str(go)!r})", Status.SUCCESS),
-        "succeeds": (f"until({str(end)!r})", Status.SUCCESS),
-        "fails": (f"until({str(end)!r})\nfail('no rows today')", Status.ERROR_FAIL),
-        "leaves": (f"until({str(end)!r})\nleave(0)", Status.SUCCESS),
-    }
-    with server_in(tmp_path) as server, Site(tmp_path, server.hosts, "/away", workers=2, slots=4) as site:
-        for job_id, (program, status) in programs.items():
-            site.submit(job_id, python_job(program), {status})
-        wait_until(lambda: len(site.starts()) == len(programs), END_S, "all run")
-        server.kill()
-        end.touch()
-        be_away(server, seconds)
+    def begin(self) -> None:
+        """Submit them, and wait until all run."""
+        for job_id, (program, status) in self._programs.items():
+            self._site.submit(job_id, python_job(program), {status})
+        wait_until(lambda: len(self._site.starts()) == len(self._programs), END_S, "all run")
+
+    def end(self) -> None:
+        """Let all but one end."""
+        self._end.touch()
+
+    def judge(self) -> None:
+        """ZooKeeper is back: what ended meanwhile is known, what went on is where it was."""
+        site = self._site
         site.submit("comes-later", python_job("pass"), {Status.SUCCESS})
-        wait_until(lambda: site.finished() == len(programs), END_S, "all but one have ended")
+        wait_until(lambda: site.finished() == len(self._programs), END_S, "all but one have ended")
         assert site.client.get("goes-on").status is Status.RUNNING
         going_on = f"{site.client.detail('goes-on').run_key}-1"
         # A job may finish a moment before its driver, which records the outcome and then ends.
         wait_until(lambda: site.backend.running() == [going_on], END_S, "only that driver is left")
-        go.touch()
+        self._go.touch()
         site.wait_finished(END_S)
         site.drain()
         assert site.judge() == []
@@ -60,38 +70,74 @@ def test_scripted_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_los
         assert {site.client.get(job_id).attempt for job_id in site.expected} == {1}
 
 
-def test_local_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_lost(
-    tmp_path: Path, process_mark: str
+class LocalJobs:
+    """Two jobs whose drivers are processes of this host; a context manager."""
+
+    def __init__(self, folder: Path, hosts: str) -> None:
+        self._go, self._end = folder / "go", folder / "end"
+        self._office = Office(
+            Settings(
+                zookeeper_hosts=hosts,
+                root="/local",
+                state_dir=folder / "state",
+                session_timeout=SESSION_S,
+                kill_grace=2.0,
+            )
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._office.close()
+
+    def begin(self) -> None:
+        """As for the scripted ones."""
+        self._office.worker(slots=2)
+        self._goes_on = self._office.submit(_WAITS.format(str(self._go)))
+        self._ends = self._office.submit(_WAITS.format(str(self._end)))
+        client = self._office.client
+        jobs = (self._goes_on, self._ends)
+        wait_until(lambda: all(client.progress(client.get(job)) for job in jobs), END_S, "both run")
+
+    def end(self) -> None:
+        """Let one of them end."""
+        self._end.touch()
+
+    def judge(self) -> None:
+        """As for the scripted ones."""
+        office = self._office
+        ended = office.wait(self._ends, timeout=END_S)
+        assert (ended.job.status, ended.job.attempt) == (Status.SUCCESS, 1)
+        run = f"{office.client.detail(self._goes_on).run_key}-1"
+        assert [found.state for found in office.runner().find(run)] == [RunState.RUNNING]
+        self._go.touch()
+        went_on = office.wait(self._goes_on, timeout=END_S)
+        assert (went_on.job.status, went_on.job.attempt) == (Status.SUCCESS, 1)
+
+
+@pytest.mark.parametrize("seconds", AWAY_S)
+def test_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_lost(
+    tmp_path: Path, process_mark: str, seconds: float
 ) -> None:
     assert process_mark
-    go, end = tmp_path / "go", tmp_path / "end"
-    waits = "import pathlib, time\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.1)\n"
-    with server_in(tmp_path) as server:
-        settings = Settings(
-            zookeeper_hosts=server.hosts,
-            root="/away",
-            state_dir=tmp_path / "state",
-            session_timeout=SESSION_S,
-            kill_grace=2.0,
-        )
-        office = Office(settings)
-        try:
-            office.worker(slots=2)
-            goes_on, ends = office.submit(waits.format(str(go))), office.submit(waits.format(str(end)))
-            wait_until(
-                lambda: all(office.client.progress(office.client.get(j)) for j in (goes_on, ends)),
-                END_S,
-                "both run",
-            )
-            server.kill()
-            end.touch()
-            be_away(server, 5 * SESSION_S)
-            ended = office.wait(ends, timeout=END_S)
-            assert (ended.job.status, ended.job.attempt) == (Status.SUCCESS, 1)
-            run = f"{office.client.detail(goes_on).run_key}-1"
-            assert [found.state for found in office.runner().find(run)] == [RunState.RUNNING]
-            go.touch()
-            went_on = office.wait(goes_on, timeout=END_S)
-            assert (went_on.job.status, went_on.job.attempt) == (Status.SUCCESS, 1)
-        finally:
-            office.close()
+    folders = [tmp_path / name for name in ("scripted", "local")]
+    for folder in folders:
+        folder.mkdir()
+    config = ServerConfig(tmp_path / "zookeeper", tick_ms=TICK_MS, owner="tests")
+    with (
+        EmbeddedZooKeeper(config) as server,
+        ScriptedJobs(folders[0], server.hosts) as scripted,
+        LocalJobs(folders[1], server.hosts) as local,
+    ):
+        both = (scripted, local)
+        for jobs in both:
+            jobs.begin()
+        server.kill()
+        for jobs in both:
+            jobs.end()
+        # The time itself is the fault, and one outage is enough for all: no condition stands for it.
+        threading.Event().wait(seconds)
+        server.start()
+        for jobs in both:
+            jobs.judge()

@@ -47,8 +47,8 @@ POINTS = {
     Fault.AFTER_SPAWN: Point("submit", after=True),
     Fault.BEFORE_VERDICT: Point("running>success", after=False),
 }
-IN_CI = (*POINTS, Fault.CUT_OFF)
-"""One of each; the random moments are for the long form."""
+FAULTS = (*POINTS, Fault.CUT_OFF)
+"""Those that need no moment drawn at random."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Trial:
     def at_random(cls, rng: random.Random, longest: float) -> "Trial":
         """Half of them at one of the points, half at any moment of a job that takes `longest` seconds."""
         if rng.random() < 0.5:
-            return cls(rng.choice(IN_CI))
+            return cls(rng.choice(FAULTS))
         return cls(Fault.SOMETIME, rng.uniform(0, longest))
 
     def __str__(self) -> str:
