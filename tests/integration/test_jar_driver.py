@@ -139,7 +139,8 @@ def java_options(jar: Path) -> tuple[str, ...]:
     """As the image has them for a short job, and with the archive of all tests where it is there."""
     found = session_environment()
     options = shlex.split(found.get("SPARK_SUBMIT_OPTS", SUBMIT_OPTIONS))
-    paths = [f"{found['SPARK_CONF_DIR']}/"] if found else []
+    api = next(spark_jars().glob("slf4j-api-*.jar"))  # as the launcher of Spark orders them
+    paths = [f"{found['SPARK_CONF_DIR']}/", str(api)] if found else []
     return (*options, "-cp", ":".join([*paths, f"{spark_jars()}/*", str(jar)]))
 
 
@@ -291,7 +292,7 @@ def test_a_driver_whose_attempt_was_given_up_meanwhile_ends(site: Site) -> None:
 
 def test_a_driver_that_has_lost_its_session_opens_another_and_goes_on(site: Site) -> None:
     go = site.folder / "go"
-    driver = site.start("wait", str(go))
+    driver = site.start("wait", str(go), session_timeout=3.0)
     wait_until(site.starts, END_S, "it runs")
     alive = site.attempt().alive
     first = site.session.exists(alive)
@@ -312,7 +313,7 @@ def test_a_driver_that_has_lost_its_session_opens_another_and_goes_on(site: Site
 def test_without_contact_for_its_lease_a_driver_ends_itself(
     own_site: Site, server: EmbeddedZooKeeper
 ) -> None:
-    driver = own_site.start("wait", str(own_site.folder / "never"), lease=6)
+    driver = own_site.start("wait", str(own_site.folder / "never"), lease=4)
     wait_until(own_site.starts, END_S, "it runs")
     server.stop()
     assert driver.ended() == exit_codes.NO_CONTACT
@@ -338,7 +339,7 @@ def test_an_end_while_zookeeper_is_away_is_recorded_when_it_is_back(
 
 def test_without_zookeeper_a_driver_runs_nothing(own_site: Site, server: EmbeddedZooKeeper) -> None:
     server.stop()
-    driver = own_site.start("return", call_timeout=4.0)
+    driver = own_site.start("return", call_timeout=1.5)
     assert driver.process.wait(END_S) == exit_codes.NO_CONTACT
     assert "nothing was run" in driver.words()
     assert own_site.starts() == 0
