@@ -1,6 +1,6 @@
 """The kind of each test, by what it starts: a mark to select it by, and its place in a run."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from enum import StrEnum
 
 import pytest
@@ -60,8 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
     """Give each test its kind and its group, and put the long ones first."""
     for item in items:
         kinds = sorted(_kinds(item), key=list(Kind).index)
@@ -73,6 +73,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if group := _group(item, kinds):
             item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=_place)
+    yield
+    if config.getoption("loadgroup", default=False):
+        _write_groups(items)
+
+
+def _write_groups(items: list[pytest.Item]) -> None:
+    """Give ids the groups that pytest-xdist has written where pytest 9.2 does not look any more.
+
+    Without them the scheduler knows no groups, and each worker process starts all servers.
+    """
+    for item in items:
+        written = getattr(item, "_nodeid", item.nodeid)
+        if written != item.nodeid:
+            setattr(item, "_id", type(getattr(item, "_id")).parse(written))  # noqa: B009, B010 - older ones have none
+        if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
+            raise pytest.UsageError(f"pytest-xdist would not keep the group of {item.nodeid} together")
 
 
 def _kinds(item: pytest.Item) -> set[Kind]:
