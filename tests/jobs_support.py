@@ -17,15 +17,30 @@ from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
 from orchestrator.wiring import DRIVER_MAIN, build_client, build_worker, open_session
 from orchestrator.worker.worker import Worker
+from queues.consumer import Consumer
 from queues.session import Session
 from spark_runner.runners.base import Place, Runner
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
 from spark_runner.runners.spark_submits import SparkSubmits
+from tests.scripted.backend import Backend
+from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
 
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
 ENVIRONMENT_MARK = "ORCHESTRATOR_TEST"  # inherited by every process that a test starts
+
+
+def rescan_often(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.2) -> None:
+    """Workers from now on look at all queues again so often; where a test is about what no watch tells."""
+    defaults = Consumer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "rescan_seconds", seconds)
+
+
+def poll_often(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.05) -> None:
+    """Workers from now on ask their backends so often; where a test is about the answers."""
+    monkeypatch.setattr("orchestrator.worker.polling._POLL_SECONDS", seconds)
 
 
 def stand_ins(state_dir: Path) -> SparkSubmits:
@@ -47,7 +62,7 @@ class Office:
         self._sessions.append(session)
         return session
 
-    def runner(self, state_dir: Path | None = None) -> LocalRunner:
+    def runner(self, state_dir: Path | None = None) -> Runner:
         directory = state_dir or self.settings.state_dir
         return LocalRunner(stand_ins(directory), driver_main=DRIVER_MAIN)
 
@@ -92,6 +107,13 @@ class Office:
             self._workers.pop().drain()
         while self._sessions:
             self._sessions.pop().close()
+
+
+class ScriptedOffice(Office):
+    """An office whose drivers are threads of a scripted backend, for tests that are not about drivers."""
+
+    def runner(self, state_dir: Path | None = None) -> ScriptedRunner:
+        return ScriptedRunner(state_dir or self.settings.state_dir)
 
 
 class BuggyRunner(LocalRunner):
@@ -163,17 +185,25 @@ def process_mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str) -> Iterator[Office]:
     """An office whose workers are drained after the test; nothing may be left running then."""
     assert process_mark
-    made = Office(
-        Settings(
-            zookeeper_hosts=zookeeper_hosts,
-            root=zookeeper_root,
-            state_dir=tmp_path / "state",
-            session_timeout=4.0,
-            kill_grace=2.0,
-        )
-    )
+    made = Office(_settings(zookeeper_hosts, zookeeper_root, tmp_path))
     yield made
     made.close()
+
+
+@pytest.fixture
+def scripted_office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path) -> Iterator[ScriptedOffice]:
+    """The same with scripted drivers; programs say the words of `tests.scripted.words`."""
+    settings = _settings(zookeeper_hosts, zookeeper_root, tmp_path)
+    with Backend(settings.state_dir, zookeeper_hosts):
+        made = ScriptedOffice(settings)
+        yield made
+        made.close()
+
+
+def _settings(hosts: str, root: str, folder: Path) -> Settings:
+    return Settings(
+        zookeeper_hosts=hosts, root=root, state_dir=folder / "state", session_timeout=4.0, kill_grace=2.0
+    )
 
 
 MakeProgram = Callable[..., str]

@@ -14,7 +14,7 @@ from tests.archive_support import put_finished, queue_set
 from tests.jobs_support import Office
 from tests.waiting import wait_until
 
-SOME = 60
+SOME = 30
 
 
 def queues_of(office: Office) -> QueueSet:

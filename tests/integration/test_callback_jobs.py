@@ -1,11 +1,6 @@
 """Jobs whose end is told: through real queues, workers and receivers."""
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -14,12 +9,19 @@ import pytest
 from orchestrator.handlers import conclude
 from orchestrator.models.job import CallbackState, JobView
 from orchestrator.states import Queue, Status
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Office, ScriptedOffice, python_job
 from tests.queues_support import expire
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
 
 NO_DELAY = {"delay": 0}
+
+
+@pytest.fixture
+def office(scripted_office: ScriptedOffice) -> Office:
+    """Whatever has run, its end is told in the same way."""
+    return scripted_office
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def counting(runs: Path, program: str = "") -> str:
     """A program that notes each of its runs."""
-    return f"open({str(runs)!r}, 'a').write('x')\n{program}"
+    return f"with open({str(runs)!r}, 'a') as file: file.write('x')\n{program}"
 
 
 def submit(office: Office, there: Receiver, program: str = "pass", **fields: object) -> str:
@@ -81,7 +83,7 @@ def test_only_the_last_failure_is_told(office: Office) -> None:
 def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_path: Path) -> None:
     office.worker()
     runs = tmp_path / "runs"
-    program = counting(runs, f"assert open({str(runs)!r}).read() == 'xx'")
+    program = counting(runs, "assert attempt == 2")
     with receiver() as there:
         view = ended(office, submit(office, there, program, retry={"attempts": 3, **NO_DELAY}))
     assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("SUCCESS", 2)]
@@ -92,7 +94,7 @@ def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) ->
     office.worker()
     runs = tmp_path / "runs"
     with receiver() as there:
-        job_id = submit(office, there, counting(runs, "import time; time.sleep(600)"))
+        job_id = submit(office, there, counting(runs, "hang()"))
         wait_until(runs.exists, 30, "it runs")
         office.client.kill(job_id)
         assert ended(office, job_id).status is Status.KILL
@@ -201,7 +203,7 @@ def test_a_killed_job_is_told_again_after_its_delay_and_not_at_once(
     office.worker()
     runs = tmp_path / "runs"
     with receiver(REFUSED, TOLD) as there:
-        job_id = submit(office, there, counting(runs, "import time; time.sleep(600)"))
+        job_id = submit(office, there, counting(runs, "hang()"))
         wait_until(runs.exists, 30, "it runs")
         office.client.kill(job_id)
         wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
@@ -235,7 +237,7 @@ def test_the_answer_can_have_a_failed_job_run_again_which_is_told_anew(
 ) -> None:
     office.worker()
     runs = tmp_path / "runs"
-    program = counting(runs, f"assert open({str(runs)!r}).read() == 'xx'")
+    program = counting(runs, "assert attempt == 2")
     with receiver(override("ACCEPT"), TOLD) as there:
         view = ended(office, submit(office, there, program, retry={"attempts": 1, **NO_DELAY}))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
@@ -264,17 +266,10 @@ def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(office: Offic
 
 
 # ---------------------------------------------------------------------- faults
-@contextmanager
-def worker_process(office: Office) -> Iterator["subprocess.Popen[bytes]"]:
+def worker_process(office: Office, folder: Path) -> WorkerProcess:
     """A worker that can be killed without the test."""
     settings = office.settings
-    arguments = (settings.zookeeper_hosts, settings.root, str(settings.state_dir))
-    process = subprocess.Popen([sys.executable, "-m", "tests.worker_process", *arguments])
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    return WorkerProcess("first", folder, worker_config(settings, "scripted"), settings.zookeeper_hosts)
 
 
 def hold_back(there: Callable[[], Receiver]) -> Answerer:
@@ -293,11 +288,12 @@ def test_a_worker_that_is_killed_while_it_tells_has_another_one_tell_the_same(
 ) -> None:
     runs = tmp_path / "runs"
     with receiver(hold_back(lambda: there), TOLD) as there:
-        with worker_process(office) as first:
+        first = worker_process(office, tmp_path)
+        with worker_processes(first):
             job_id = submit(office, there, counting(runs, program), callback={"timeout": 60})
             there.wait_told(1)
-            os.kill(first.pid, signal.SIGKILL)
-            first.wait()
+            first.kill()
+        first.end_session()
         office.worker()
         view = ended(office, job_id)
     assert there.told[0] == there.told[1]
@@ -311,9 +307,12 @@ def test_a_worker_that_is_killed_while_it_tells_has_another_one_tell_the_same(
 def test_a_worker_that_is_killed_between_tries_has_another_go_on(office: Office, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     with receiver(REFUSED, TOLD) as there:
-        with worker_process(office):
+        first = worker_process(office, tmp_path)
+        with worker_processes(first):
             job_id = submit(office, there, counting(runs, "raise ValueError('x')"))
             wait_until(lambda: waiting(office, job_id), 60, "a try has failed")
+            first.kill()
+        first.end_session()
         office.worker()
         view = ended(office, job_id)
     assert there.told[0] == there.told[1]
@@ -342,9 +341,9 @@ def test_a_session_lost_during_the_call_has_another_worker_tell(office: Office, 
 def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(office: Office, tmp_path: Path) -> None:
     office.worker()
     runs = tmp_path / "runs"
-    program = counting(runs, f"import time; time.sleep(0 if open({str(runs)!r}).read() == 'xx' else 600)")
+    program = counting(runs, "if attempt == 1: hang()")
     with receiver() as there:
-        fields: dict[str, object] = {"timeout": {"run": 2, "on_run": "demote"}, "retry": NO_DELAY}
+        fields: dict[str, object] = {"timeout": {"run": 1, "on_run": "demote"}, "retry": NO_DELAY}
         view = ended(office, submit(office, there, program, **fields))
     assert (view.status, view.pool, view.attempt) == (Status.SUCCESS, "default.low", 2)
     (told,) = there.told
@@ -359,7 +358,7 @@ def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(office: Office, tmp
             "timeout": {"run": 1, "on_run": "demote"},
             "retry": {"attempts": 1, **NO_DELAY},
         }
-        job_id = submit(office, there, counting(runs, "import time; time.sleep(600)"), **fields)
+        job_id = submit(office, there, counting(runs, "hang()"), **fields)
         view = ended(office, job_id)
         assert there.told == []
     assert (view.queue, view.pool, view.attempt) == (Queue.DEAD, "default.low", 2)

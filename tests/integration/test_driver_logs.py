@@ -27,12 +27,14 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.backend import StandaloneBackend
 from tests.driver_logs_support import documents_in, in_spools, is_collected, text_of, words
 from tests.runner_support import driver_main, request, run, runner, wait_for
+from tests.sampling import chance, times
 from tests.waiting import wait_until
 
 __all__ = ["driver_main", "run", "runner"]  # fixtures
 
 WAIT_S = 20.0
-KILLS = 25
+KILLS = times(12, 25)
+SEEDS = [chance(f"driver logs {number}").randrange(10_000) for number in range(times(1, 10))]
 LIMIT_BYTES = 150_000  # of a log: it is cut every second or two, and a collector is away for moments
 MODULE = [sys.executable, "-m", "tests.driver_logs_support"]
 
@@ -82,7 +84,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_each_byte_is_collected_once_whoever_is_killed(desk: Desk, seed: int) -> None:
     desk.spool.close(remove=True)
     with subprocess.Popen([*MODULE, "write", str(desk.directory), str(LIMIT_BYTES)]) as driver:
@@ -248,6 +250,7 @@ def test_one_process_at_a_time_collects_and_the_next_goes_on(desk: Desk) -> None
 def test_what_the_spool_does_not_take_comes_when_it_has_room(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(run_logs, "_FULL_SECONDS", 0.3)
     append_many, left = desk.spool.append_many, [2]
 
     def choosy(records: Iterable[tuple[bytes, int]]) -> int:

@@ -9,7 +9,9 @@ from tests.waiting import wait_until
 TICK_MS = 500
 
 
-def test_an_ensemble_survives_its_leader_and_takes_it_back(tmp_path: Path) -> None:
+def test_an_ensemble_survives_its_leader_takes_it_back_and_returns_with_its_ports_and_data(
+    tmp_path: Path,
+) -> None:
     with EmbeddedEnsemble(tmp_path, tick_ms=TICK_MS) as ensemble, zookeeper_client(ensemble.hosts) as client:
         assert sorted(server.mode() or "" for server in ensemble.members.values()) == [
             "follower",
@@ -30,12 +32,7 @@ def test_an_ensemble_survives_its_leader_and_takes_it_back(tmp_path: Path) -> No
         wait_until(ensemble.leader, 30, "a leader with the member that came back")
         with zookeeper_client(member.hosts) as other:
             assert other.retry(other.get, "/after")[0] == b"2"
-
-
-def test_an_ensemble_comes_back_with_its_ports_and_data(tmp_path: Path) -> None:
+        first_hosts = ensemble.hosts
     with EmbeddedEnsemble(tmp_path, tick_ms=TICK_MS) as ensemble, zookeeper_client(ensemble.hosts) as client:
-        client.create("/kept")
-        first = ensemble.hosts
-    with EmbeddedEnsemble(tmp_path, tick_ms=TICK_MS) as ensemble, zookeeper_client(ensemble.hosts) as client:
-        assert ensemble.hosts == first
-        assert client.exists("/kept")
+        assert ensemble.hosts == first_hosts
+        assert client.get("/after")[0] == b"2"

@@ -1,5 +1,6 @@
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -25,62 +26,91 @@ def config(data_dir: Path, *, port: int | None = None, owner: str = "") -> Serve
     return ServerConfig(data_dir, port=port, tick_ms=TICK_MS, owner=owner)
 
 
-def test_a_kazoo_client_is_served(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(config(tmp_path)) as server, zookeeper_client(server.hosts) as client:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    """At a port that was asked for, in a data directory with a name of its own kind."""
+    (port,) = free_ports("127.0.0.1", 1)
+    data_dir = tmp_path_factory.mktemp("server") / "a b=ü\\n"
+    with EmbeddedZooKeeper(config(data_dir, port=port, owner="up")) as running:
+        yield running
+
+
+def test_a_kazoo_client_is_served(server: EmbeddedZooKeeper) -> None:
+    with zookeeper_client(server.hosts) as client:
         client.create("/a", b"1")
         assert client.get("/a")[0] == b"1"
-        assert server.mode() == "standalone"
-        assert server.hosts.startswith("127.0.0.1:")
+    assert server.mode() == "standalone"
 
 
-def test_the_server_listens_on_the_loopback_address_only(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(config(tmp_path)) as server:
-        listening = psutil.Process(server.pid).net_connections("tcp")
-        assert {
-            (c.laddr.ip.removeprefix("::ffff:"), c.laddr.port) for c in listening if c.status == "LISTEN"
-        } == {("127.0.0.1", server.port)}
+def test_a_fixed_port_is_used(server: EmbeddedZooKeeper) -> None:
+    assert server.hosts == f"127.0.0.1:{server.config.port}"
 
 
-def test_sessions_last_from_two_ticks_to_forty_seconds(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(config(tmp_path)) as server:
-        for asked_s, granted_ms in ((0.5, 1000), (5, 5000), (60, 40_000)):
-            with zookeeper_client(server.hosts, timeout=asked_s) as client:
-                session = f"sid=0x{client.client_id[0]:x},"
-                (mine,) = [line for line in ask(server.hosts, "cons").splitlines() if session in line]
-                assert f",to={granted_ms}," in mine
+def test_the_server_listens_on_the_loopback_address_only(server: EmbeddedZooKeeper) -> None:
+    listening = psutil.Process(server.pid).net_connections("tcp")
+    assert {
+        (c.laddr.ip.removeprefix("::ffff:"), c.laddr.port) for c in listening if c.status == "LISTEN"
+    } == {("127.0.0.1", server.port)}
 
 
-def test_data_and_port_survive_a_restart(tmp_path: Path) -> None:
+def test_sessions_last_from_two_ticks_to_forty_seconds(server: EmbeddedZooKeeper) -> None:
+    for asked_s, granted_ms in ((0.5, 1000), (5, 5000), (60, 40_000)):
+        with zookeeper_client(server.hosts, timeout=asked_s) as client:
+            session = f"sid=0x{client.client_id[0]:x},"
+            (mine,) = [line for line in ask(server.hosts, "cons").splitlines() if session in line]
+            assert f",to={granted_ms}," in mine
+
+
+def test_a_second_server_on_the_same_directory_is_refused_and_told_whose_it_is(
+    server: EmbeddedZooKeeper,
+) -> None:
+    data_dir = server.config.data_dir
+    with pytest.raises(DataDirectoryInUse) as caught:
+        EmbeddedZooKeeper(config(data_dir)).start()
+    assert server.mode() == "standalone"
+    assert running_server(data_dir) is not None
+    assert (caught.value.address, caught.value.pid, caught.value.owner) == (server.hosts, os.getpid(), "up")
+    assert f"{server.hosts}, run by process {os.getpid()} (up)" in str(caught.value)
+
+
+def test_a_server_is_found_by_its_directory_until_it_stops_and_calling_twice_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    server = EmbeddedZooKeeper(config(tmp_path, owner="up"))
+    server.stop()
+    assert running_server(tmp_path) is None
+    pid = server.start().pid
+    assert server.start().pid == pid
+    assert running_server(tmp_path) == RunningServer(server.hosts, os.getpid(), "up")
+    server.stop()
+    server.stop()
+    assert running_server(tmp_path) is None
+    assert server.pid is None
+    assert server.mode() is None
+
+
+def test_data_and_port_survive_a_restart_and_a_port_that_is_taken_is_replaced(tmp_path: Path) -> None:
     with EmbeddedZooKeeper(config(tmp_path)) as server, zookeeper_client(server.hosts) as client:
         client.create("/kept", b"as it was")
-        first = server.hosts
+        first, port = server.hosts, server.port
     with EmbeddedZooKeeper(config(tmp_path)) as server, zookeeper_client(server.hosts) as client:
         assert client.get("/kept")[0] == b"as it was"
         assert server.hosts == first
+    with socket.create_server(("127.0.0.1", port)), EmbeddedZooKeeper(config(tmp_path)) as server:
+        assert server.port != port
+        assert server.mode() == "standalone"
 
 
-def test_data_survives_a_kill(tmp_path: Path) -> None:
+def test_data_survives_a_kill_and_the_file_of_the_killed_server_is_not_believed(tmp_path: Path) -> None:
     server = EmbeddedZooKeeper(config(tmp_path)).start()
     with zookeeper_client(server.hosts) as client:
         client.create("/kept", b"as it was")
         server.kill()
     assert not server.is_running()
+    assert (tmp_path / "server.json").exists()
+    assert running_server(tmp_path) is None
     with server, zookeeper_client(server.hosts) as client:
         assert client.get("/kept")[0] == b"as it was"
-
-
-def test_another_port_is_taken_when_that_of_the_last_run_is_not_free(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(config(tmp_path)) as server:
-        first = server.port
-    with socket.create_server(("127.0.0.1", first)), EmbeddedZooKeeper(config(tmp_path)) as server:
-        assert server.port != first
-        assert server.mode() == "standalone"
-
-
-def test_a_fixed_port_is_used(tmp_path: Path) -> None:
-    (port,) = free_ports("127.0.0.1", 1)
-    with EmbeddedZooKeeper(config(tmp_path, port=port)) as server:
-        assert server.hosts == f"127.0.0.1:{port}"
 
 
 def test_a_fixed_port_that_is_taken_is_named(tmp_path: Path) -> None:
@@ -120,43 +150,3 @@ def test_a_jvm_that_cannot_start_tells_why(tmp_path: Path) -> None:
     server = EmbeddedZooKeeper(ServerConfig(tmp_path, heap_mb=0))
     with pytest.raises(ServerStartFailed, match="heap"):
         server.start()
-
-
-def test_a_data_directory_may_have_any_name(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(config(tmp_path / "a b=ü\\n")) as server:
-        assert server.mode() == "standalone"
-
-
-def test_a_second_server_on_the_same_directory_is_refused_and_told_whose_it_is(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(config(tmp_path, owner="up")) as server:
-        with pytest.raises(DataDirectoryInUse) as caught:
-            EmbeddedZooKeeper(config(tmp_path)).start()
-        assert server.mode() == "standalone"
-        assert running_server(tmp_path) is not None
-    assert (caught.value.address, caught.value.pid, caught.value.owner) == (server.hosts, os.getpid(), "up")
-    assert f"{server.hosts}, run by process {os.getpid()} (up)" in str(caught.value)
-
-
-def test_a_running_server_is_found_by_its_directory_until_it_stops(tmp_path: Path) -> None:
-    assert running_server(tmp_path) is None
-    with EmbeddedZooKeeper(config(tmp_path, owner="up")) as server:
-        assert running_server(tmp_path) == RunningServer(server.hosts, os.getpid(), "up")
-    assert running_server(tmp_path) is None
-
-
-def test_the_file_of_a_killed_server_is_not_believed(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(config(tmp_path)) as server:
-        server.kill()
-        assert (tmp_path / "server.json").exists()
-        assert running_server(tmp_path) is None
-
-
-def test_stopping_and_starting_twice_changes_nothing(tmp_path: Path) -> None:
-    server = EmbeddedZooKeeper(config(tmp_path))
-    server.stop()
-    pid = server.start().pid
-    assert server.start().pid == pid
-    server.stop()
-    server.stop()
-    assert server.pid is None
-    assert server.mode() is None

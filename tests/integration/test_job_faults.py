@@ -23,7 +23,7 @@ from queues.session import Session
 from queues.transaction import commit
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import BuggyRunner, Office, python_job, stand_ins
+from tests.jobs_support import BuggyRunner, Office, python_job, rescan_often, stand_ins
 from tests.waiting import wait_until
 
 STALE = b'{"run_key": "of an earlier job"}'
@@ -62,6 +62,7 @@ def test_a_finished_job_is_kept_when_two_workers_see_a_late_stop(
         return claim(self, candidates)
 
     monkeypatch.setattr(Claimer, "claim", between)
+    rescan_often(monkeypatch)
     count = scans(monkeypatch)
     office.worker()
     wait_until(lambda: count() >= 3, 30, "the stop is gone and more scans have passed")
@@ -91,6 +92,7 @@ def test_a_stop_of_an_earlier_job_does_not_start_this_one_before_it_is_due(
     office.client.submit(python_job(program), job_id="reused", delay=3600)
     session, stop = office.session(), stop_path(office, "reused")
     commit(session, [Create(stop, STALE)])
+    rescan_often(monkeypatch)
     count = scans(monkeypatch)
     office.worker()
     wait_until(lambda: session.exists(stop) is None, 15, "the stale stop is removed")
@@ -135,7 +137,7 @@ def test_a_record_with_a_foreign_child_is_tried_ever_more_slowly_and_ends_in_dea
 def test_a_hung_driver_within_reach_is_ended_before_the_next_attempt_runs(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
     office.worker()
     out = tmp_path / "out"
     program = f"""
@@ -171,7 +173,7 @@ def test_a_driver_that_could_not_reach_zookeeper_costs_no_attempt(office: Office
 
     def cut_off_once(request: SubmitRequest) -> SubmitRequest:
         seen.append(request)
-        nowhere = {"hosts": "127.0.0.1:1", "session_timeout": 4.0}
+        nowhere = {"hosts": "127.0.0.1:1", "session_timeout": 4.0, "connect_timeout": 1.0}
         return (
             dataclasses.replace(request, plan={**request.plan, "zookeeper": nowhere})
             if len(seen) == 1

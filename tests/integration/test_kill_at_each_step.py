@@ -11,7 +11,7 @@ from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.attempt import run_name
 from spark_runner.errors import SubmissionError
 from spark_runner.process import processes_of
-from spark_runner.runners.base import Submission, SubmitRequest
+from spark_runner.runners.base import Runner, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.jobs_support import Office, stand_ins
@@ -28,7 +28,7 @@ class Full(LocalRunner):
         raise SubmissionError(f"no room for {request.name}")
 
 
-def runner(office: Office, kind: str) -> LocalRunner:
+def runner(office: Office, kind: str) -> Runner:
     directory = office.settings.state_dir
     match kind:
         case "full":

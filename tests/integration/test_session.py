@@ -141,7 +141,7 @@ def test_no_pause_between_attempts_to_connect_is_longer_than_five_seconds(server
 
 # ---------------------------------------------------------------------- deadlines
 def test_every_call_ends_by_its_deadline_when_the_server_is_silent(server: EmbeddedZooKeeper) -> None:
-    session = open_session(server, call_timeout=1).start()
+    session = open_session(server, call_timeout=0.5).start()
     with silent(server):
         calls: tuple[tuple[Callable[[], object], type[QueueError]], ...] = (
             (lambda: session.get("/"), Unreachable),
@@ -276,6 +276,7 @@ def test_nonsense_on_the_wire_costs_a_connection_and_not_the_session(
 # ---------------------------------------------------------------------- fork
 CHILD = """
     import os, sys, time
+    from queues.embedded.four_letter import ask
     from queues.errors import SessionLost
     from queues.operations import Create
     from queues.session import Session, SessionSettings, SessionState
@@ -311,7 +312,13 @@ CHILD = """
         sys.exit(7)  # the usual way out, with all that is to be done at the exit
     waited, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 7, status
-    time.sleep(3)  # longer than the session: it must have been kept alive
+    def pings():  # what the server has got from this session
+        (mine,) = [line for line in ask(sys.argv[1], "cons").splitlines() if f"sid={session.id:#x}," in line]
+        return int(mine.partition("recved=")[2].partition(",")[0])
+    before_pings, deadline = pings(), time.monotonic() + 20
+    while pings() < before_pings + 3:  # one in a third of its timeout: it is kept alive
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     assert session.exists(held).owner == session.id
     assert (session.id, session.connections, session.state) == (*before, SessionState.CONNECTED)
     session.close()

@@ -132,7 +132,7 @@ def test_a_client_without_the_certificate_that_the_server_wants_is_told_so(secur
 def test_a_port_of_the_other_kind_is_an_error_within_the_connect_timeout(secured: Secured) -> None:
     for hosts, tls in ((secured.hosts(), None), (secured.plain, secured.certificates.tls)):
         started = time.monotonic()
-        wrong = replace(settings(hosts, tls=tls), connect_timeout=2)
+        wrong = replace(settings(hosts, tls=tls), connect_timeout=1)
         with pytest.raises(QueueError) as caught, Session(wrong):
             pass
         assert isinstance(caught.value, AccessDenied | Unreachable)

@@ -23,7 +23,6 @@ from orchestrator.worker.crew import Crew
 from orchestrator.worker.presence import Presence
 from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
-from queues.consumer import Consumer
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.errors import QueueError
 from queues.events import EventKind
@@ -38,7 +37,7 @@ from queues.transaction import commit
 from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
-from tests.jobs_support import Office, sleeps, stand_ins, waits_for
+from tests.jobs_support import Office, rescan_often, sleeps, stand_ins, waits_for
 from tests.queues_support import expire
 from tests.waiting import wait_until
 
@@ -213,7 +212,7 @@ def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
 def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_default(monkeypatch, Consumer, "rescan_seconds", 0.3)
+    rescan_often(monkeypatch)
     monkeypatch.setattr("orchestrator.handlers.accept._NO_ROOM_SECONDS", 0.1, raising=False)
     rescans, rescan = [0], PoolViews.rescan
 
@@ -348,7 +347,7 @@ def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     status: Status,
 ) -> None:
     set_default(monkeypatch, Crew, "threads", 2)
-    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
     runner = Stubborn(office)
     office.worker(slots=4, runner=runner)
     ended: dict[str, Path] = {}
@@ -366,7 +365,10 @@ def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     assert [office.wait(job_id).job.status for job_id in ended] == [status] * 2
 
 
-def test_a_cap_counts_what_ran_before_there_was_one(office: Office, tmp_path: Path) -> None:
+def test_a_cap_counts_what_ran_before_there_was_one(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rescan_often(monkeypatch)
     pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
     worker = office.worker(slots=4)
     go = tmp_path / "go"
@@ -376,7 +378,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(office: Office, tmp_path: Pa
     pools.change("default", cap=2)
     rescans = scans_of(worker)
     third = office.submit("pass")
-    wait_until(lambda: rescans() > 5, 60, "the queue was looked at again and again")
+    wait_until(lambda: rescans() > 5, 20, "the queue was looked at again and again")
     attempts = office.client.get(third).attempt
     go.touch()
     assert [office.wait(job_id).job.status for job_id in (*running, third)] == [Status.SUCCESS] * 3
@@ -447,6 +449,7 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
 def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    rescan_often(monkeypatch)
     broken = [True]
 
     def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:

@@ -11,7 +11,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import Status
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.java import find_jars, find_java
-from tests.jobs_support import Office, waits_for
+from tests.jobs_support import Office, poll_often, waits_for
 from tests.waiting import wait_until
 
 MOST = 8  # submit, claim, intent, driver's start, driver's end, verdict, history, finish
@@ -47,18 +47,10 @@ def of_job(told: list[str], job_id: str) -> list[str]:
     return [one for one in mine if not re.search(r" multi setData:[^/]*/\S+/attempt-1/alive", one)]
 
 
-def test_a_job_costs_at_most_eight_write_transactions_from_submit_to_finish(
-    own_office: Office, tmp_path: Path
+def test_a_job_costs_eight_write_transactions_and_watching_it_none(
+    own_office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_office.worker()
-    job_id = own_office.submit("pass")
-    assert own_office.wait(job_id).job.status is Status.SUCCESS
-    own_office.close()
-    mine = of_job(transactions(tmp_path / "zookeeper"), job_id)
-    assert len(mine) == MOST, "\n".join(mine)
-
-
-def test_watching_a_running_job_writes_nothing(own_office: Office, tmp_path: Path) -> None:
+    poll_often(monkeypatch)
     worker = own_office.worker()
     go = tmp_path / "go"
     job_id = own_office.submit(waits_for(go))
