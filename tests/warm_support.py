@@ -3,12 +3,16 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from spark_runner.runners.base import Submission, SubmitRequest
+from spark_runner.runners.launch import Launch
+from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm.keeper import WarmKeeper
 from spark_runner.runners.warm.servers import WarmServers, WarmSpec
@@ -41,12 +45,11 @@ jvm.leave()
 class WarmHouse:
     """One keeper with its servers below one folder."""
 
-    def __init__(
-        self, folder: Path, recycling: Mapping[str, float] | None = None, *, rehearsal: bool = True
-    ) -> None:
-        submits = SparkSubmits(folder / "warm", quick_start=archives())
-        self.servers = WarmServers(submits, recycling, rehearsal=rehearsal)
-        self.keeper = WarmKeeper(self.servers, [SPEC])
+    def __init__(self, submits: SparkSubmits, recycling: Mapping[str, float] | None = None) -> None:
+        # Without a rehearsal each opens in a third of the time.
+        self.servers = WarmServers(submits, recycling, rehearsal=False)
+        self.keeper = WarmKeeper(self.servers, [SPEC], look_seconds=0.2)
+        self.keeper.start()
 
     def wait_open(self, *, other_than: ServerFiles | None = None) -> ServerFiles:
         """The server that takes the next job."""
@@ -72,24 +75,32 @@ def look_into(server: ServerFiles) -> dict[str, list[object]]:
 
 
 @contextmanager
-def warm_house(
-    folder: Path, recycling: Mapping[str, float] | None = None, *, rehearsal: bool = True
-) -> Iterator[WarmHouse]:
-    """Servers that end with the block; without a `rehearsal` each opens in half of the time."""
-    made = WarmHouse(folder, recycling, rehearsal=rehearsal)
-    made.keeper.start()
+def warm_house(folder: Path, recycling: Mapping[str, float] | None = None) -> Iterator[WarmHouse]:
+    """Servers of one test."""
+    made = WarmHouse(SparkSubmits(folder / "warm", quick_start=archives()), recycling)
     try:
         yield made
     finally:
         made.close()
 
 
+class _Unmarked(SparkSubmits):
+    """What it starts is not of the test during which it does."""
+
+    def start(self, request: SubmitRequest, prepare: Callable[[RunDirectory], Launch]) -> Submission:
+        def unmarked(directory: RunDirectory) -> Launch:
+            launch = prepare(directory)
+            return replace(launch, environment={**launch.environment, ENVIRONMENT_MARK: ""})
+
+        return super().start(request, unmarked)
+
+
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmHouse]:
-    """One for all tests that do not harm it."""
-    with ExitStack() as stack:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.delenv(ENVIRONMENT_MARK, raising=False)  # it is not of the test that asks for it first
-            made = stack.enter_context(warm_house(tmp_path_factory.mktemp("warm")))
-            made.wait_open()
+    """One for all tests; where one of them ends the server, the next one waits for another."""
+    made = WarmHouse(_Unmarked(tmp_path_factory.mktemp("warm") / "warm", quick_start=archives()))
+    try:
+        made.wait_open()
         yield made
+    finally:
+        made.close()

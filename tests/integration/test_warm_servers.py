@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.warm.keeper import WarmKeeper
+from spark_runner.runners.warm.servers import WarmServers, WarmSpec
 from spark_runner.warm.files import LINK, ServerFiles
 from tests.class_archive import archives
-from tests.jobs_support import Office
+from tests.jobs_support import STAND_IN, Office
 from tests.waiting import wait_until
 from tests.warm_support import SPEC, WarmHouse, look_into, warm_house
 
@@ -36,12 +38,17 @@ SCRIPT = """
 CREATE TABLE numbers (n BIGINT) USING json OPTIONS (path 'numbers');
 CREATE TABLE counts USING json OPTIONS (path 'counts-${number}');
 INSERT INTO counts
-SELECT COUNT(*) AS n FROM (SELECT EXPLODE(SEQUENCE(1, n)) AS i FROM numbers) CROSS JOIN RANGE(1000000)
+SELECT COUNT(*) AS n
+FROM (SELECT EXPLODE(SEQUENCE(1, n)) AS i FROM numbers) CROSS JOIN RANGE(0, 1000000, 1, 1)
 WHERE HASH(i, id) <> 0;
 """
-STOPPABLE = """
+# The same without a tight loop: it waits for each row, and can be stopped while it does.
+PATIENT = """
+CREATE TABLE numbers (n BIGINT) USING json OPTIONS (path 'numbers');
 CREATE TABLE counts USING json OPTIONS (path 'counts-${number}');
-INSERT INTO counts SELECT COUNT(*) AS n FROM RANGE(100000000000000) WHERE HASH(id) <> 0;
+INSERT INTO counts
+SELECT COUNT(*) AS n FROM (SELECT EXPLODE(SEQUENCE(1, n)) AS i FROM (SELECT MAX(n) AS n FROM numbers))
+WHERE JAVA_METHOD('java.lang.Thread', 'sleep', 20L) <> '';
 """
 
 
@@ -51,12 +58,23 @@ NOTHING: dict[str, list[object]] = {"jobs": [], "threads": [], "tasks": []}
 class Bench:
     """An office in whose default pool scripts start warm."""
 
-    def __init__(self, office: Office, house: WarmHouse, folder: Path) -> None:
+    def __init__(
+        self,
+        office: Office,
+        house: WarmHouse,
+        folder: Path,
+        *,
+        keeper: WarmKeeper | None = None,
+        spark_submit: Sequence[str] | None = None,
+    ) -> None:
+        office.settings = warm_settings(office.settings)
         self.office, self.house, self.folder = office, house, folder
         self._submitted = 0
-        self.submits = SparkSubmits(office.settings.state_dir, quick_start=archives())
-        self.runner = LocalRunner(self.submits, driver_main=DRIVER_MAIN, warm=house.keeper)
+        state_dir = office.settings.state_dir
+        self.submits = SparkSubmits(state_dir, spark_submit=spark_submit, quick_start=archives())
+        self.runner = LocalRunner(self.submits, driver_main=DRIVER_MAIN, warm=keeper or house.keeper)
         office.worker(runner=self.runner)
+        self.rows(FEW)
 
     def rows(self, number: int) -> None:
         """What the next query is going to count."""
@@ -137,31 +155,40 @@ def warm_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"spark": {"*": {"start": "warm", "master": SPEC.master}}})
 
 
-def open_bench(office: Office, house: WarmHouse, folder: Path) -> Bench:
-    house.wait_open()
-    office.settings = warm_settings(office.settings)
-    made = Bench(office, house, folder)
-    made.rows(FEW)
-    return made
+class Trusting(WarmKeeper):
+    """Believes that this server is open, whatever has become of it."""
+
+    def __init__(self, servers: WarmServers, server: ServerFiles) -> None:
+        super().__init__(servers, [SPEC])
+        self._server = server
+
+    def choose_server(self, spec: WarmSpec) -> ServerFiles | None:
+        return self._server if spec == SPEC else None
 
 
 @pytest.fixture
-def bench(warm: WarmHouse, office: Office, tmp_path: Path) -> Bench:
-    return open_bench(office, warm, tmp_path)
+def server(warm: WarmHouse) -> ServerFiles:
+    """The one that is open."""
+    return warm.wait_open()
 
 
-@contextmanager
-def own_bench(
-    office: Office, folder: Path, recycling: Mapping[str, float] | None = None
-) -> Iterator[tuple[Bench, ServerFiles]]:
-    """A bench of whose servers nobody else takes any harm, and the first of them."""
-    with warm_house(folder, recycling, rehearsal=False) as house:
-        yield open_bench(office, house, folder), house.wait_open()
-        office.close()  # the worker goes before its servers
+@pytest.fixture
+def bench(server: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path) -> Bench:
+    assert server
+    return Bench(office, warm, tmp_path)
 
 
-def test_a_script_runs_in_the_server_by_a_driver_without_a_jvm(bench: Bench) -> None:
-    server = bench.house.wait_open()
+@pytest.fixture
+def ended(warm: WarmHouse) -> ServerFiles:
+    """A server that has ended: by another test, or now."""
+    warm.wait_open()
+    found = [each for each in warm.servers.of(SPEC) if each.was_opened()]
+    if all(map(warm.servers.runs, found)):
+        warm.servers.submits.kill(found[0].run, grace_seconds=0)
+    return next(each for each in found if not warm.servers.runs(each))
+
+
+def test_a_script_runs_in_the_server_by_a_driver_without_a_jvm(bench: Bench, server: ServerFiles) -> None:
     first, second = bench.submit(), bench.submit()
     for job_id in (first, second):
         detail = bench.office.wait(job_id, END_S)
@@ -175,9 +202,9 @@ def test_a_script_runs_in_the_server_by_a_driver_without_a_jvm(bench: Bench) -> 
     assert look_into(server) == NOTHING
 
 
-def test_a_killed_job_leaves_no_query_in_the_server(bench: Bench) -> None:
-    server = bench.house.wait_open()
-    job_id = bench.submit(script=STOPPABLE)
+def test_a_killed_job_leaves_no_query_in_the_server(bench: Bench, server: ServerFiles) -> None:
+    bench.rows(ENDLESS)
+    job_id = bench.submit(script=PATIENT)
     bench.wait_at_work(job_id)
     seen = look_into(server)
     assert len(seen["jobs"]) == 1
@@ -188,14 +215,15 @@ def test_a_killed_job_leaves_no_query_in_the_server(bench: Bench) -> None:
     assert look_into(server) == NOTHING
     assert list(server.tenants()) == []
     assert not bench.written()
+    bench.rows(FEW)
     after = bench.submit()
     assert bench.office.wait(after, END_S).job.status is Status.SUCCESS
     assert bench.server(after) == server
 
 
-def test_a_driver_that_is_killed_has_ended_when_its_query_has(bench: Bench) -> None:
-    server = bench.house.wait_open()
-    job_id = bench.submit(script=STOPPABLE)
+def test_a_driver_that_is_killed_has_ended_when_its_query_has(bench: Bench, server: ServerFiles) -> None:
+    bench.rows(ENDLESS)
+    job_id = bench.submit(script=PATIENT)
     bench.wait_at_work(job_id)
     directory = bench.directory(job_id)
     with stopped(server):  # it cannot see the driver off meanwhile
@@ -211,90 +239,99 @@ def test_a_driver_that_is_killed_has_ended_when_its_query_has(bench: Bench) -> N
     assert look_into(server) == NOTHING
 
 
-def test_a_job_with_settings_of_its_own_and_a_program_get_jvms_of_their_own(bench: Bench) -> None:
-    own = bench.submit(spark={"conf": {"spark.sql.ansi.enabled": "false"}})
-    python = bench.office.submit("from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()")
-    for job_id in (own, python):
-        assert bench.office.wait(job_id, END_S).job.status is Status.SUCCESS
-        assert bench.server(job_id) is None
-        assert (bench.directory(job_id).path / "spark.log").exists()
-
-
-def test_the_jobs_of_a_server_that_crashes_are_lost_and_run_again_in_jvms_of_their_own(
-    office: Office, tmp_path: Path
+def test_a_job_with_settings_of_its_own_and_a_program_do_not_run_in_the_server(
+    server: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path
 ) -> None:
-    with own_bench(office, tmp_path) as (bench, server):
-        bench.rows(ENDLESS)
-        retry = {"attempts": 2, "delay": "10ms", "on": ["lost"]}
-        jobs = [bench.submit(retry=retry), bench.submit(retry=retry)]
-        for job_id in jobs:
-            bench.wait_at_work(job_id, rows=1)
-        bench.rows(FEW)
-        process_of(server, "java").kill()
-        for job_id in jobs:
-            detail = office.wait(job_id, END_S)
-            assert detail.job.status is Status.SUCCESS, detail
-            assert bench.attempts(detail) == [("lost", "lost"), ("succeeded", "")]
-            assert detail.attempts[0]["error"]["type"] == "JvmGone"
-            assert (bench.server(job_id, 1), bench.server(job_id, 2)) == (server, None)
-        assert bench.house.wait_open(other_than=server)
+    bench = Bench(office, warm, tmp_path, spark_submit=STAND_IN)
+    own = bench.submit(spark={"conf": {"spark.sql.ansi.enabled": "false"}})
+    python = office.submit("pass")
+    for job_id in (own, python):
+        office.wait(job_id, END_S)
+        assert bench.server(job_id) is None
+        assert (bench.directory(job_id).path / "spark.properties").exists()  # for a JVM of its own
+    assert warm.wait_open() == server
+
+
+def test_the_jobs_of_a_server_that_crashes_are_lost_and_run_again_in_a_jvm_of_their_own(
+    bench: Bench, server: ServerFiles
+) -> None:
+    bench.rows(ENDLESS)
+    again, once = jobs = [
+        bench.submit(script=PATIENT, retry={"attempts": 2, "delay": "10ms", "on": ["lost"]}),
+        bench.submit(script=PATIENT),
+    ]
+    for job_id in jobs:
+        bench.wait_at_work(job_id, rows=1)
+    bench.rows(FEW)
+    process_of(server, "java").kill()
+    details = {job_id: bench.office.wait(job_id, END_S) for job_id in jobs}
+    for job_id, detail in details.items():
+        assert bench.server(job_id, 1) == server
+        assert detail.attempts[0]["error"]["type"] == "JvmGone"
+    assert bench.attempts(details[once]) == [("lost", "lost")]
+    assert details[again].job.status is Status.SUCCESS, details[again]
+    assert bench.attempts(details[again]) == [("lost", "lost"), ("succeeded", "")]
+    assert bench.server(again, 2) is None
+    assert bench.house.wait_open(other_than=server)
 
 
 def test_a_job_that_comes_too_late_for_a_server_is_submitted_again_in_the_same_attempt(
-    office: Office, tmp_path: Path
+    ended: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path
 ) -> None:
-    with own_bench(office, tmp_path) as (bench, server):
-        bench.house.keeper.stop()  # from now on it believes that the server is open
-        bench.house.servers.submits.kill(server.run, grace_seconds=0)
-        job_id = bench.submit()
-        detail = office.wait(job_id, END_S)
-        assert (detail.job.status, bench.attempts(detail)) == (Status.SUCCESS, [("succeeded", "")])
-        first, second = run_directories(bench.submits.state_dir, run_name(detail.run_key, 1))
-        assert ((first.path / LINK).readlink(), first.exit_code()) == (server.path, exit_codes.NO_CONTACT)
-        assert "cannot be used" in (first.path / "stderr.log").read_text("utf-8")
-        assert not (second.path / LINK).exists()
+    bench = Bench(office, warm, tmp_path, keeper=Trusting(warm.servers, ended))
+    job_id = bench.submit()
+    detail = office.wait(job_id, END_S)
+    assert (detail.job.status, bench.attempts(detail)) == (Status.SUCCESS, [("succeeded", "")])
+    first, second = run_directories(bench.submits.state_dir, run_name(detail.run_key, 1))
+    assert ((first.path / LINK).readlink(), first.exit_code()) == (ended.path, exit_codes.NO_CONTACT)
+    assert "cannot be used" in (first.path / "stderr.log").read_text("utf-8")
+    assert not (second.path / LINK).exists()
 
 
 def test_a_query_that_cannot_be_cancelled_costs_the_server_and_no_more(
-    office: Office, tmp_path: Path
+    bench: Bench, server: ServerFiles
 ) -> None:
-    with own_bench(office, tmp_path) as (bench, server):
-        bench.rows(ENDLESS)
-        job_id = bench.submit()
-        bench.wait_at_work(job_id, rows=1)
-        office.client.kill(job_id)
-        assert office.wait(job_id, 20).job.status is Status.KILL
+    bench.rows(ENDLESS)
+    job_id = bench.submit()
+    bench.wait_at_work(job_id, rows=1)
+    bench.office.client.kill(job_id)
+    assert bench.office.wait(job_id, 20).job.status is Status.KILL
+    assert not bench.house.servers.runs(server)
+    assert not bench.written()
+    bench.rows(FEW)
+    bench.house.wait_open(other_than=server)
+    after = bench.submit()
+    assert bench.office.wait(after, END_S).job.status is Status.SUCCESS
+    assert bench.server(after) not in {None, server}
+
+
+def test_who_kills_a_job_ends_a_server_that_hangs(
+    bench: Bench, server: ServerFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_runner.runners.warm.servers._EVICTION_SECONDS", 1.0)
+    bench.rows(ENDLESS)
+    job_id = bench.submit(script=PATIENT)
+    bench.wait_at_work(job_id)
+    with stopped(server):
+        bench.office.client.kill(job_id)
+        assert bench.office.wait(job_id, 30).job.status is Status.KILL
         assert not bench.house.servers.runs(server)
-        assert not bench.written()
-        bench.rows(FEW)
-        bench.house.wait_open(other_than=server)
-        after = bench.submit()
-        assert office.wait(after, END_S).job.status is Status.SUCCESS
-        assert bench.server(after) not in {None, server}
-
-
-def test_who_kills_a_job_ends_a_server_that_hangs(office: Office, tmp_path: Path) -> None:
-    with own_bench(office, tmp_path) as (bench, server):
-        job_id = bench.submit(script=STOPPABLE)
-        bench.wait_at_work(job_id)
-        with stopped(server):
-            office.client.kill(job_id)
-            assert office.wait(job_id, 30).job.status is Status.KILL
-            assert not bench.house.servers.runs(server)
 
 
 def test_a_server_is_replaced_after_so_many_jobs_and_ends_without_workers(
     office: Office, tmp_path: Path
 ) -> None:
-    with own_bench(office, tmp_path, {"jobs": 2, "alone": 0.1, "late": 0.1}) as (bench, first):
+    with warm_house(tmp_path, {"jobs": 2, "alone": 0.1, "late": 0.1}) as house:
+        first = house.wait_open()
+        bench = Bench(office, house, tmp_path)
         jobs = [bench.submit() for _ in range(2)]
         assert [office.wait(job_id, END_S).job.status for job_id in jobs] == [Status.SUCCESS] * 2
         assert [bench.server(job_id) for job_id in jobs] == [first, first]
-        wait_until(lambda: not bench.house.servers.runs(first), END_S, "the first server has ended")
+        wait_until(lambda: not house.servers.runs(first), END_S, "the first server has ended")
         assert RunDirectory(first.path).exit_code() == 0
         assert "2 drivers have come" in (first.path / "stdout.log").read_text("utf-8")
-        second = bench.house.wait_open(other_than=first)
-        office.close()
-        bench.house.keeper.stop()
-        wait_until(lambda: not bench.house.servers.runs(second), END_S, "the second server has ended")
+        second = house.wait_open(other_than=first)
+        office.close()  # the worker goes before its servers
+        house.keeper.stop()
+        wait_until(lambda: not house.servers.runs(second), END_S, "the second server has ended")
         assert RunDirectory(second.path).exit_code() == 0

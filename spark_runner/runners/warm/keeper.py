@@ -19,8 +19,10 @@ _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 10.0, 600.0  # after servers that end
 class WarmKeeper:
     """Looks every two seconds, in a thread of its own; without specs it does nothing."""
 
-    def __init__(self, servers: WarmServers, specs: Sequence[WarmSpec] = ()) -> None:
-        self.servers = servers
+    def __init__(
+        self, servers: WarmServers, specs: Sequence[WarmSpec] = (), *, look_seconds: float = _LOOK_SECONDS
+    ) -> None:
+        self.servers, self._look_seconds = servers, look_seconds
         self._specs = {spec.key: spec for spec in specs}
         self._open: dict[str, list[ServerFiles]] = {}
         self._failed: dict[str, tuple[int, float]] = {}  # times in a row, and when to try again (monotonic)
@@ -62,7 +64,7 @@ class WarmKeeper:
                     self._look(spec)
                 except Exception as error:  # noqa: BLE001 - a full disk: jobs start as ever meanwhile
                     self._tell(f"warm servers cannot be looked after: {error!r}")
-            if self._stopping.wait(_LOOK_SECONDS):
+            if self._stopping.wait(self._look_seconds):
                 return
 
     def _look(self, spec: WarmSpec) -> None:

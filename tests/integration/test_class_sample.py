@@ -1,0 +1,16 @@
+"""What a class archive is made of, and what a warm server rehearses."""
+
+import pytest
+
+from spark_runner.class_sample import go_through
+from tests.spark_support import LocalSpark
+
+
+def test_the_sample_job_runs_below_its_directory(
+    local_spark: LocalSpark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(local_spark.folder)  # where its JVM works
+    go_through(local_spark.session())
+    written = {path.parent.name for path in local_spark.folder.glob("*/part-*")}
+    assert {"items", "lines", "pages", "totals", "days"} <= written
+    assert "kind" in capsys.readouterr().out

@@ -1,0 +1,36 @@
+"""When a warm server lets drivers come."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from spark_runner.warm import server
+from spark_runner.warm.files import Gateway, ServerFiles
+
+
+@pytest.mark.parametrize("rehearsal", [True, False])
+def test_a_server_opens_when_it_has_gone_through_its_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rehearsal: bool
+) -> None:
+    files = ServerFiles(tmp_path)
+    files.prepare()
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"recycling": {"alone": 0.0, "late": 0.0}, "rehearsal": rehearsal}), "ascii")
+    spark = SimpleNamespace(stop=lambda: None)
+    rehearsed: list[tuple[object, bool]] = []
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "4711")
+    monkeypatch.setenv("PYSPARK_GATEWAY_SECRET", "secret")
+    for name, replacement in {
+        "SparkSession": SimpleNamespace(builder=SimpleNamespace(getOrCreate=lambda: spark)),
+        "go_through": lambda session: rehearsed.append((session, files.was_opened())),
+        "Eviction": lambda _spark, _files: SimpleNamespace(look=lambda: (0, 0)),
+        "end_with_parent": lambda: None,
+        "keep_streams_apart": lambda: None,
+        "LOOK_SECONDS": 0.01,
+    }.items():
+        monkeypatch.setattr(server, name, replacement)
+    assert server.main([str(plan)]) == 0
+    assert rehearsed == [(spark, False)] * rehearsal
+    assert files.gateway() == Gateway(4711, "secret")
