@@ -60,8 +60,12 @@ trials: $(VENV)/installed-test  ## workers killed at random on each real backend
 log-kills: $(VENV)/installed-test  ## processes that log killed at random: make log-kills COUNT=200
 	ORCHESTRATOR_LOG_KILLS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_log_kills.py
 
-campaigns: $(VENV)/installed-test  ## what CI tries a few times: Ctrl-C at many moments, many jobs on two workers
-	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py
+# All that asks `tests/sampling.py` how much to try; one after the other, for some of them measure times.
+CAMPAIGNS = tests/chaos tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py \
+	tests/integration/test_doctor.py tests/integration/test_driver_logs.py tests/integration/test_scrubber.py
+
+campaigns: prepared  ## every campaign to its full length, of which CI tries a sample
+	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest --durations 20 $(CAMPAIGNS)
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

@@ -39,7 +39,7 @@ def test_items_survive_every_kind_of_fault(tmp_path: Path) -> None:
         items=times(800, 5_000),
         actors=times(4, 8),
         faults=times(len(Trouble), 4 * len(Trouble)),
-        seconds=times(20, 160),
+        seconds=times(14, 160),
     )
     outcome = run(campaign, tmp_path)
     assert outcome.ok, f"{campaign}\n{outcome}\n{outcome.report}"
