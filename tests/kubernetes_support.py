@@ -1,8 +1,9 @@
 """What tests of the Kubernetes runner share."""
 
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ class KubernetesSite:
         self.cluster = cluster
         self.namespace = namespace
         self.folder = folder
+        self._runners: list[KubernetesRunner] = []
         cluster.account(namespace, "spark", DRIVER_RULES)
         self.kubeconfig = cluster.kubeconfig(
             folder / "kubeconfig", namespace, cluster.account(namespace, "worker", WORKER_RULES)
@@ -50,6 +52,12 @@ class KubernetesSite:
         address = self.cluster.api.address
         pods = f"{address.url}/api/v1/namespaces/{self.namespace}/pods"
         return VANISH.format(pods=pods, ca=str(address.ca), token=address.token)
+
+    def check_nothing_is_left(self) -> None:
+        """Nothing of any run; but the code of today stays for the next ones."""
+        (code,) = self.cluster.names(self.namespace, "secrets")
+        assert code.startswith("orch-driver-")
+        self.cluster.wait_until_nothing_is_left(self.namespace, code)
 
     def runner(
         self,
@@ -67,16 +75,23 @@ class KubernetesSite:
         backend = KubernetesBackend(submits, driver_main=driver_main, stuck_seconds=stuck_seconds)
         runner = backend.runner_for(self.target())
         assert isinstance(runner, KubernetesRunner)
+        self._runners.append(runner)
         return runner
+
+    def close(self) -> None:
+        """Nobody asks any more: else each would try for a minute to watch a namespace that is gone."""
+        for runner in self._runners:
+            runner._watch._asked_at = -math.inf  # noqa: SLF001 - workers end with their processes
 
 
 @pytest.fixture
 def kubernetes_site(
     kubernetes: Kubernetes, kubernetes_namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> KubernetesSite:
+) -> Iterator[KubernetesSite]:
     """Kubernetes for one test, found by KUBECONFIG as a worker finds it."""
     site = KubernetesSite(kubernetes, kubernetes_namespace, tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(site.kubeconfig))
     checkout = str(Path(__file__).parent.parent)  # the stand-in imports from here
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (checkout, os.environ.get("PYTHONPATH")))))
-    return site
+    yield site
+    site.close()

@@ -32,7 +32,7 @@ from tests.servers.yarn import Yarn
 from tests.servers.yarn_daemons import fetch_text
 from tests.waiting import wait_until
 from tests.warm_support import SPEC, WarmHouse
-from tests.yarn_support import WITHOUT_EXECUTORS, found_by_hadoop, spark_settings
+from tests.yarn_support import WITHOUT_EXECUTORS, container_processes, found_by_hadoop, spark_settings
 
 END_S = 120
 """A driver of real Spark needs ten seconds alone, and more on a cluster and beside other tests."""
@@ -54,6 +54,8 @@ class Kit:
         False  # the cluster itself remembers what has ended, and cannot be told to forget it
     )
     at_cluster: Callable[[str], list[str]] = lambda _run: []  # what the cluster itself still has of a run
+    check_removed: Callable[[], None] = lambda: None  # waits until the cluster has nothing of any run
+    scheme: str = ""  # before the path of a file that each driver and executor finds there
 
     def attempt(self) -> Attempt:
         """A new attempt, announced and taken by nobody."""
@@ -193,10 +195,11 @@ def _yarn(scene: Scene) -> Iterator[Kit]:
         def live(run: str) -> list[str]:
             found = json.loads(fetch_text(f"{yarn.url}/ws/v1/cluster/apps"))["apps"] or {}
             ended = {"FINISHED", "FAILED", "KILLED"}
-            return [
-                application["id"]
-                for application in found.get("app", [])
-                if run in application["applicationTags"] and application["state"] not in ended
+            ours = [each for each in found.get("app", []) if run in each["applicationTags"]]
+            # A node ends a process group; PySpark's workers are in another one, and follow their executor.
+            containers = [process for each in ours for process in container_processes(each["id"])]
+            return [each["id"] for each in ours if each["state"] not in ended] + [
+                f"process {process.pid} of a container" for process in containers
             ]
 
         runner = backend.runner_for(target)
@@ -206,7 +209,7 @@ def _yarn(scene: Scene) -> Iterator[Kit]:
 @contextmanager
 def _pods(scene: Scene) -> Iterator[Kit]:
     site = scene.fixtures.getfixturevalue("kubernetes_site")
-    kit = scene.kit(site.runner(), target=site.target())
+    kit = scene.kit(site.runner(), target=site.target(), check_removed=site.check_nothing_is_left)
     program = kit.written
     kit.written = lambda words: program(f"{site.vanish()}\n{words}")
     yield kit
@@ -221,7 +224,14 @@ def _kubernetes(scene: Scene) -> Iterator[Kit]:
         pods = site.cluster.pods(site.namespace)
         return [pod["metadata"]["name"] for pod in pods if run in json.dumps(pod["metadata"])]
 
-    yield scene.kit(site.runner(spark_submit=None), target=site.target(), conf=conf, at_cluster=live)
+    yield scene.kit(
+        site.runner(spark_submit=None),
+        target=site.target(),
+        conf=conf,
+        at_cluster=live,
+        check_removed=site.check_nothing_is_left,
+        scheme="local://",
+    )
 
 
 QUICK = {"scripted": _scripted, "stand-in": _stand_in, "pods": _pods}
@@ -250,4 +260,5 @@ def open_kit(
         kit = stack.enter_context((QUICK | REAL | WARM)[kind](Scene(session, root, folder, fixtures)))
         yield kit
         for run in {line["run"] for line in kit.ledger.lines()}:
-            kit.runner.kill(run, grace_seconds=0)
+            if any(found.may_run for found in kit.runner.find(run)):
+                kit.runner.kill(run, grace_seconds=0)

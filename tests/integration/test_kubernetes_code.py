@@ -1,8 +1,6 @@
 """What travels to pods in secrets of a day: old ones go, and never one that a pod needs."""
 
-import json
 import uuid
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +18,6 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("process_mark")]
 
 END_S = 60
-SPARK_S = 240
 DRIVER = "import time; time.sleep(600)"
 
 
@@ -134,42 +131,3 @@ def test_no_secret_of_anybody_else_is_touched(versions: Versions) -> None:
 
 def test_the_names_of_code_fit_into_labels() -> None:
     assert len(secrets.code_secret({"any": b"thing"})["metadata"]["name"]) < 64
-
-
-ON_EXECUTORS = """
-import json, sys
-from pyspark.sql import SparkSession
-
-def where(_rows):
-    import spark_runner
-    try:
-        import users
-        yield [spark_runner.__file__, users.NAME]
-    except ImportError as error:
-        yield [spark_runner.__file__, str(error)]
-
-spark = SparkSession.builder.getOrCreate()
-found = spark.sparkContext.parallelize([1], 1).mapPartitions(where).collect()[0]
-print("found", json.dumps(found), flush=True)
-spark.stop()
-"""
-
-
-@pytest.mark.spark
-def test_executors_have_the_code_that_the_driver_has(kubernetes_site: KubernetesSite, tmp_path: Path) -> None:
-    main, users = tmp_path / "main.py", tmp_path / "lib" / "users.py"
-    users.parent.mkdir()
-    main.write_text(ON_EXECUTORS, "utf-8")
-    users.write_text("NAME = 'of the user'", "utf-8")
-    runner, run = kubernetes_site.runner(driver_main=main, spark_submit=None), f"{uuid.uuid4()}-1"
-    conf = {"spark.executor.instances": "1", "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
-    conf["spark.submit.pyFiles"] = f"local://{users}"
-    runner.submit(SubmitRequest(run, uuid.uuid4().hex, "name", {}, kubernetes_site.target(), conf))
-    wait_until(lambda: runner.find(run)[0].state is RunState.EXITED, SPARK_S, "the driver has ended")
-    words = runner.logs(run)[0].path.read_text("utf-8")
-    found = next((line for line in words.splitlines() if line.startswith("found ")), "")
-    assert found, words[-3000:]
-    code, of_user = json.loads(found.removeprefix("found "))
-    assert code.endswith("/driver.zip/spark_runner/__init__.py")
-    assert of_user == "of the user"
-    runner.cleanup(run)

@@ -13,11 +13,11 @@ from spark_runner.runners.kubernetes.launch import pod_name
 from tests.jar_support import make_jar
 from tests.kubernetes_support import KubernetesSite
 from tests.runner_kits import Kit, open_kit
-from tests.scripted.ledger import Ledger
 from tests.servers.kubernetes.container import JAVA_IMAGE
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]  # the API server may have to be built
+# The API server may have to be built.
+pytestmark = [pytest.mark.spark, pytest.mark.kubernetes, pytest.mark.timeout(1800)]
 
 END_S = 180
 
@@ -25,8 +25,7 @@ END_S = 180
 @pytest.fixture(scope="module")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("jars")
-    for name in ("Program", "Steps"):
-        make_jar(name, folder)
+    make_jar("Program", folder)
     return folder
 
 
@@ -60,18 +59,12 @@ def found(kit: Kit, attempt: Attempt, request: SubmitRequest) -> Submission:
     return next(each for each in kit.runner.find(attempt.run) if each.incarnation == request.incarnation)
 
 
-def nothing_is_left(site: KubernetesSite) -> None:
-    """But the code of today."""
-    (code,) = site.cluster.names(site.namespace, "secrets")
-    assert code.startswith("orch-driver-")
-    site.cluster.wait_until_nothing_is_left(site.namespace, code)
-
-
-def test_a_jar_runs_with_executors_where_there_is_no_python(
+def test_a_jar_runs_once_with_executors_where_there_is_no_python(
     kit: Kit, jars: Path, tmp_path: Path, kubernetes_site: KubernetesSite
 ) -> None:
     attempt = kit.attempt()
-    submit(kit, attempt, jars / "program.jar", "7", "write", str(tmp_path / "rows"))
+    arguments = ("7", "write", str(tmp_path / "rows"))
+    submit(kit, attempt, jars / "program.jar", *arguments)
     (ended,) = kit.wait_ended(attempt.run)
     words = "".join(log.path.read_text("utf-8") for log in kit.runner.logs(attempt.run))
     assert (ended.state, ended.exit_code) == (RunState.EXITED, 0), words[-5000:]
@@ -80,30 +73,16 @@ def test_a_jar_runs_with_executors_where_there_is_no_python(
     assert recorded.state is AttemptState.SUCCEEDED
     assert recorded.document["application_id"].startswith("spark-")
     assert ended.outcome == {"state": "succeeded", "exit_code": 0}
-    kit.runner.cleanup(attempt.run)
-    nothing_is_left(kubernetes_site)
 
-
-def test_a_second_pod_is_refused_by_its_name_and_a_later_one_by_the_attempt(
-    kit: Kit, jars: Path, tmp_path: Path, kubernetes_site: KubernetesSite
-) -> None:
-    site, ledger = kubernetes_site, tmp_path / "starts"
-    attempt = kit.attempt()
-    steps = (str(ledger), "wait", str(tmp_path / "never"))
-    first = submit(kit, attempt, jars / "steps.jar", *steps)
-    wait_until(ledger.exists, END_S, "the program runs")
-    second = submit(kit, attempt, jars / "steps.jar", *steps)
-    wait_until(lambda: found(kit, attempt, second).state is RunState.EXITED, END_S, "the second is refused")
-    refused = found(kit, attempt, second)
-    assert (refused.exit_code, refused.failure) == (exit_codes.SUPERSEDED, None)
-    assert found(kit, attempt, first).state is RunState.RUNNING
-    assert kit.read(attempt.path).incarnation == first.incarnation
-
-    kit.runner.kill(attempt.run, grace_seconds=2)
-    site.cluster.wait_until_gone(site.namespace, pod_name(attempt.run))  # so that its name is free
-    late = submit(kit, attempt, jars / "steps.jar", *steps)
+    path = f"/api/v1/namespaces/{kubernetes_site.namespace}/pods/{pod_name(attempt.run)}"
+    kubernetes_site.cluster.api.delete(path, grace_seconds=0)
+    kubernetes_site.cluster.wait_until_gone(kubernetes_site.namespace, pod_name(attempt.run))
+    (tmp_path / "rows").unlink()
+    late = submit(kit, attempt, jars / "program.jar", *arguments)  # the name of its pod is free
     wait_until(lambda: found(kit, attempt, late).state is RunState.EXITED, END_S, "the late one has ended")
-    assert found(kit, attempt, late).exit_code == exit_codes.SUPERSEDED
-    assert Ledger(ledger).starts() == {attempt.run: 1}, "its program did not run a second time"
+    refused = found(kit, attempt, late)
+    assert (refused.exit_code, refused.failure) == (exit_codes.SUPERSEDED, None)
+    assert not (tmp_path / "rows").exists(), "its program did not run a second time"
+    assert kit.read(attempt.path).document == recorded.document
     kit.runner.cleanup(attempt.run)
-    nothing_is_left(site)
+    kit.check_removed()

@@ -27,8 +27,13 @@ sys.stdout.write("the last one has no end")
 
 
 def test_each_line_is_printed_once_while_its_pod_goes_on(
-    office: Office, kubernetes_site: KubernetesSite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    office: Office,
+    kubernetes_site: KubernetesSite,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("orchestrator.cli.job.log_files._COPY_SECONDS", 0.3)
     office.worker(runner=kubernetes_site.runner())
     target = kubernetes_site.target()
     program = PROGRAM.format(lines=LINES, folder=str(tmp_path))

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,22 +31,6 @@ DRIVER = "import json, sys; exec(json.load(open(sys.argv[1]))['code'])"
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 IGNORES_TERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPS}"
 END_S = 60
-SPARK_S = 180  # Spark's start in a pod, on a machine that does much else
-EXECUTOR_LOST = """
-import pathlib, time
-from pyspark.sql import SparkSession
-
-go = pathlib.Path({go!r})
-def wait(rows):
-    go.with_name("go.began").touch()
-    while not go.exists():
-        time.sleep(0.1)
-    yield len(list(rows))
-
-spark = SparkSession.builder.getOrCreate()
-print(spark.sparkContext.parallelize(range(10), 1).mapPartitions(wait).collect(), flush=True)
-spark.stop()
-"""
 
 
 class Desk:
@@ -112,10 +97,7 @@ def test_a_driver_runs_tells_its_exit_code_keeps_its_log_and_is_removed_without_
     desk.runner.cleanup(desk.run)
     assert desk.runner.find(desk.run) == []
     assert desk.runner.logs(desk.run) == []
-    secrets = desk.site.cluster.names(desk.site.namespace, "secrets")
-    (code,) = secrets
-    assert code.startswith("orch-driver-")
-    desk.site.cluster.wait_until_nothing_is_left(desk.site.namespace, code)
+    desk.site.check_nothing_is_left()
 
 
 def test_kubernetes_refuses_a_second_driver_of_a_run_and_that_is_no_failure(desk: Desk) -> None:
@@ -284,35 +266,6 @@ def test_a_worker_on_another_host_finds_watches_and_ends_what_was_submitted_here
     other.cleanup(desk.run)
 
 
-def test_a_version_that_is_too_old_to_watch_from_makes_everything_be_listed_again(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api = desk.runner._api  # noqa: SLF001 - what goes wrong between two parts
-    plane = desk.site.cluster.plane
-    plane.stop_api()
-    plane.start_api()  # what it remembers of the past begins here
-    with pytest.raises(KubernetesError) as error:
-        list(api.watch_pods(desk.site.namespace, RUN_LABEL, "1"))
-    assert error.value.status == 410
-
-    real, versions = api.pods, list[str]()
-
-    def stale(namespace: str, selector: str) -> tuple[list[dict[str, Any]], str]:
-        documents, version = real(namespace, selector)
-        versions.append(version)
-        return documents, "1" if len(versions) == 1 else version
-
-    monkeypatch.setattr(api, "pods", stale)
-    watch = kubernetes_watch.PodWatch(api, desk.site.namespace)
-    desk.submit("pass")
-
-    def ended() -> bool:
-        return [pod.exit_code for pod in watch.pods() or ()] == [0]
-
-    wait_until(ended, END_S, "the end of the driver is seen by watching")
-    assert len(versions) == 2, "once too old, once again, and then nothing but events"
-
-
 def test_polling_asks_the_api_for_nothing_while_the_watch_tells_all(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,7 +283,7 @@ def test_polling_asks_the_api_for_nothing_while_the_watch_tells_all(
     assert desk.failure().type == "OOMKilled"
 
 
-def test_while_the_api_is_away_nothing_is_known_and_afterwards_everything_is(desk: Desk) -> None:
+def test_while_the_api_is_away_nothing_is_known_and_afterwards_everything_is_listed_again(desk: Desk) -> None:
     submitted = desk.submit(SLEEPS)
     desk.wait_up()
     plane = desk.site.cluster.plane
@@ -347,7 +300,28 @@ def test_while_the_api_is_away_nothing_is_known_and_afterwards_everything_is(des
         plane.start_api()
     found = desk.runner.find(desk.run)
     assert [(each.incarnation, each.state) for each in found] == [(submitted.incarnation, RunState.RUNNING)]
-    desk.runner.kill(desk.run, grace_seconds=1)
+
+    api = desk.runner._api  # noqa: SLF001 - what goes wrong between two parts
+    with pytest.raises(KubernetesError) as error:  # what the API remembers of the past begins with its start
+        list(api.watch_pods(desk.site.namespace, RUN_LABEL, "1"))
+    assert error.value.status == 410
+    real, versions = api.pods, list[str]()
+
+    def stale(namespace: str, selector: str) -> tuple[list[dict[str, Any]], str]:
+        documents, version = real(namespace, selector)
+        versions.append(version)
+        return documents, "1" if len(versions) == 1 else version
+
+    watching = SimpleNamespace(pods=stale, watch_pods=api.watch_pods)
+    watch = kubernetes_watch.PodWatch(watching, desk.site.namespace)  # type: ignore[arg-type] # what it asks for
+    wait_until(lambda: watch.pods() and len(versions) == 2, END_S, "the pods are listed again")
+    desk.site.cluster.kubelet.oom_kill(desk.site.namespace, pod_name(desk.run))
+
+    def ended() -> bool:
+        return [pod.exit_code for pod in watch.pods() or ()] == [137]
+
+    wait_until(ended, END_S, "the end of the driver is seen by watching")
+    assert len(versions) == 2, "once too old, once again, and then nothing but events"
 
 
 def _raises(desk: Desk) -> bool:
@@ -373,38 +347,6 @@ def test_what_can_never_be_a_pod_is_refused_before_anything_is_made(
         desk.submit(SLEEPS, desk.site.target(**options), conf)
     assert desk.runner.find(desk.run) == []
     assert desk.site.cluster.names(desk.site.namespace, "secrets") == set()
-
-
-@pytest.mark.spark
-def test_spark_itself_replaces_an_executor_that_is_lost_and_nothing_of_the_job_is_left_in_the_end(
-    kubernetes_site: KubernetesSite, tmp_path: Path, process_mark: str
-) -> None:
-    assert process_mark
-    main, go = tmp_path / "main.py", tmp_path / "go"
-    main.write_text(EXECUTOR_LOST.format(go=str(go)), "utf-8")
-    desk = Desk(kubernetes_site, kubernetes_site.runner(driver_main=main, spark_submit=None))
-    conf = {"spark.executor.instances": "1", "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
-    desk.submit("", conf=conf)
-    executors = {RUN_LABEL: desk.run, "spark-role": "executor"}
-
-    def running() -> list[str]:
-        pods = desk.site.cluster.pods(desk.site.namespace, executors)
-        return [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] == "Running"]
-
-    wait_until(running, SPARK_S, "an executor runs")
-    (first,) = running()
-    wait_until((tmp_path / "go.began").exists, SPARK_S, "a task runs")
-    driver, *others = desk.runner.logs(desk.run)
-    assert (driver.executor, [log.executor for log in others]) == ("", ["1"])
-    assert "CoarseGrainedExecutorBackend" in others[0].path.read_text("utf-8"), "what its pod said is copied"
-    desk.site.cluster.kubelet.oom_kill(desk.site.namespace, first)
-    wait_until(lambda: [name for name in running() if name != first], SPARK_S, "another executor runs")
-    go.touch()
-    wait_until(lambda: desk.only().state is RunState.EXITED, SPARK_S, "the driver has ended")
-    assert desk.only().exit_code == 0, desk.runner.logs(desk.run)[0].path.read_text("utf-8")[-3000:]
-    desk.runner.cleanup(desk.run)
-    (code,) = (name for name in desk.site.cluster.names(desk.site.namespace, "secrets") if "driver" in name)
-    desk.site.cluster.wait_until_nothing_is_left(desk.site.namespace, code)
 
 
 def test_a_pod_that_the_watch_does_not_show_yet_is_not_gone(

@@ -1,33 +1,20 @@
 """The Kubernetes of the tests is one: real API, pods that run, end, are refused, and leave nothing."""
 
-import os
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import pytest
 
-from spark_runner.runners.launch import installed_spark_home
 from tests.servers.kubernetes.api import ApiError, Document
 from tests.servers.kubernetes.container import POD_MARK
 from tests.servers.kubernetes.fixtures import Kubernetes
-from tests.servers.kubernetes.rules import DRIVER_RULES
 from tests.waiting import wait_until
 
 # The API server is built where it is not in the cache yet.
 pytestmark = pytest.mark.timeout(1800)
 
 END_S = 120
-JOB = """\
-import sys
-from pyspark.sql import SparkSession
-
-spark = SparkSession.builder.getOrCreate()
-print("rows:", spark.range(1000).repartition(2).count(), flush=True)
-sys.exit({code})
-"""
 
 
 @dataclass(frozen=True)
@@ -79,68 +66,6 @@ def processes(uid: str) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
-
-
-def submit(pods: Pods, folder: Path, code: int) -> subprocess.CompletedProcess[str]:
-    """`spark-submit --deploy-mode cluster` of a job that ends with this exit code."""
-    job = folder / "job.py"
-    job.write_text(JOB.format(code=code), "utf-8")
-    config = pods.cluster.kubeconfig(folder / "config", pods.namespace, pods.cluster.api.address.token)
-    settings = {
-        "spark.kubernetes.namespace": pods.namespace,
-        "spark.kubernetes.container.image": "spark",
-        "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
-        "spark.kubernetes.driver.pod.name": "driver",
-        "spark.kubernetes.submission.waitAppCompletion": "false",
-        "spark.executor.instances": "1",
-        "spark.executor.memory": "512m",
-        "spark.ui.enabled": "false",
-    }
-    spark_home = installed_spark_home()
-    command = [f"{spark_home}/bin/spark-submit", "--master", f"k8s://{pods.cluster.api.address.url}"]
-    command += ["--deploy-mode", "cluster", "--name", "job"]
-    command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    environment = {**os.environ, "SPARK_HOME": str(spark_home), "KUBECONFIG": str(config)}
-    return subprocess.run(
-        [*command, f"local://{job}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=END_S,
-        check=False,
-    )
-
-
-@pytest.mark.spark
-def test_a_job_of_spark_submit_runs_with_an_executor_and_its_pods_tell_how_it_ended(
-    pods: Pods, tmp_path: Path
-) -> None:
-    pods.cluster.account(pods.namespace, "spark", DRIVER_RULES)
-    first = submit(pods, tmp_path, 0)
-    assert first.returncode == 0, first.stderr[-3000:]
-    again = submit(pods, tmp_path, 0)
-    assert again.returncode == 1
-    assert "AlreadyExists" in again.stderr
-    wait_until(
-        lambda: pods.cluster.pods(pods.namespace, {"spark-role": "executor"}), END_S, "there is an executor"
-    )
-    driver = pods.ended("driver")
-    log = pods.cluster.api.text(f"{pods.path}/driver/log")
-    assert driver["status"]["phase"] == "Succeeded", log[-3000:]
-    assert "rows: 1000" in log
-    assert terminated(driver)["exitCode"] == 0
-
-    pods.cluster.api.delete(f"{pods.path}/driver")
-    pods.cluster.wait_until_nothing_is_left(pods.namespace)
-
-
-@pytest.mark.spark
-def test_the_exit_code_of_a_job_is_the_exit_code_of_its_pod(pods: Pods, tmp_path: Path) -> None:
-    pods.cluster.account(pods.namespace, "spark", DRIVER_RULES)
-    submitted = submit(pods, tmp_path, 3)
-    assert submitted.returncode == 0, submitted.stderr[-3000:]
-    driver = pods.ended("driver")
-    assert (driver["status"]["phase"], terminated(driver)["exitCode"]) == ("Failed", 3)
 
 
 def test_a_deleted_pod_gets_a_term_and_after_its_grace_no_process_of_it_is_left(pods: Pods) -> None:

@@ -1,8 +1,10 @@
 """What every runner has to keep, whatever place it runs drivers in."""
 
+import json
 import os
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,43 +12,71 @@ from pathlib import Path
 import psutil
 import pytest
 
+from orchestrator.handlers.verdict import verdict_of_exit
+from orchestrator.states import Status
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, run_name
 from spark_runner.errors import SparkRunnerError, SubmissionError
-from spark_runner.runners.base import RunState
+from spark_runner.runners.base import RunState, Submission
 from spark_runner.spark_log import spark_event, task_in
 from tests.runner_kits import END_S, QUICK, REAL, WARM, Kit, open_kit
 from tests.waiting import wait_until
 
+WARM_GROUP = pytest.mark.xdist_group("warm")  # one worker process starts the JVM for all tests of it
+
 
 def on(*kinds: str) -> pytest.MarkDecorator:
     """Run a test once for each of these kinds of runners."""
-    marked = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.spark) for kind in kinds]
-    return pytest.mark.parametrize("kit", marked, indirect=True)
+
+    def marks(kind: str) -> list[pytest.MarkDecorator]:
+        return [pytest.mark.spark] * (kind not in QUICK) + [WARM_GROUP] * (kind in WARM)
+
+    return pytest.mark.parametrize(
+        "kit", [pytest.param(kind, marks=marks(kind)) for kind in kinds], indirect=True
+    )
 
 
-everywhere = on(*QUICK, *REAL, *WARM)
-"""What is shown on the real thing of every backend: few, because each driver of Spark takes ten seconds."""
+on_each_backend = on(*QUICK, "standalone-client", "standalone-cluster", "yarn")
+"""What asks a cluster and starts no driver; the API of Kubernetes is that of `pods`."""
 
 on_real_spark = on(*REAL)
+"""What is shown on the real thing of every backend: few, because each driver costs seconds of a processor."""
+
 without_spark = on(*QUICK)
 without_spark_of_its_own = on(*QUICK, *WARM)
 """What one test on real Spark shows beside another thing."""
 
 KILLED_WITHIN_S = 20
-LONG_TASKS = """
+EXECUTOR_STARTS = "Started daemon with process name"
+DIES = "os.kill(os.getppid(), signal.SIGKILL); hang()"  # the JVM of its driver
+
+TASKS = """
+import json
 from pyspark.sql import SparkSession
 
 def stay(number):
     import os, pathlib, time
-    pathlib.Path({folder!r}, str(os.getpid())).touch()
+    pathlib.Path({folder!r}, f"stays-{{os.getpid()}}").touch()
     time.sleep(600)
 
+def work(rows):
+    import os, pathlib, time
+    import spark_runner, users
+    folder = pathlib.Path({folder!r})
+    (folder / f"works-{{os.getpid()}}").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.05)
+    yield spark_runner.__file__, users.NAME, sum(rows)
+
 try:
-    SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreach(stay)
+    context = SparkSession.builder.getOrCreate().sparkContext
+    if {loses_executor}:
+        say("went on " + json.dumps(context.parallelize([1, 2], 1).mapPartitions(work).collect()))
+    context.parallelize([1], 1).foreach(stay)
 except Exception:  # its executor may end before it does
     stay("")
 """
+"""A job that has to outlive its executor, and then one that never ends."""
 
 
 @pytest.fixture
@@ -64,14 +94,14 @@ def kit(
         yield made
 
 
-@everywhere
+@on_each_backend
 def test_the_place_of_a_runner_is_within_its_own_reach_and_names_its_backend(kit: Kit) -> None:
     place = kit.runner.place()
     assert place.backend == kit.runner.backend
     assert kit.runner.reaches(place)
 
 
-@everywhere
+@on_each_backend
 def test_a_run_that_nobody_submitted_is_empty_and_can_be_killed_and_removed(kit: Kit) -> None:
     run = run_name(str(uuid.uuid4()), 1)
     assert kit.runner.find(run) == []
@@ -91,11 +121,13 @@ def test_a_driver_takes_its_attempt_records_its_outcome_and_exits_with_zero(kit:
     check_success(kit, attempt, submitted.incarnation)
 
 
-def check_success(kit: Kit, attempt: Attempt, incarnation: str) -> None:
+def check_success(kit: Kit, attempt: Attempt, incarnation: str, *, others: int = 0) -> None:
     """Of an attempt whose program has said `here`."""
     after = kit.read(attempt.path)
     assert (after.state, after.incarnation) == (AttemptState.SUCCEEDED, incarnation)
-    assert kit.ledger.starts() == {attempt.run: 1}
+    starts = kit.ledger.starts()
+    assert starts[attempt.run] == 1
+    assert len(starts) <= 1 + others
     said = [log.path.read_text("utf-8") for log in kit.runner.logs(attempt.run) if log.stream == "stdout"]
     # With Spark's own words where a place keeps one log.
     assert [line for text in said for line in text.splitlines()].count("here") == 1
@@ -122,9 +154,7 @@ def test_the_exit_code_is_kept_and_only_what_the_driver_says_is_its_outcome(
     after = kit.read(attempt.path)
     assert after.state is state
     if state is AttemptState.FAILED:
-        assert after.document["error"]["message"] == "no rows today"
-        assert ended.outcome is not None
-        assert ended.outcome["state"] == "failed"
+        check_failure(kit, attempt, ended)
 
 
 @without_spark
@@ -143,18 +173,77 @@ def test_find_and_poll_many_say_the_same_of_all_submissions_oldest_first(kit: Ki
     assert [found.state for found in kit.runner.find(running.run)] == [RunState.RUNNING]
 
 
-@everywhere
+@without_spark_of_its_own
 def test_of_two_submissions_of_an_attempt_one_runs_and_the_other_exits_with_75(kit: Kit) -> None:
+    check_at_most_once(kit, *submit_twice(kit))
+
+
+@on_real_spark
+def test_drivers_end_as_they_say_the_end_of_a_lost_one_is_known_and_of_two_for_an_attempt_one_runs(
+    kit: Kit,
+) -> None:
+    doubled = submit_twice(kit)
+    failing, dying = kit.attempt(), kit.attempt()
+    kit.submit(failing, "fail('no rows today')")
+    kit.submit(dying, DIES)
+    check_at_most_once(kit, *doubled, others=2)
+
+    (failed,) = kit.wait_ended(failing.run)
+    check_failure(kit, failing, failed)
+    logs = {log.stream: log.path.read_text("utf-8") for log in kit.runner.logs(failing.run)}
+    # A pod has one log.
+    assert "no rows today" in logs["stdout" if kit.runner.backend == "kubernetes" else "stderr"]
+    if kit.runner.backend == "yarn":
+        assert "ApplicationMaster" in logs["spark"], "read from the logs that YARN keeps"
+
+    (lost,) = kit.wait_ended(dying.run)
+    after = kit.read(dying.path)
+    assert (lost.state, lost.outcome, after.state) == (RunState.EXITED, None, AttemptState.STARTED)
+    # The master of a standalone cluster knows that a driver of its nodes has failed, and no more.
+    knows_code = (kit.runner.backend, kit.target.deploy_mode) != ("standalone", "cluster")
+    assert lost.exit_code == (137 if knows_code else None)
+    verdict, _ = verdict_of_exit(after, lost)
+    assert verdict.status is Status.ERROR_FAIL
+    assert verdict.error is not None
+    # YARN kills what needs too much memory in this way, too.
+    assert verdict.error.error_class == ("memory" if kit.runner.backend == "yarn" else "infrastructure")
+    runs = [attempt.run for attempt in (doubled[0], failing, dying)]
+    wait_until(
+        lambda: not any(map(processes_named, runs)), KILLED_WITHIN_S, "each process has ended by itself"
+    )
+    for run in runs:
+        kit.runner.cleanup(run)
+    wait_until(lambda: not any(map(kit.at_cluster, runs)), KILLED_WITHIN_S, "the cluster has nothing of them")
+    kit.check_removed()
+
+
+def submit_twice(kit: Kit) -> tuple[Attempt, set[str]]:
+    """An attempt with two submissions; their incarnations."""
     attempt = kit.attempt()
     requests = [kit.request(attempt, "say('here')\nsleep(0.5)") for _ in range(2)]
     submitted = [kit.runner.submit(request) for request in requests]
     assert {(each.run, each.state) for each in submitted} == {(attempt.run, RunState.RUNNING)}
+    return attempt, {request.incarnation for request in requests}
+
+
+def check_at_most_once(kit: Kit, attempt: Attempt, incarnations: set[str], *, others: int = 0) -> None:
+    """Of an attempt that was submitted twice; its kit has so many others."""
     ended = kit.wait_ended(attempt.run)
-    assert {each.incarnation for each in ended} == {request.incarnation for request in requests}
+    assert {each.incarnation for each in ended} == incarnations
     assert {each.state for each in ended} == {RunState.EXITED}
     assert sorted(found.exit_code or 0 for found in ended) == [0, exit_codes.SUPERSEDED]
     (ran,) = [found.incarnation for found in ended if not found.exit_code]
-    check_success(kit, attempt, ran)
+    check_success(kit, attempt, ran, others=others)
+
+
+def check_failure(kit: Kit, attempt: Attempt, ended: Submission) -> None:
+    """Of an attempt whose program has failed with `no rows today`."""
+    assert (ended.state, ended.exit_code, ended.failure) == (RunState.EXITED, 1, None)
+    after = kit.read(attempt.path)
+    assert after.state is AttemptState.FAILED
+    assert after.document["error"]["message"] == "no rows today"
+    assert ended.outcome is not None
+    assert ended.outcome["state"] == "failed"
 
 
 @without_spark
@@ -216,25 +305,38 @@ def check_removed(kit: Kit, attempt: Attempt) -> None:
         assert kit.runner.find(attempt.run) == []
         assert kit.runner.logs(attempt.run) == []
     kit.runner.cleanup(attempt.run)
+    kit.check_removed()
 
 
 @on_real_spark
-def test_20_seconds_after_a_kill_in_the_middle_of_a_job_only_what_it_said_is_left_and_can_be_removed(
+def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what_it_said_is_left(
     kit: Kit, tmp_path: Path
 ) -> None:
-    tasks = tmp_path / "tasks"
-    tasks.mkdir()
+    tasks, users = tmp_path / "tasks", tmp_path / "lib" / "users.py"
+    for folder in (tasks, users.parent):
+        folder.mkdir()
+    users.write_text("NAME = 'of the user'", "utf-8")
+    is_local = kit.target.master.startswith("local")
     attempt = kit.attempt()
-    request = kit.request(attempt, LONG_TASKS.format(folder=str(tasks)))
-    mark = {"spark.executorEnv.ORCHESTRATOR_TEST_EXECUTOR_OF": attempt.run}
-    kit.runner.submit(replace(request, conf={**request.conf, **mark}))
-    wait_until(lambda: list(tasks.iterdir()), 2 * END_S, "a task runs in a Python worker")
-    (worker,) = [path.name for path in tasks.iterdir()]
+    request = kit.request(attempt, TASKS.format(folder=str(tasks), loses_executor=not is_local))
+    more = {
+        "spark.executorEnv.ORCHESTRATOR_TEST_EXECUTOR_OF": attempt.run,
+        "spark.submit.pyFiles": f"{kit.scheme}{users}",
+    }
+    kit.runner.submit(replace(request, conf={**request.conf, **more}))
+    if not is_local:
+        check_goes_on_without_its_executor(kit, attempt.run, tasks)
+
+    (worker,) = workers(tasks, "stays")
     before = processes_named(attempt.run)
     assert any(process.startswith("java ") for process in before), before
-    assert worker in {process.split()[-1] for process in before}, "executors can be told by their mark"
-    assert kit.at_cluster(attempt.run) or kit.target.master.startswith("local")
-    wait_until(lambda: (0, 0) in tasks_told(kit, attempt.run), END_S, "the log names stage and task")
+    assert str(worker) in {process.split()[-1] for process in before}, "executors can be told by their mark"
+    groups = {os.getpgid(int(process.split()[-1])) for process in before}
+    assert len(groups) > 2 or not is_local, "a kill of the group of the driver is not enough"
+    assert kit.at_cluster(attempt.run) or is_local
+    wait_until(
+        lambda: (0 if is_local else 1, 0 if is_local else 2) in tasks_told(kit, attempt.run), END_S, ""
+    )
 
     with pytest.raises(SparkRunnerError, match="kill it before"):
         kit.runner.cleanup(attempt.run)
@@ -251,7 +353,57 @@ def test_20_seconds_after_a_kill_in_the_middle_of_a_job_only_what_it_said_is_lef
     assert time.monotonic() - began < KILLED_WITHIN_S
     check_killed(kit, attempt)
     assert kit.read(attempt.path).state is AttemptState.STARTED, "the verdict is the worker's to write"
+    if not is_local:
+        texts = said_by_executors(kit, attempt.run).values()
+        assert [text.count("Started daemon with process name") for text in texts] == [1, 1], (
+            "no byte comes twice"
+        )
     check_removed(kit, attempt)
+
+
+def check_goes_on_without_its_executor(kit: Kit, run: str, tasks: Path) -> None:
+    """Of a run of `TASKS`: its first executor is killed, and what it says and has goes on."""
+    (first,) = workers(tasks, "works")
+    wait_until(lambda: telling(kit, run) == 1, END_S, "what its executor says is copied")
+    psutil.Process(first).parents()[1].kill()  # the executor above the daemon of its Python workers
+    wait_until(lambda: len(workers(tasks, "works")) == 2, END_S, "another executor works")
+    wait_until(lambda: telling(kit, run) == 2, END_S, "what the second one says is copied")
+    (tasks / "go").touch()
+    workers(tasks, "stays")
+    (found,) = [line for line in said(kit, run) if line.startswith("went on ")]
+    ((code, of_user, total),) = json.loads(found.removeprefix("went on "))
+    assert (of_user, total) == ("of the user", 3)
+    if kit.runner.backend == "kubernetes":
+        assert code.endswith("/driver.zip/spark_runner/__init__.py"), "its image has nothing of ours"
+
+
+def workers(tasks: Path, what: str) -> list[int]:
+    """The Python workers that have begun to do this; waits for the first."""
+
+    def found() -> list[int]:
+        return [int(path.name.partition("-")[2]) for path in tasks.glob(f"{what}-*")]
+
+    return wait_until(found, 2 * END_S, f"a task {what} in a Python worker")
+
+
+def said(kit: Kit, run: str) -> list[str]:
+    """The lines of its driver's output, Spark's own among them where a place keeps one log."""
+    logs = [log for log in kit.runner.logs(run) if log.stream == "stdout" and not log.executor]
+    return [line for log in logs for line in log.path.read_text("utf-8").splitlines()]
+
+
+def said_by_executors(kit: Kit, run: str) -> dict[str, str]:
+    """All that each executor has said."""
+    texts = defaultdict[str, str](str)
+    for log in kit.runner.logs(run):
+        if log.executor:
+            texts[log.executor] += log.path.read_text("utf-8")
+    return texts
+
+
+def telling(kit: Kit, run: str) -> int:
+    """How many executors have told of a task."""
+    return sum("Running task" in text for text in said_by_executors(kit, run).values())
 
 
 def tasks_told(kit: Kit, run: str) -> set[tuple[int | None, int | None]]:

@@ -1,21 +1,15 @@
-"""The client of a standalone master, against real ones."""
+"""The client of a standalone master, against a real one; of two masters: test_standalone_runner.py."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark_runner.errors import BackendUnreachable, SubmissionError
 from spark_runner.runners.standalone.api import Addresses, DriverState, StandaloneMasters
-from tests.servers.standalone import Standalone, StandaloneCluster, standalone_cluster
+from tests.servers.standalone import Standalone
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)
-
-
-def masters(cluster: StandaloneCluster) -> StandaloneMasters:
-    return StandaloneMasters([Addresses(master.ui, master.rest) for master in cluster.masters])
 
 
 @pytest.fixture
@@ -82,34 +76,3 @@ def test_nobody_at_the_address_is_said_and_no_state_follows_from_it(standalone: 
     stranger = StandaloneMasters([Addresses(standalone.rest, standalone.rest)])
     with pytest.raises(BackendUnreachable, match="no master leads"):
         stranger.driver_status("driver-20200101000000-0000")
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[StandaloneCluster]:
-    with standalone_cluster(tmp_path, masters=2, workers=0) as cluster:
-        yield cluster
-
-
-def test_of_two_masters_the_one_that_leads_is_asked_also_after_the_other_has_died(
-    pair: StandaloneCluster,
-) -> None:
-    api, first = masters(pair), pair.leader
-    (standby,) = [master for master in pair.masters if master is not first]
-    alone = StandaloneMasters([Addresses(standby.ui, standby.rest)])
-    with pytest.raises(BackendUnreachable, match="is STANDBY"):
-        alone.snapshot()
-    wrong_way = StandaloneMasters([Addresses(first.ui, standby.rest)])
-    with pytest.raises(BackendUnreachable, match="STANDBY"):
-        wrong_way.driver_status("driver-20200101000000-0000")
-    with pytest.raises(SubmissionError, match="STANDBY"):
-        wrong_way.create_driver(request(pair.url))
-    driver = api.create_driver(request(pair.url))
-    first.process.kill()
-
-    def knows() -> bool:
-        try:
-            return driver in api.snapshot().drivers
-        except BackendUnreachable:
-            return False
-
-    wait_until(knows, 60, "the other master leads and knows the driver")

@@ -21,6 +21,7 @@ from spark_runner.runners import run_directory
 from spark_runner.runners.base import Runner, RunState, Submission, Target
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster as Cluster
+from spark_runner.runners.standalone.api import Addresses, StandaloneMasters
 from spark_runner.runners.standalone.applications import end_applications
 from spark_runner.runners.standalone.backend import StandaloneBackend
 from spark_runner.runners.standalone.launch import is_application_of
@@ -29,7 +30,7 @@ from tests.servers.memory_group import memory_group
 from tests.servers.standalone import Standalone, StandaloneCluster, standalone_cluster
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.standalone, pytest.mark.timeout(600)]
 
 AT_ONCE = 4
 """Drivers that start together: a cluster is never asked for one thing at a time, and two cores are shared."""
@@ -42,7 +43,6 @@ NO_EXECUTOR = {"spark.executor.memory": "100g"}
 
 SPARK = "from pyspark.sql import SparkSession; spark = SparkSession.builder.getOrCreate()\n"
 TASKS = SPARK + "print(spark.range(1000).count())"
-TASK_FAILS = SPARK + "spark.sparkContext.parallelize([1], 1).map(lambda x: x / 0).collect()"
 TASK_NEEDS_TOO_MUCH = SPARK + "spark.range(2).selectExpr('length(repeat(id, 1500000000))').collect()"
 
 Act = Callable[[Kit, Attempt], None]
@@ -143,28 +143,24 @@ def failed(error_class: str, code: int | None) -> End:
     return Status.ERROR_FAIL, error_class, code
 
 
+PYTHON_DIES = "os.kill(os.getpid(), 9); hang()"
+JAVA_IS_ENDED = "os.kill(os.getppid(), 15); hang()"
+
+
 def test_each_end_of_a_driver_on_this_host_is_told_as_it_was_and_leaves_nothing(
     client: Kit, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
     with memory_group(200) as group:
         cases = {
-            "success": Case(TASKS, (Status.SUCCESS, "", 0), {}),
-            "raises": Case("fail('no rows')", failed("user", 1)),
-            "exits with 3": Case("import sys; sys.exit(3)", failed("user", 3)),
-            "task fails four times": Case(TASK_FAILS, failed("user", 1), {}),
-            "SIGKILL of Python": Case("os.kill(os.getpid(), 9); hang()", failed("infrastructure", 137)),
-            "SIGTERM of all": Case("os.killpg(os.getpgid(0), 15); hang()", failed("infrastructure", 143)),
-            "SIGTERM of Java": Case("os.kill(os.getppid(), 15); hang()", failed("infrastructure", 143)),
-            "SIGKILL of all": Case("os.killpg(os.getpgid(0), 9); hang()", failed("infrastructure", 137)),
-            "SIGKILL of Java": Case("os.kill(os.getppid(), 9); hang()", failed("infrastructure", 137)),
+            # Where no control group can be made, the kernel ends it on our word.
+            "without memory": Case(grows(group) if group else PYTHON_DIES, failed("infrastructure", 137)),
+            "SIGTERM of Java": Case(JAVA_IS_ENDED, failed("infrastructure", 143)),
             "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=ends_on_the_page),
             "executor without memory": Case(
                 TASK_NEEDS_TOO_MUCH, failed("memory", 1), {"spark.task.maxFailures": "1"}
             ),
         }
-        if group is not None:  # where no control group can be made, this one case cannot be
-            cases["driver without memory"] = Case(grows(group), failed("infrastructure", 137))
         assert ends(client, cases) == expected(cases)
 
 
@@ -174,66 +170,14 @@ def grows(group: Path) -> str:
     return f"{enter}while True: kept.append(bytearray(2**20))"
 
 
-def test_each_end_of_a_driver_on_a_node_is_told_as_far_as_its_master_can_and_leaves_nothing(
-    cluster: Kit, tmp_path: Path
+def test_a_driver_on_a_node_that_dies_failed_as_far_as_its_master_can_tell_and_leaves_nothing(
+    cluster: Kit,
 ) -> None:
-    go = tmp_path / "go"
-    with memory_group(200) as group:
-        cases = {
-            "success": Case(TASKS, (Status.SUCCESS, "", 0), {}),
-            "raises": Case("fail('no rows')", failed("user", 1)),
-            "exits with 3": Case("import sys; sys.exit(3)", failed("user", 3)),
-            "SIGKILL of Python": Case("os.kill(os.getpid(), 9); hang()", failed("infrastructure", None)),
-            "SIGTERM of Java": Case("os.kill(os.getppid(), 15); hang()", failed("infrastructure", None)),
-            "SIGKILL of Java": Case("os.kill(os.getppid(), 9); hang()", failed("infrastructure", None)),
-            "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=ends_on_the_page),
-            "executor without memory": Case(
-                TASK_NEEDS_TOO_MUCH, failed("memory", 1), {"spark.task.maxFailures": "1"}
-            ),
-        }
-        if group is not None:
-            cases["driver without memory"] = Case(grows(group), failed("infrastructure", None))
-        assert ends(cluster, cases) == expected(cases)
-
-
-def test_a_job_goes_on_when_an_executor_is_lost(client: Kit, standalone: Standalone, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    local = standalone.local()
-    rounds = f"""{SPARK}
-while not os.path.exists({str(go)!r}):
-    spark.sparkContext.parallelize(range(2), 2).map(lambda x: x).count()
-    say("round")
-"""
-    attempt = submitted(client, rounds, {})
-
-    def executors() -> list[psutil.Process]:
-        (application,) = wait_until(lambda: applications(client, attempt.run), END_S, "it is registered")
-        return [found for found in local.processes() if application in command(found)]
-
-    first = wait_until(executors, END_S, "an executor")[0]
-    wait_until(lambda: "round" in words(client, attempt.run), END_S, "it works")
-
-    def said() -> dict[str, str]:
-        found = [log for log in client.runner.logs(attempt.run) if log.executor and log.stream == "stderr"]
-        return {log.executor: log.path.read_text("utf-8") for log in found}
-
-    wait_until(lambda: "Running task" in said().get("0", ""), END_S, "what its executor says is copied")
-    first.kill()
-    second = wait_until(lambda: [found for found in executors() if found != first], END_S, "another executor")
-    assert second
-    go.touch()
-    client.wait_ended(attempt.run)
-    assert end_of(client, attempt) == (Status.SUCCESS, "", 0)
-    wait_until(lambda: said().keys() == {"0", "1"}, END_S, "both are copied, the last one after its end")
-    texts = said().values()
-    assert all(text.count("Started daemon with process name") == 1 for text in texts), "no byte comes twice"
-
-
-def command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+    cases = {
+        "SIGKILL of Python": Case(PYTHON_DIES, failed("infrastructure", None)),
+        "SIGTERM of Java": Case(JAVA_IS_ENDED, failed("infrastructure", None)),
+    }
+    assert ends(cluster, cases) == expected(cases)
 
 
 def words(kit: Kit, run: str) -> str:
@@ -356,10 +300,10 @@ def test_while_no_master_answers_nothing_is_submitted_and_the_reason_is_said(
     assert runner.find(attempt.run) == []
 
 
-def test_drivers_go_on_when_a_master_is_lost_and_those_of_a_lost_node_are_gone(
+def test_drivers_go_on_when_masters_are_lost_and_those_of_a_lost_node_are_gone(
     client: Kit, tmp_path: Path
 ) -> None:
-    go = tmp_path / "go"
+    counted, goes, ends = (tmp_path / name for name in ("counted", "goes", "ends"))
     with standalone_cluster(tmp_path / "pair", masters=2, workers=2) as pair:
         options = {"rest": pair.rest, "ui": pair.ui, "staging": str(tmp_path / "staging")}
         backend = StandaloneBackend(SparkSubmits(tmp_path / "state"), driver_main=DRIVER_MAIN)
@@ -368,18 +312,24 @@ def test_drivers_go_on_when_a_master_is_lost_and_those_of_a_lost_node_are_gone(
             mode: replace(client, runner=backend.runner_for(target), target=target)
             for mode, target in targets.items()
         }
-        here = submitted(kits["client"], f"until({str(go)!r})\n{TASKS}", {})
+        program = (
+            f"until({str(goes)!r})\n{TASKS}\npathlib.Path({str(counted)!r}).touch()\nuntil({str(ends)!r})"
+        )
+        here = submitted(kits["client"], program, {})
         there = submitted(kits["cluster"], "hang()")
         client.wait_started(here)
         client.wait_started(there)
 
         first = pair.leader
+        check_who_leads_is_asked(pair)
         first.process.kill()
         wait_until(lambda: pair.leader is not first and pair.alive_workers() == 2, 90, "the other leads")
         assert kits["client"].only(here.run).state is RunState.RUNNING
         wait_until(
             lambda: kits["cluster"].only(there.run).state is RunState.RUNNING, 60, "the driver is known to it"
         )
+        waiting = submitted(kits["cluster"], "pass", {"spark.driver.memory": "500g"})
+        assert "512000 MiB" in kits["cluster"].only(waiting.run).detail, "it takes drivers as well"
 
         node = node_of(pair, there.run)
         node.kill()
@@ -389,18 +339,42 @@ def test_drivers_go_on_when_a_master_is_lost_and_those_of_a_lost_node_are_gone(
         assert end_of(kits["cluster"], there) == failed("lost", None)
         assert not processes_of(there.run)
 
-        go.touch()
-        kits["client"].wait_ended(here.run)
-        assert end_of(kits["client"], here) == (Status.SUCCESS, "", 0)
-
-        last = submitted(kits["cluster"], "hang()")
-        client.wait_started(last)
+        goes.touch()
+        wait_until(counted.exists, END_S, "its tasks have run on the other node")
         for master in pair.masters:
             master.process.kill()
         for _ in range(3):
             with pytest.raises(BackendUnreachable, match="no master leads"):
-                kits["cluster"].runner.find(last.run)
-        assert processes_of(last.run), "a driver goes on without masters"
+                kits["cluster"].runner.find(waiting.run)
+        assert kits["client"].only(here.run).state is RunState.RUNNING
+        assert processes_of(here.run), "a driver goes on without masters"
+        ends.touch()
+        kits["client"].wait_ended(here.run)
+        assert end_of(kits["client"], here) == (Status.SUCCESS, "", 0)
+
+
+def check_who_leads_is_asked(pair: StandaloneCluster) -> None:
+    """Of two masters, whichever is named first."""
+    first = pair.leader
+    (standby,) = [master for master in pair.masters if master is not first]
+    alone = StandaloneMasters([Addresses(standby.ui, standby.rest)])
+    with pytest.raises(BackendUnreachable, match="is STANDBY"):
+        alone.snapshot()
+    wrong_way = StandaloneMasters([Addresses(first.ui, standby.rest)])
+    with pytest.raises(BackendUnreachable, match="STANDBY"):
+        wrong_way.driver_status("driver-20200101000000-0000")
+    with pytest.raises(SubmissionError, match="STANDBY"):
+        wrong_way.create_driver(
+            {
+                "action": "CreateSubmissionRequest",
+                "clientSparkVersion": "4.3.0",
+                "appResource": "",
+                "mainClass": "any",
+                "appArgs": [],
+                "environmentVariables": {},
+                "sparkProperties": {"spark.app.name": "x", "spark.master": pair.url},
+            }
+        )
 
 
 def node_of(pair: StandaloneCluster, run: str) -> psutil.Process:

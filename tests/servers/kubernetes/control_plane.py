@@ -3,7 +3,6 @@
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -48,12 +47,8 @@ class Server:
     def stop(self) -> None:
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(5)  # the API server waits for its watchers much longer
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(30)
+        self._process.kill()  # when it is told to end, the API server waits for its watchers for seconds
+        self._process.wait(30)
         self._process = None
 
 
