@@ -14,7 +14,6 @@ from spark_runner.runners.base import Place, RunState, SubmitRequest, Target
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.backend import YarnBackend
 from tests.servers.yarn import YarnPair
-from tests.servers.yarn_daemons import fetch_text
 from tests.waiting import wait_until
 from tests.yarn_support import spark_environment, spark_settings
 
@@ -47,8 +46,6 @@ def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
     assert place is not None
     other = YarnBackend(SparkSubmits(tmp_path / "other"), driver_main=DRIVER_MAIN).runner_at(place)
     assert other is not None
-    yarn_pair.managers[first].start()
-    wait_until(lambda: "STANDBY" in fetch_text(f"{first}/ws/v1/cluster/info"), 60, "the first one is back")
     other.kill(run, grace_seconds=0)
     (killed,) = other.find(run)
     assert killed.state is RunState.EXITED

@@ -48,16 +48,13 @@ log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 """
 
 QUEUES = {
-    "root.queues": "default,guest,full,stopped",
-    "root.default.capacity": "80",
-    "root.guest.capacity": "20",  # what it has beyond that is taken back when `default` wants it
+    "root.queues": "default,full",
+    "root.default.capacity": "100",
     "root.full.capacity": "0",
     "root.full.maximum-applications": "0",
-    "root.stopped.capacity": "0",
-    "root.stopped.state": "STOPPED",
     "maximum-am-resource-percent": "1.0",
 }
-"""Queues of the capacity scheduler; the last two take nothing."""
+"""Queues of the capacity scheduler; the last one takes nothing."""
 
 
 class Daemon:
@@ -153,14 +150,8 @@ def write_configuration(conf_dir: Path, folder: Path, properties: Mapping[str, s
 
 def _common(folder: Path) -> dict[str, str]:
     scheduler = f"{_SERVER}.resourcemanager.scheduler.capacity.CapacityScheduler"
-    preemption = "yarn.resourcemanager.monitor.capacity.preemption"
     return {
         "yarn.resourcemanager.scheduler.class": scheduler,
-        "yarn.resourcemanager.scheduler.monitor.enable": "true",
-        f"{preemption}.monitoring_interval": "500",
-        f"{preemption}.max_wait_before_kill": "1000",
-        f"{preemption}.total_preemption_per_round": "1.0",
-        f"{preemption}.natural_termination_factor": "1.0",
         "yarn.nm.liveness-monitor.expiry-interval-ms": "8000",
         "yarn.scheduler.minimum-allocation-mb": "128",
         "yarn.scheduler.maximum-allocation-mb": str(NODE_MEMORY_MB),
