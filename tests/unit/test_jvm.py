@@ -1,0 +1,48 @@
+"""What a driver says when Spark does not start: in the words of Spark 4 and YARN 3.5."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from spark_runner.errors import RefusedAtStart, StoppedAtStart
+from spark_runner.jvm import OwnJvm
+
+TOO_LARGE = (
+    "Required executor memory (102400 MB), offHeap memory (0) MB, overhead memory (10240 MB), and PySpark "
+    "memory (0 MB) is above the max threshold (6144 MB) of this cluster! Please check the values of "
+    "'yarn.scheduler.maximum-allocation-mb' and/or 'yarn.nodemanager.resource.memory-mb'."
+)
+UNKNOWN_QUEUE = "Application application_1_0002 submitted by user root to unknown queue: nowhere"
+
+
+def start(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    def fail() -> None:
+        raise RuntimeError(
+            f"An error occurred while calling None.JavaSparkContext.\n: {words}\n\tat org.apache.x"
+        )
+
+    builder = SimpleNamespace(getOrCreate=fail)
+    monkeypatch.setattr("spark_runner.jvm.SparkSession", SimpleNamespace(builder=builder))
+    OwnJvm().session()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (f"java.lang.IllegalArgumentException: {TOO_LARGE}", TOO_LARGE),
+        (f"x.YarnException: Failed to submit application_1_0002 to YARN : {UNKNOWN_QUEUE}", UNKNOWN_QUEUE),
+    ],
+)
+def test_what_yarn_refuses_is_said_without_the_stack(
+    monkeypatch: pytest.MonkeyPatch, words: str, why: str
+) -> None:
+    with pytest.raises(RefusedAtStart) as raised:
+        start(monkeypatch, words)
+    assert str(raised.value) == f"YARN refused the application: {why}"
+
+
+def test_a_master_that_turned_it_away_is_told_from_all_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StoppedAtStart, match="did not answer, or refused the application"):
+        start(monkeypatch, "IllegalStateException: Cannot call methods on a stopped SparkContext.")
+    with pytest.raises(RuntimeError, match="anything else"):
+        start(monkeypatch, "anything else")
