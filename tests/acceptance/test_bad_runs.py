@@ -1,10 +1,12 @@
 """Programs and clusters that are not as Spark expects: what `job show` says of a real run."""
 
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import HTTPServer, SimpleHTTPRequestHandler
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from queues.embedded.java import find_jars
 from spark_runner.log_limit import MAX_LOG_BYTES
 from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Desk
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
@@ -21,21 +24,35 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def desk(shared_desk: Desk) -> Desk:
-    """One with a worker."""
-    worker = shared_desk.start("worker", "--slots", "2")
-    worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
+def served(shared_desk: Desk) -> Desk:
+    """A desk with a worker."""
+    start_worker(shared_desk)
     return shared_desk
 
 
-def run(desk: Desk, name: str, program: str, **fields: object) -> str:
-    """Enqueue a program, wait for its end, and return what `job show` says."""
+def start_worker(desk: Desk) -> None:
+    worker = desk.start("worker", "--slots", "2")
+    worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
+
+
+def submit(desk: Desk, name: str, program: str, **fields: object) -> None:
+    """Enqueue a program."""
     definition = {"name": name, "python": f"{name}.py", "spark": SPARK, "retry": {"attempts": 1}, **fields}
     desk.write(f"{name}.py", program)
     desk.write(f"{name}.yaml", yaml.safe_dump(definition))
     assert desk.type("job", "submit", f"{name}.yaml", "--id", name).code == 0
+
+
+def show(desk: Desk, name: str) -> str:
+    """Wait for its end, and return what `job show` says."""
     desk.type("job", "wait", name, "--timeout", f"{2 * SPARK_TIMEOUT_S}s", timeout=3 * SPARK_TIMEOUT_S)
     return desk.type("job", "show", name).stdout
+
+
+def run(desk: Desk, name: str, program: str, **fields: object) -> str:
+    """Both."""
+    submit(desk, name, program, **fields)
+    return show(desk, name)
 
 
 # ---------------------------------------------------------------------- programs
@@ -49,21 +66,22 @@ print("the parent has ended")
 """
 
 
-def test_programs_that_spark_never_hears_of_fork_or_leave_without_a_word(desk: Desk) -> None:
-    without_session = run(desk, "no-session", "print('no Spark in here')\n")
-    assert "SUCCESS, in queue finish" in without_session
-    assert "no Spark in here" in desk.type("job", "logs", "no-session", "--stream", "stdout").stdout
+def test_programs_that_spark_never_hears_of_fork_or_leave_without_a_word(served: Desk) -> None:
+    submit(served, "no-session", "print('no Spark in here')\n")
+    submit(served, "leaves", "import os\nos._exit(3)\n")
+    submit(served, "forks", FORKS)
+    assert "SUCCESS, in queue finish" in show(served, "no-session")
+    assert "no Spark in here" in served.type("job", "logs", "no-session", "--stream", "stdout").stdout
 
-    left = run(desk, "leaves", "import os\nos._exit(3)\n")
+    left = show(served, "leaves")
     assert "ERROR_FAIL, in queue finish" in left
     assert "error (user):\nits driver ended with exit code 3 and no word of its own\n" in left
 
-    forked = run(desk, "forks", FORKS)
-    assert "SUCCESS, in queue finish" in forked, "the child's exit code is not the job's"
-    assert "the parent has ended" in desk.type("job", "logs", "forks", "--stream", "stdout").stdout
+    assert "SUCCESS, in queue finish" in show(served, "forks"), "the child's exit code is not the job's"
+    assert "the parent has ended" in served.type("job", "logs", "forks", "--stream", "stdout").stdout
 
 
-def test_a_program_that_prints_without_end_fills_no_disk(desk: Desk) -> None:
+def test_a_program_that_prints_without_end_fills_no_disk(stand_in_desk: Desk) -> None:
     program = f"""
 import sys
 line = "x" * 1023 + "\\n"
@@ -71,11 +89,12 @@ for _ in range({3 * MAX_LOG_BYTES} // 1024 // 64):
     sys.stdout.write(line * 64)
 print("the last words")
 """
-    assert "SUCCESS, in queue finish" in run(desk, "prints", program)
-    (submission,) = desk.submissions()
+    start_worker(stand_in_desk)
+    assert "SUCCESS, in queue finish" in run(stand_in_desk, "prints", program)
+    (submission,) = stand_in_desk.submissions()
     kept = {path.name: path.stat().st_size for path in submission.glob("stdout.log*")}
     assert sum(kept.values()) <= 2 * MAX_LOG_BYTES, kept
-    last = desk.type("job", "logs", "prints", "--stream", "stdout").stdout
+    last = stand_in_desk.type("job", "logs", "prints", "--stream", "stdout").stdout
     assert last.endswith("the last words\n")
 
 
@@ -110,36 +129,51 @@ def with_packages(desk: Desk, repository: str) -> dict[str, object]:
     return {**SPARK, "packages": ["org.example:nothing:1.0"], "conf": conf}
 
 
-def test_packages_that_are_nowhere_fail_the_job_at_once(desk: Desk, empty_repository: str) -> None:
+def test_packages_that_are_nowhere_fail_the_job_at_once(served: Desk, empty_repository: str) -> None:
     retry = {"attempts": 2, "submissions": 2, "delay": "1s"}
-    shown = run(desk, "packages", "print()\n", spark=with_packages(desk, empty_repository), retry=retry)
+    shown = run(served, "packages", "print()\n", spark=with_packages(served, empty_repository), retry=retry)
     assert "ERROR_FAIL, in queue finish" in shown
     assert "error (definition):\npackages org.example:nothing:1.0 are in no repository: correct" in shown
     assert "attempts: 1\n" in shown, "another try would not find them either"
 
 
-def test_packages_whose_repository_does_not_answer_are_tried_again(desk: Desk) -> None:
-    spark = with_packages(desk, "http://127.0.0.1:1/")
+def test_packages_whose_repository_does_not_answer_are_tried_again(served: Desk) -> None:
+    spark = with_packages(served, "http://127.0.0.1:1/")
     retry = {"attempts": 1, "submissions": 2, "delay": "1s"}
-    shown = run(desk, "packages", "print()\n", spark=spark, retry=retry)
+    shown = run(served, "packages", "print()\n", spark=spark, retry=retry)
     assert "error (submission):\npackages org.example:nothing:1.0 could not be fetched" in shown
     assert "http://127.0.0.1:1/org/example/nothing" in shown
     assert "attempts: 2\n" in shown
 
 
 # ---------------------------------------------------------------------- clusters
-def test_a_driver_on_a_node_that_finds_no_master(standalone: Standalone, desk: Desk) -> None:
+CLIENT = "org/apache/spark/deploy/client/StandaloneAppClient.class"
+TRY_SECONDS = re.compile(rb"\x10\x14(\xb5..\x2a\x06\xb5)", re.DOTALL)
+"""`bipush 20, putfield`, before `iconst_3, putfield`: three tries of 20 s, which Spark lets nobody choose."""
+
+
+def impatient_client(folder: Path) -> Path:
+    """Spark's own client of a master, but for what it waits between its tries: one second."""
+    (core,) = find_jars().glob("spark-core_*.jar")
+    with zipfile.ZipFile(core) as jar:
+        patched, found = TRY_SECONDS.subn(lambda found: b"\x10\x01" + found[1], jar.read(CLIENT))
+    assert found == 1, "Spark has changed how long it tries"
+    file = folder / "impatient.jar"
+    with zipfile.ZipFile(file, "w") as jar:
+        jar.writestr(CLIENT, patched)
+    return file
+
+
+def test_a_driver_on_a_node_that_finds_no_master(
+    standalone: Standalone, served: Desk, tmp_path: Path
+) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         master = f"spark://127.0.0.1:{held.getsockname()[1]}"
         addresses = {"ui": standalone.ui, "rest": standalone.rest, "staging": standalone.staging}
-        spark = {
-            "master": master,
-            "deploy_mode": "cluster",
-            "standalone": addresses,
-            "conf": SMALL_APPLICATION,
-        }
-        shown = run(desk, "lonely", "print()\n", spark=spark)
+        conf = {**SMALL_APPLICATION, "spark.driver.extraClassPath": str(impatient_client(tmp_path))}
+        spark = {"master": master, "deploy_mode": "cluster", "standalone": addresses, "conf": conf}
+        shown = run(served, "lonely", "print()\n", spark=spark)
     assert f"error (infrastructure):\nSpark was stopped while it started: {master} did not answer" in shown
 
 
@@ -183,14 +217,14 @@ def _version_of(python: Path) -> str:
         return ""
 
 
-def test_nodes_with_another_python(standalone: Standalone, desk: Desk) -> None:
-    python, version = other_python(desk.directory)
+def test_nodes_with_another_python(standalone: Standalone, served: Desk) -> None:
+    python, version = other_python(served.directory)
     conf = SMALL_APPLICATION | {
         "spark.pyspark.python": str(python),
         "spark.pyspark.driver.python": sys.executable,
     }
     spark = {"master": standalone.url, "standalone": {"ui": standalone.ui}, "conf": conf}
-    shown = run(desk, "versions", COUNTS_IN_PYTHON, spark=spark)
+    shown = run(served, "versions", COUNTS_IN_PYTHON, spark=spark)
     assert "ERROR_FAIL, in queue finish" in shown
     assert f"the executors run Python {version}, the driver runs Python {OURS}" in shown
     assert "set spark.pyspark.python to that one" in shown

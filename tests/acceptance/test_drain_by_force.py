@@ -7,26 +7,30 @@ import pytest
 from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, assert_nothing_is_left, has_started
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it_had_in_hand(
-    shared_desk: Desk, process_mark: str, tmp_path: Path
+    stand_in_desk: Desk, process_mark: str, tmp_path: Path
 ) -> None:
-    desk, started = shared_desk, tmp_path / "starts"
+    desk, started, asked = stand_in_desk, tmp_path / "starts", tmp_path / "asked"
     stubborn = (
-        "import signal, time\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "import os, pathlib, signal, time\n"
+        "os._exit = lambda _: time.sleep(600)\n"  # by which a driver obeys: this one has to be killed
+        f"signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(asked)!r}).touch())\n"
         f"with open({str(started)!r}, 'a') as file:\n"
         "    file.write('started\\n')\n"
         "time.sleep(600)\n"
     )
+    desk.environment["ORCHESTRATOR_SESSION_TIMEOUT"] = "4s"  # which the next worker waits for
     worker = desk.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="120s")
     desk.python_job("stubborn", stubborn)
     assert desk.type("job", "submit", "stubborn.yaml", "--id", "stubborn").code == 0
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
     assert desk.type("job", "kill", "stubborn").code == 0
     worker.wait_for_words("stubborn running -> kill")
+    # Only then is the kill in hand; between that step and this one nothing is.
+    wait_until(asked.exists, SPARK_TIMEOUT_S, "the program is asked to end")
     worker.terminate()
     worker.wait_for_words("does not lead any more")  # it drains, and the kill goes on
     worker.terminate()
