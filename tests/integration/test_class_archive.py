@@ -260,6 +260,18 @@ def test_an_archive_with_which_a_jvm_crashed_is_given_up(place: Place, archives:
     assert place.runs() == 2  # and it is not made again
 
 
+def test_a_truncated_archive_is_not_given_to_a_jvm(place: Place, archives: ClassArchives) -> None:
+    """With it the JVM would end by SIGBUS, whatever -Xshare says."""
+    place.launch(archives)
+    path = wait_made(place, archives)
+    assert "SharedArchiveFile" in place.launch(archives)[1]
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    for each in (archives, ClassArchives(place.cache, make=False)):
+        assert "SharedArchiveFile" not in place.launch(each)[1]
+
+
 def test_what_makes_an_archive_ends_with_its_worker(place: Place, archives: ClassArchives) -> None:
     place.spark("sleep 600")
     run = f"class-archive-{place.fit(archives).key}"

@@ -181,11 +181,12 @@ def bench(server: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path) 
 @pytest.fixture
 def ended(warm: WarmHouse) -> ServerFiles:
     """A server that has ended: by another test, or now."""
-    warm.wait_open()
-    found = [each for each in warm.servers.of(SPEC) if each.was_opened()]
-    if all(map(warm.servers.runs, found)):
-        warm.servers.submits.kill(found[0].run, grace_seconds=0)
-    return next(each for each in found if not warm.servers.runs(each))
+    server = warm.wait_open()
+    gone = [each for each in warm.servers.of(SPEC) if each.was_opened() and not warm.servers.runs(each)]
+    if gone:
+        return gone[-1]  # which the keeper keeps
+    warm.servers.submits.kill(server.run, grace_seconds=0)
+    return server
 
 
 def test_a_script_runs_in_the_server_by_a_driver_without_a_jvm(bench: Bench, server: ServerFiles) -> None:
