@@ -23,7 +23,7 @@ from queues.record import Record
 from queues.session import Session
 from queues.transaction import Step
 from spark_runner.attempt import AttemptState, attempt_path
-from tests.jobs_support import Office
+from tests.jobs_support import Office, ScriptedOffice
 from tests.operators_support import JOB, Stage
 from tests.sampling import times
 from tests.waiting import wait_until
@@ -141,11 +141,12 @@ def test_a_root_that_nobody_has_used_has_nothing_but_notes(practice: Practice) -
     assert practice.kinds() == {}
 
 
-def test_a_busy_cluster_has_nothing_but_notes(office: Office) -> None:
+def test_a_busy_cluster_has_nothing_but_notes(scripted_office: ScriptedOffice) -> None:
+    office = scripted_office
     office.worker(slots=2)
     wait_until(lambda: office.client.status().leader, 20, "the worker leads")
     doctor = Doctor(build_queue_set(office.session(), office.settings, owner="doctor"))
-    ids = [office.submit("print('well')") for _ in range(12)]
+    ids = [office.submit("sleep(0.1)") for _ in range(20)]
     found, looks = list[Finding](), 0
     while not all(office.client.get(job_id).is_final for job_id in ids):
         found += [finding for finding in doctor.look() if finding.kind is not Kind.ZOOKEEPER_LATENCY]

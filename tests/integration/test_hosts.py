@@ -17,7 +17,7 @@ from queues.operations import Create, Delete
 from queues.transaction import commit
 from spark_runner.runners.base import Place
 from spark_runner.runners.local import LocalRunner
-from tests.jobs_support import Office, sleeps, stand_ins, waits_for
+from tests.jobs_support import Office, rescan_often, sleeps, stand_ins, waits_for
 from tests.waiting import wait_until
 
 THERE = Place("local", "elsewhere", "boot", "store")
@@ -52,8 +52,11 @@ def running_elsewhere(office: Office, go: Path) -> str:
 
 
 def test_a_job_is_left_to_the_workers_of_the_host_where_its_driver_runs(
-    office: Office, tmp_path: Path
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    rescan_often(monkeypatch)
+    monkeypatch.setattr("orchestrator.admission.declined._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("orchestrator.admission.hosts._LOOK_SECONDS", 0.2)
     go = tmp_path / "go"
     job_id = running_elsewhere(office, go)
     announced = announce(office, None)

@@ -110,7 +110,10 @@ def test_the_delay_of_a_job_is_no_waiting(office: Office) -> None:
     assert office.wait(job.id).job.status is Status.SUCCESS
 
 
-def test_a_driver_that_never_takes_its_attempt_is_given_up_and_ended(office: Office) -> None:
+def test_a_driver_that_never_takes_its_attempt_is_given_up_and_ended(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # it obeys nobody
     idle = LocalRunner(
         SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "exec sleep 600")),
         driver_main=DRIVER_MAIN,
@@ -200,6 +203,7 @@ def test_a_backend_that_answers_now_and_then_is_no_warning_each_time(
         wait_until(lambda: held.watch.unknown > 0, 20, "it is silent again")
     wait_until(lambda: len(warnings) > 1, 30, "the warning that it is silent for longer")
     assert all(later - before >= CALM_S for before, later in pairwise(warnings))
+    runner.silent = False
     go.touch()
     assert office.wait(job_id).job.status is Status.SUCCESS
 

@@ -21,6 +21,11 @@ SLEEPS = "import time; time.sleep(600)"
 SOON = {"attempts": 2, "delay": "1h"}  # the next attempt is not before the end of the test
 
 
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # what is idle obeys nobody
+
+
 class Full(LocalRunner):
     """A backend that takes nothing."""
 

@@ -814,12 +814,10 @@ def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_qu
     handlers = [HandlerPool(open_queues(), names, handle, pools=pools, rescan_seconds=1) for names in taken]
     with handlers[0], handlers[1], background(put_short_lived, spoil_one):
         end = time.monotonic() + times(3, 10)
-        while time.monotonic() < end:
+        while time.monotonic() < end or len(reports) <= 3 or moved <= 2_000:
             reports.append(scrub(queues))
     record_property("scrubs", len(reports))
     record_property("moves", moved)
-    assert len(reports) > 3
-    assert moved > 2_000
     assert [report.mended for report in reports if report.mended] == []
     left = {(kind, item_id) for report in reports for kind, ids in report.left.items() for item_id in ids}
     # One that is buried between two listings is seen twice, one that comes and goes between two looks at its

@@ -34,7 +34,7 @@ _OPTIONS = {
     "xpack.security.enabled": "false",
     "cluster.routing.allocation.disk.threshold_enabled": "false",
 }
-_JVM = "-Xms512m -Xmx512m"
+_JVM = "-Xms512m -Xmx512m -XX:TieredStopAtLevel=1"  # half the processor time until it serves
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ def _in_docker() -> Iterator[str]:
         yield url
 
 
-def _nothing(_config: Path, _environment: Mapping[str, str]) -> None:
+def _nothing(_config: Path) -> None:
     """What most servers need before their start."""
 
 
@@ -90,12 +90,12 @@ def local_elasticsearch(
     more: Mapping[str, str] | None = None,
     *,
     scheme: str = "http",
-    prepare: Callable[[Path, Mapping[str, str]], None] = _nothing,
+    prepare: Callable[[Path], None] = _nothing,
     answers: Callable[[str], bool] | None = None,
 ) -> Iterator[str]:
     """URL of a server of our own, from Maven Central, with `more` options.
 
-    `prepare` gets its folder of configuration and its environment before the start.
+    `prepare` gets its folder of configuration before the start.
     """
     answers = answers or _answers
     java, distribution = _java_home(), _distribution()
@@ -124,7 +124,7 @@ def local_elasticsearch(
         "ES_PATH_CONF": str(folder / "config"),
         "ES_JAVA_OPTS": _JVM,
     }
-    prepare(folder / "config", environment)
+    prepare(folder / "config")
     if os.geteuid() == 0:
         command = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *command]
         for path in (folder, *folder.rglob("*")):
@@ -182,11 +182,6 @@ def _java_version(home: Path) -> int:
     release = home / "release"
     found = re.search(r'JAVA_VERSION="(\d+)', release.read_text("utf-8")) if release.is_file() else None
     return int(found[1]) if found else 0
-
-
-def elasticsearch_program(name: str) -> Path:
-    """A program of the distribution."""
-    return _distribution() / "bin" / name
 
 
 def _distribution() -> Path:

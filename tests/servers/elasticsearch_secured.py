@@ -1,25 +1,24 @@
 """An Elasticsearch that speaks TLS alone and asks everybody who they are; for the test that needs it."""
 
 import base64
+import hashlib
 import json
 import shutil
 import ssl
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.servers.elasticsearch import elasticsearch_program, local_elasticsearch
+from tests.servers.elasticsearch import local_elasticsearch
 from tests.servers.secured import Certificates
 
-_PASSWORD = "the-secret-of-the-superuser"  # noqa: S105 - of a server of this test
+_SUPERUSER, _PASSWORD = "root", "the-secret-of-the-superuser"
 _TLS = {
     "xpack.security.enabled": "true",
     "xpack.security.enrollment.enabled": "false",
@@ -54,16 +53,15 @@ def secured_elasticsearch(tmp_path: Path, rights: Mapping[str, Any]) -> Iterator
     folder.mkdir()
     certificates = Certificates(folder)
 
-    def prepare(config: Path, environment: Mapping[str, str]) -> None:
+    def prepare(config: Path) -> None:
         for name in ("server.key", "server.pem", "ca.pem"):
             shutil.copy(folder / name, config / name)
-        run = partial(subprocess.run, env=dict(environment), check=True, capture_output=True)
-        keystore = str(elasticsearch_program("elasticsearch-keystore"))
-        run([keystore, "create"])
-        run([keystore, "add", "-x", "bootstrap.password"], input=_PASSWORD.encode())
+        # By files: each of the programs for that is a JVM of some seconds.
         (config / "roles.yml").write_text(yaml.safe_dump({USER: rights}), "utf-8")
-        users = str(elasticsearch_program("elasticsearch-users"))
-        run([users, "useradd", USER, "-p", SHIPPER.partition(":")[2], "-r", USER])
+        users = {_SUPERUSER: _PASSWORD, USER: SHIPPER.partition(":")[2]}
+        lines = [f"{user}:{{SHA}}{_sha1(password)}\n" for user, password in users.items()]
+        (config / "users").write_text("".join(lines), "utf-8")
+        (config / "users_roles").write_text(f"superuser:{_SUPERUSER}\n{USER}:{USER}\n", "utf-8")
 
     def answers(url: str) -> bool:
         try:
@@ -75,10 +73,14 @@ def secured_elasticsearch(tmp_path: Path, rights: Mapping[str, Any]) -> Iterator
         yield SecuredElasticsearch(url, certificates)
 
 
+def _sha1(password: str) -> str:
+    return base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()  # noqa: S324 - of a server of this test
+
+
 def _ask(
     url: str, method: str, certificates: Certificates, document: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    login = base64.b64encode(f"elastic:{_PASSWORD}".encode()).decode()
+    login = base64.b64encode(f"{_SUPERUSER}:{_PASSWORD}".encode()).decode()
     headers = {"authorization": f"Basic {login}", "content-type": "application/json"}
     data = None if document is None else json.dumps(document).encode()
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - our own server
