@@ -1,5 +1,6 @@
 """The kind of each test, by what it starts: a mark to select it by, and its place in a run."""
 
+import itertools
 from collections.abc import Generator, Iterator
 from enum import StrEnum
 
@@ -47,9 +48,17 @@ _KITS = {  # of `tests.runner_kits`, which ask for their servers when the test r
 }
 _KIT_PARAMETERS = ("kit", "kind")
 
-# One worker process runs all tests of such a server, so that a run starts it once; the longest come first.
-_TOGETHER = (Kind.KUBERNETES, Kind.YARN, Kind.STANDALONE, Kind.ELASTICSEARCH)
-_WITH_GROUPS = ("local_spark", "warm")  # fixtures with a JVM that their tests share
+# One worker process runs all tests of such a server, so that a run starts it once.
+_GROUPS = {
+    Kind.KUBERNETES: "kubernetes",
+    Kind.YARN: "yarn and standalone",  # two clusters at a time leave processors for others
+    Kind.STANDALONE: "yarn and standalone",
+    Kind.ELASTICSEARCH: "elasticsearch",
+}
+_SHARED = ("local_spark", "warm")  # fixtures with a JVM that their tests share
+_HEAVY = {Kind.SPARK: 5.0, Kind.CAMPAIGN: 8.0}
+_LIGHT = {Kind.PURE: 0.05, Kind.ZOOKEEPER: 0.5}
+"""What a test of a kind takes, in seconds: the first compute, the others wait for most of it."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,7 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(kind.mark)
         if group := _group(item, kinds):
             item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_place)
+    items[:] = _in_order(items)
     yield
     if config.getoption("loadgroup", default=False):
         _write_groups(items)
@@ -109,10 +118,10 @@ def _started(item: pytest.Item) -> Iterator[Kind]:
 
 def _group(item: pytest.Item, kinds: list[Kind]) -> str | None:
     """The tests of a group run one after the other in one worker process; None = anywhere."""
-    if found := next((kind for kind in _TOGETHER if kind in kinds), None):
-        return found.mark
+    if servers := [kind for kind in _GROUPS if kind in kinds]:
+        return _GROUPS[servers[0]]
     names = getattr(item, "fixturenames", ())
-    if shared := next((name for name in _WITH_GROUPS if name in names), None):
+    if shared := next((name for name in _SHARED if name in names), None):
         return shared
     if kinds == [Kind.PURE] or _shares_with_its_module(item):
         return item.nodeid.partition("::")[0]
@@ -125,8 +134,21 @@ def _shares_with_its_module(item: pytest.Item) -> bool:
     return any(definition.scope == "module" for found in scopes.values() for definition in found)
 
 
-def _place(item: pytest.Item) -> tuple[bool, int]:
-    """The groups of servers come first, for they are the longest; then the most expensive kinds."""
-    group = item.get_closest_marker("xdist_group")
-    is_long = group is not None and group.args[0] in {*_WITH_GROUPS, *(kind.mark for kind in _TOGETHER)}
-    return not is_long, -list(Kind).index(item.stash[KIND])
+def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The groups of servers first, for they are the longest; then what computes among what waits."""
+    longest = [*dict.fromkeys(_GROUPS.values()), *_SHARED]
+    groups = {item: _name_of_group(item) for item in items}
+    first = [item for item in items if groups[item] in longest]
+    first.sort(key=lambda item: (longest.index(groups[item]), -list(Kind).index(item.stash[KIND])))
+    places: dict[pytest.Item, float] = {}
+    for seconds in (_HEAVY, _LIGHT):
+        mine = [item for item in items if groups[item] not in longest and item.stash[KIND] in seconds]
+        mine.sort(key=lambda item: -seconds[item.stash[KIND]])
+        taken = list(itertools.accumulate(seconds[item.stash[KIND]] for item in mine))
+        places |= {item: until / taken[-1] for item, until in zip(mine, taken, strict=True)}
+    return first + sorted(places, key=lambda item: places[item])
+
+
+def _name_of_group(item: pytest.Item) -> str:
+    found = item.get_closest_marker("xdist_group")
+    return "" if found is None else str(found.args[0])
