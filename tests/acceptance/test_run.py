@@ -9,8 +9,9 @@ import pytest
 
 from queues.embedded import running_server
 from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, assert_no_traceback, assert_nothing_is_left
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 SCRIPT = """\
 -- the least push job: rows in, a file out
@@ -18,11 +19,6 @@ CREATE TABLE pets (name STRING, legs INT) WITH ('connector' = 'inline',
   'rows' = '[["cat", 4], ["hen", 2], ["snake", 0], ["dog", 4]]');
 CREATE TABLE walkers WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = 'out/walkers');
 INSERT INTO walkers SELECT name, legs FROM pets WHERE legs >= ${least:-1} ORDER BY name;
-"""
-COUNT = """\
-from pyspark.sql import SparkSession
-
-print("rows:", SparkSession.builder.getOrCreate().range(7).count())
 """
 WALKERS = [{"name": "cat", "legs": 4}, {"name": "dog", "legs": 4}, {"name": "hen", "legs": 2}]
 NO_TERMINAL_CODES = re.compile(r"[^\x1b]*")
@@ -38,6 +34,7 @@ def written(desk: Desk) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.spark
 def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
     desk: Desk, script: Path, process_mark: str
 ) -> None:
@@ -50,17 +47,24 @@ def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
     assert re.search(r"first rows of walkers.*cat +4.*dog +4.*hen +2", first.stdout, re.DOTALL)
     assert_plain_states(first.stderr)
 
-    second = desk.type("run", "pets.sql", "--id", "second", "-o", "json")
+    second = desk.type("run", "pets.sql", "--id", "second", "--set", "least=3", "-o", "json")
     assert second.code == 0, second.stderr
     assert_nothing_is_left(process_mark)
-    assert written(desk) == WALKERS
+    assert written(desk) == WALKERS[:2]
     result = second.json()
     assert (result["job"]["id"], result["job"]["status"]) == ("second", "SUCCESS")
-    assert [(table["target"], table["rows"]) for table in result["tables"]] == [("walkers", 3)]
+    assert [(table["target"], table["rows"]) for table in result["tables"]] == [("walkers", 2)]
     assert_plain_states(second.stderr)
 
     # With no server running, what was run can still be looked at.
     assert running_server(desk.state_dir / "zookeeper") is None
+    page = desk.type("job", "show", "second")
+    assert (page.code, "SUCCESS, in queue finish" in page.stdout) == (0, True)
+    assert running_server(desk.state_dir / "zookeeper") is None
+    assert_nothing_is_left(process_mark)
+
+    server = desk.start("zookeeper")  # for all the looks that follow: each would start its own
+    wait_until(lambda: running_server(desk.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
     jobs = desk.jobs()
     assert sorted((job["name"], job["queue"], job["status"]) for job in jobs) == [
         ("pets", "finish", "SUCCESS"),
@@ -68,21 +72,21 @@ def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
     ]
     shown = desk.job("second")
     assert [attempt["state"] for attempt in shown["attempts"]] == ["succeeded"]
-    page = desk.type("job", "show", "second")
-    assert (page.code, "SUCCESS, in queue finish" in page.stdout) == (0, True)
     assert {row["id"] for row in desk.type("queue", "show", "finish", "-o", "json").json()} == {
         job["id"] for job in jobs
     }
     runs = desk.type("job", "history", "pets", "-o", "json").json()
     assert [(run["job"], run["state"], run["class"]) for run in runs][1:] == [("second", "succeeded", None)]
-    for run in runs:
+    for run, rows in zip(runs, (3, 2), strict=True):
         taken = run["metrics"]
-        assert (taken["output_rows"], taken["tasks_failed"], taken.get("partial")) == (3, 0, None)
+        assert (taken["output_rows"], taken["tasks_failed"], taken.get("partial")) == (rows, 0, None)
         assert taken["driver"]["rss_peak_bytes"] > taken["driver"]["heap_peak_bytes"] > 0
         assert run["settings"]["spark.master"].startswith("local")
         assert run["application_id"] == application_of(desk, run["job"])
     logs = desk.type("job", "logs", "second", "--stream", "spark")
     assert "SparkContext" in logs.stdout, logs.stderr
+    server.terminate()
+    server.wait()
     assert_nothing_is_left(process_mark)
 
 
@@ -104,36 +108,37 @@ def assert_plain_states(stderr: str) -> None:
     ], stderr
 
 
-def test_a_python_program_shows_what_it_printed(desk: Desk, process_mark: str) -> None:
-    desk.write("count.py", COUNT)
-    ended = desk.type("run", "count.py", "--quiet")
+def test_a_python_program_shows_what_it_printed(stand_in_desk: Desk, process_mark: str) -> None:
+    stand_in_desk.write("count.py", "print('rows:', 7)\n")
+    ended = stand_in_desk.type("run", "count.py", "--quiet")
     assert ended.code == 0, ended.stderr
     assert "rows: 7" in ended.stdout
     assert ended.stderr == "", "--quiet: only errors"
     assert_nothing_is_left(process_mark)
 
 
-def test_a_program_that_fails_ends_with_1_and_its_own_reason(desk: Desk, process_mark: str) -> None:
-    desk.write("broken.py", "print('before')\nraise RuntimeError('no more cheese')\n")
-    ended = desk.type("run", "broken.py", "--id", "broken")
+def test_a_program_that_fails_ends_with_1_and_its_own_reason(stand_in_desk: Desk, process_mark: str) -> None:
+    stand_in_desk.write("broken.py", "print('before')\nraise RuntimeError('no more cheese')\n")
+    ended = stand_in_desk.type("run", "broken.py", "--id", "broken")
     assert ended.code == 1
     assert "no more cheese" in ended.stderr
     assert_no_traceback(ended.stderr)
     assert_nothing_is_left(process_mark)
-    job = desk.job("broken")
+    job = stand_in_desk.job("broken")
     assert (job["status"], job["queue"], job["attempt"]) == ("ERROR_FAIL", "finish", 1)
     assert "broken.py" in job["error"]["traceback"], "where it happened is kept for `job show`"
 
 
-def test_beside_up_its_server_is_used_and_goes_on(desk: Desk, script: Path, process_mark: str) -> None:
-    assert script.exists()
+def test_beside_up_its_server_is_used_and_goes_on(desk: Desk, process_mark: str) -> None:
+    desk.use_stand_ins()
+    desk.write("well.py", "print('well')\n")
     up = desk.start("up")
     up.wait_for_words("Ctrl-C ends them")
     server = running_server(desk.state_dir / "zookeeper")
     assert server is not None
-    ended = desk.type("run", "pets.sql", "--id", "guest", "--set", "least=3", timeout=SPARK_TIMEOUT_S)
+    ended = desk.type("run", "well.py", "--id", "guest", timeout=SPARK_TIMEOUT_S)
     assert ended.code == 0, ended.stderr
-    assert written(desk) == WALKERS[:2]
+    assert "well" in ended.stdout
     assert running_server(desk.state_dir / "zookeeper") == server
     assert [(job["id"], job["status"]) for job in desk.jobs()] == [("guest", "SUCCESS")]
     assert len(desk.submissions()) == 1, "one of the two workers ran it"
