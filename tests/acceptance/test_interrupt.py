@@ -1,6 +1,5 @@
 """Ctrl-C at any moment: exit code 130, nothing left running, and every job in a state that is true."""
 
-import random
 import re
 import socket
 import time
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from queues.embedded import running_server
+from queues.embedded.config import STATE_FOLDER
 from queues.embedded.java import find_java
 from tests.acceptance.support import (
     COMMAND,
@@ -22,30 +22,37 @@ from tests.acceptance.support import (
     program_that_waits,
 )
 from tests.acceptance.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
-from tests.sampling import times
+from tests.sampling import chance, is_whole, times
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 CTRL_C = b"\x03"
 
 ENDS_WITHIN_S = 60
 """Grace of the driver, end of Spark, end of ZooKeeper: 5 s, more beside other tests."""
 
-RUN_SPAN_S = (0.3, 25.0)
-"""From the interpreter's start to a program that has run for a while, also on a busy machine."""
+SPAN_S = (0.3, 12.0)
+"""From the start of the interpreter to a program that runs; another test waits until it does."""
 
-UP_SPAN_S = (0.3, 20.0)
-
-# Seeded, so that a moment that failed can be tried again; drawn one from each part, so that none is missed:
-# the loading of the program, ZooKeeper's start, the intent, Spark's start, the running program.
-_random = random.Random(2013)  # noqa: S311 - moments, not secrets
+WHOLE_SPAN_S = (0.3, 25.0)
+"""Of a whole campaign, which may be tried on a slow machine."""
 
 
-def moments(count: int, span: tuple[float, float]) -> list[float]:
-    """Random moments, denser at the start where most happens."""
-    shares = [((part + _random.random()) / count) ** 2 for part in range(count)]
-    return [round(span[0] + share * (span[1] - span[0]), 2) for share in shares]
+SUBMITTED_AFTER_S = 3.0
+"""In `up`: what is pressed sooner finds no job."""
+
+
+def moments(command: str, count: int, count_of_whole: int) -> list[float]:
+    """Moments drawn by the date of the commit, denser at the start where most happens.
+
+    One from each part, so that none is missed: the loading of the program, ZooKeeper's start, the intent,
+    Spark's start, the running program.
+    """
+    drawn, parts = chance(f"interrupt {command}"), times(count, count_of_whole)
+    begin, end = WHOLE_SPAN_S if is_whole() else SPAN_S
+    shares = [((part + drawn.random()) / parts) ** 2 for part in range(parts)]
+    return [round(begin + share * (end - begin), 2) for share in shares]
 
 
 @pytest.fixture
@@ -60,7 +67,9 @@ def endless(desk: Desk, tmp_path: Path, started: Path) -> Path:
 
 
 # ---------------------------------------------------------------------- run
-@pytest.mark.parametrize("moment", moments(times(5, 20), RUN_SPAN_S))
+@pytest.mark.campaign
+@pytest.mark.spark
+@pytest.mark.parametrize("moment", moments("run", 2, 20))
 def test_run_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
     run = desk.start("run", str(endless), "--id", "endless")
     # The one bare sleep of these tests: the moment itself is what is chosen.
@@ -71,21 +80,8 @@ def test_run_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: s
     assert_all_final(desk)
 
 
-def test_run_is_stopped_while_its_program_runs(
-    desk: Desk, endless: Path, started: Path, process_mark: str
-) -> None:
-    run = desk.start("run", str(endless), "--id", "endless")
-    wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
-    run.press_ctrl_c()
-    assert_interrupted(run.wait(ENDS_WITHIN_S))
-    assert_nothing_is_left(process_mark)
-    job = desk.job("endless")
-    assert (job["status"], job["queue"]) == ("KILL", "finish")
-    assert [attempt["state"] for attempt in job["attempts"]] == ["killed"]
-    assert started.read_text("utf-8") == "started\n"
-
-
 def test_run_forgives_an_impatient_user(desk: Desk, endless: Path, started: Path, process_mark: str) -> None:
+    desk.use_stand_ins()
     run = desk.start("run", str(endless), "--id", "endless")
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
 
@@ -140,11 +136,13 @@ def slow_java(desk: Desk, asked: str) -> tuple[Path, Path]:
 
 
 # ---------------------------------------------------------------------- up
-@pytest.mark.parametrize("moment", moments(times(2, 8), UP_SPAN_S))
+@pytest.mark.campaign
+@pytest.mark.spark
+@pytest.mark.parametrize("moment", moments("up", 1, 8))
 def test_up_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
     began = time.monotonic()
     up = desk.start("up", "--slots", "1")
-    submitted = moment > UP_SPAN_S[1] / 4
+    submitted = moment > SUBMITTED_AFTER_S
     if submitted:
         up.wait_for_words("Ctrl-C ends them")
         for job_id in ("first", "second"):
@@ -164,6 +162,7 @@ def test_up_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: st
 def test_up_kills_what_runs_and_keeps_what_waits(
     desk: Desk, endless: Path, started: Path, process_mark: str
 ) -> None:
+    desk.use_stand_ins()
     up = desk.start("up", "--slots", "1")
     up.wait_for_words("Ctrl-C ends them")
     desk.python_job("short", "print('my turn')\n")
@@ -199,10 +198,14 @@ def test_watching_ends_clean_and_with_it_the_server_that_it_started(desk: Desk, 
 
 
 # ---------------------------------------------------------------------- a real terminal
-def test_ctrl_c_typed_at_a_terminal(desk: Desk, endless: Path, process_mark: str) -> None:
+@pytest.mark.spark
+def test_ctrl_c_typed_at_a_terminal_while_the_program_runs(
+    desk: Desk, endless: Path, started: Path, process_mark: str
+) -> None:
     command = [*COMMAND, "run", str(endless), "--id", "endless"]
     with Terminal(command, desk.directory, desk.environment) as terminal:
         wait_until(lambda: "running endless.py" in terminal.text(), SPARK_TIMEOUT_S, "its state is drawn")
+        wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
         terminal.type(CTRL_C)
         wait_until(lambda: terminal.is_closed, ENDS_WITHIN_S, "the terminal is given back")
         assert terminal.exit_code() == 130, terminal.text()
@@ -212,7 +215,10 @@ def test_ctrl_c_typed_at_a_terminal(desk: Desk, endless: Path, process_mark: str
         drawn = terminal.raw()
         assert drawn.rfind(SHOW_CURSOR) > drawn.rfind(HIDE_CURSOR), "the cursor is shown again"
     assert_nothing_is_left(process_mark)
-    assert desk.job("endless")["status"] == "KILL"
+    job = desk.job("endless")
+    assert (job["status"], job["queue"]) == ("KILL", "finish")
+    assert [attempt["state"] for attempt in job["attempts"]] == ["killed"]
+    assert started.read_text("utf-8") == "started\n"
 
 
 # ---------------------------------------------------------------------- what is expected
@@ -222,9 +228,14 @@ def assert_interrupted(ended: Ended) -> None:
 
 
 def assert_all_final(desk: Desk) -> None:
-    """Every job that came to be has ended; exit 3 = interrupted before ZooKeeper ever ran."""
-    listed = desk.type("job", "list", "-o", "json")
-    if listed.code == 3:
+    """Every job that came to be has ended, and stands in finish alone."""
+    if not (desk.state_dir / "zookeeper" / STATE_FOLDER).is_dir():
+        # It was interrupted before ZooKeeper ever ran.
+        assert desk.type("job", "list", "-o", "json").code == 3
         return
-    assert [job for job in listed.json() if job["status"] not in FINAL_STATUSES] == []
+    server = desk.start("zookeeper")  # for both looks: each would start its own
+    wait_until(lambda: running_server(desk.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
+    assert [job for job in desk.jobs() if job["status"] not in FINAL_STATUSES] == []
     assert {name: jobs for name, jobs in desk.queues().items() if name != "finish" and jobs} == {}
+    server.terminate()
+    server.wait()

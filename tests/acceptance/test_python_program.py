@@ -18,7 +18,7 @@ print("rows:", SparkSession.builder.getOrCreate().range(5).count())
 print("to stderr", file=sys.stderr)
 
 def last_words():
-    time.sleep(3)
+    time.sleep(1)
     print("the thread has ended")
 
 threading.Thread(target=last_words).start()

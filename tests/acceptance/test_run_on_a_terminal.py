@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-# Four tasks of a second and a half, one after the other: long enough that their progress is shown.
+# Four tasks of three quarters of a second, one after the other: long enough that their progress is shown.
 SLOW_STAGE = """\
 import time
 
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 
 def slowly(number):
-    time.sleep(1.5)
+    time.sleep(0.75)
     return number
 
 
