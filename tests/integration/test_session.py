@@ -46,9 +46,16 @@ def silent(server: EmbeddedZooKeeper) -> Iterator[float]:
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:
+        # Its threads go on until one of them has taken the signal, which takes a while on a busy machine.
+        wait_until(lambda: _states_of_threads(pid) == {"T"}, 10, "all threads of the server have stopped")
         yield time.monotonic()
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+def _states_of_threads(pid: int) -> set[str]:
+    stats = [path.read_text("utf-8") for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return {stat.rpartition(")")[2].split()[0] for stat in stats}
 
 
 # ---------------------------------------------------------------------- loss

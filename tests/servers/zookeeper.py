@@ -24,6 +24,9 @@ TICK_MS = 500
 
 START_TIMEOUT_S = 60
 
+_NO_SYNC = "-Dzookeeper.forceSync=no"
+"""Nobody kills the server that tests share, and each write to a busy disk would hold up all of them."""
+
 
 def zookeeper_server(data_dir: Path) -> AbstractContextManager[str]:
     """Give the connection string of a real server for the time of the context.
@@ -81,7 +84,8 @@ def zookeeper_client(hosts: str, timeout: float = 10) -> Iterator[KazooClient]:
 
 @contextmanager
 def _embedded(data_dir: Path) -> Iterator[str]:
-    server = EmbeddedZooKeeper(ServerConfig(data_dir, tick_ms=TICK_MS, owner="tests", long_run=True))
+    config = ServerConfig(data_dir, tick_ms=TICK_MS, owner="tests", long_run=True, jvm_options=(_NO_SYNC,))
+    server = EmbeddedZooKeeper(config)
     try:
         server.start()
     except QueueError as error:
@@ -98,6 +102,7 @@ def _in_docker() -> Iterator[str]:
     container = DockerContainer(IMAGE).with_exposed_ports(2181)
     container.with_env("ZOO_TICK_TIME", str(TICK_MS)).with_env("ZOO_4LW_COMMANDS_WHITELIST", "*")
     container.with_env("ZOO_MAX_CLIENT_CNXNS", "0").with_env("ZOO_ADMINSERVER_ENABLED", "false")
+    container.with_env("JVMFLAGS", _NO_SYNC)
     container.with_env("ZOO_CFG_EXTRA", "maxSessionTimeout=40000")
     with container:
         hosts = f"{container.get_container_host_ip()}:{container.get_exposed_port(2181)}"
