@@ -54,7 +54,10 @@ def silent(server: EmbeddedZooKeeper) -> Iterator[float]:
 
 
 def _states_of_threads(pid: int) -> set[str]:
-    stats = [path.read_text("utf-8") for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    try:
+        stats = [path.read_text("utf-8") for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # one has just ended
+        return set()
     return {stat.rpartition(")")[2].split()[0] for stat in stats}
 
 
