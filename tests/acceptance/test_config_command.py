@@ -15,6 +15,7 @@ from queues.session import Session, SessionSettings
 from tests.acceptance.support import Desk, assert_no_traceback
 from tests.acceptance.words import assert_says
 from tests.queues_support import Open
+from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
 
 SOON_S = 10
@@ -127,7 +128,8 @@ def test_what_cannot_be_read_in_zookeeper_is_named_with_how_to_mend_it(
 ) -> None:
     change(shared_desk, "set", "warn_after", "8")
     node = f"{zookeeper_root}/config"
-    shared_desk.type("zkcli", "set", node, "rubbish")
+    with zookeeper_client(shared_desk.environment["ZOOKEEPER_HOSTS"]) as client:
+        client.set(node, b"rubbish")
     ended = shared_desk.type("config", "show")
     assert_says(ended, 1, f"{node} is no configuration", f"orchestrator zkcli set {node} {{}}")
     assert shared_desk.type("zkcli", "set", node, "{}").code == 0

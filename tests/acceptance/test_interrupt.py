@@ -95,8 +95,11 @@ def test_run_forgives_an_impatient_user(desk: Desk, endless: Path, started: Path
     assert_all_final(desk)
 
 
-@pytest.mark.parametrize("command", ["run", "up"])
-@pytest.mark.parametrize("asked", ["-version", "QuorumPeerMain"], ids=["java-version", "zookeeper-start"])
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [("up", "-version"), ("run", "QuorumPeerMain")],  # both start their server by the same code
+    ids=["java-version-up", "zookeeper-start-run"],
+)
 def test_while_java_starts(desk: Desk, endless: Path, process_mark: str, command: str, asked: str) -> None:
     """The moments that last a tenth of a second, made as long as it takes to hit them."""
     home, seen = slow_java(desk, asked)
