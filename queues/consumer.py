@@ -71,10 +71,10 @@ class Consumer:
         self._thread = threading.Thread(target=self._loop, name="consumer", daemon=True)
 
     def start(self) -> None:
-        """Start the loop in its own thread."""
+        """Start the loop in its own thread; raises Unreachable, and may be called again then."""
+        self._views.start()
         self._set.session.on_change(self._on_session_change)
         self._set.claimer.on_return(self._on_return)
-        self._views.start()
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:

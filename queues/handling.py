@@ -71,11 +71,11 @@ class HandlerPool:
         )
 
     def start(self) -> Self:
-        """Begin to consume."""
+        """Begin to consume; raises Unreachable, and has begun nothing then."""
+        self._consumer.start()  # it asks ZooKeeper: first, so that a failure leaves no thread behind
         self._settler.start()
         for thread in self._threads:
             thread.start()
-        self._consumer.start()
         return self
 
     def stop(self) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from queues.actions import DONE, Action, Move, Requeue, Retries
 from queues.claim import Claim
-from queues.errors import IdTaken, PutsFailed, QueueError, QueueFull
+from queues.errors import IdTaken, PutsFailed, QueueError, QueueFull, Unreachable
 from queues.events import Event, EventKind
 from queues.handling import HandlerPool
 from queues.new_item import NewItem
@@ -82,15 +82,29 @@ def main(config: ActorConfig) -> None:
     ):
         queues.listen(_Listener(history))
         handle = _Handler(history, queues)
-        with HandlerPool(
+        pool = HandlerPool(
             queues, TAKEN, handle, threads=16, held=40, pools=POOLS, retries=retries, rescan_seconds=2
-        ):
+        )
+        while not _has_started(pool):  # a fault may hit it in this moment, too
+            if stopping.wait(0.1):
+                return
+        try:
             done = sum(event.kind is Kind.PUT_SENT for event in read_history(history.path))
             producer = _Producer(history, queues, name, done)
             tell = _tell_sessions(queues.session, folder / f"{name}.session")
             while not stopping.wait(0.02):
                 tell()
                 producer.put_until(config.due())
+        finally:
+            pool.stop()
+
+
+def _has_started(pool: HandlerPool) -> bool:
+    try:
+        pool.start()
+    except Unreachable:
+        return False
+    return True
 
 
 def _tell_sessions(session: Session, path: Path) -> Callable[[], None]:

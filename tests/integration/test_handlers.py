@@ -8,7 +8,7 @@ import pytest
 from queues import handling
 from queues.actions import DONE, Action, Move, Requeue, Retries
 from queues.claim import Claim
-from queues.errors import ClaimLost, QueueError
+from queues.errors import ClaimLost, QueueError, Unreachable
 from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.operations import Delete
@@ -455,6 +455,26 @@ def test_an_item_that_was_moving_on_when_it_stopped_is_let_go(
     stopped.join(20)
     assert places_of(queues, ITEM) == ["running"]
     assert locks(queues) == []
+
+
+def test_a_pool_that_could_not_start_leaves_no_thread_and_can_be_started_again(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = open_queues()
+    put_some(queues, 1)
+    pool = HandlerPool(queues, ["accept"], done, pools=("default",))
+
+    def away(_pool: str) -> None:
+        raise Unreachable("127.0.0.1:1", 3)
+
+    before = threading.active_count()
+    with monkeypatch.context() as patch:
+        patch.setattr(queues.root, "ensure_pool", away)
+        with pytest.raises(Unreachable):
+            pool.start()
+    assert threading.active_count() == before
+    with pool:
+        wait_until(lambda: queues.count("accept") == 0, 10, "it is done")
 
 
 def test_what_was_let_go_is_handled_by_the_next(open_queues: Open) -> None:
