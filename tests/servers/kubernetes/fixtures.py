@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
 GONE_S = 60
+RIGHTS_S = 30
 _TRUSTED = "kube-root-ca.crt"  # in each namespace of any cluster
 
 
@@ -46,7 +48,7 @@ class Kubernetes:
         return self.own
 
     def account(self, namespace: str, name: str, rules: Sequence[Document]) -> str:
-        """Make a service account with a Role of these rules; its token."""
+        """Make a service account with a Role of these rules, which holds already; its token."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self.api.create(path, {"metadata": {"name": name}})
         rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
@@ -55,8 +57,21 @@ class Kubernetes:
         subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
         binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
         self.api.create(f"{rbac}/rolebindings", binding)
+        user = f"system:serviceaccount:{namespace}:{name}"
+        # What decides of a request sees a binding a moment after it was made.
+        for rule in rules:
+            wait_until(partial(self._may, user, namespace, rule), RIGHTS_S, f"{user} has its rights")
         token: str = self.api.create(f"{path}/{name}/token", {})["status"]["token"]
         return token
+
+    def _may(self, user: str, namespace: str, rule: Document) -> bool:
+        """Whether the API grants a user the first right of a rule."""
+        resource, _, sub = rule["resources"][0].partition("/")
+        asked = {"group": rule["apiGroups"][0], "resource": resource, "verb": rule["verbs"][0]}
+        attributes = {**asked, "subresource": sub, "namespace": namespace}
+        review = {"spec": {"user": user, "resourceAttributes": attributes}}
+        answer = self.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
 
     @contextmanager
     def user(self, namespace: str, name: str, rules: Sequence[Document]) -> Iterator[Api]:
