@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 MINUTES ?= 10
 COUNT  ?= 200
-# Tests at once: most of them wait for other processes, so two share a processor.
-WORKERS ?= $(shell n=`nproc`; echo $$((n < 4 ? 2 * n : 8)))
+# Tests at once: many of them wait, so three share two processors. With four, what starts Java takes too long.
+WORKERS ?= $(shell n=`nproc`; echo $$((n < 8 ? n + n / 2 : 12)))
 PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 WITHOUT_DRIVERS = not (campaign or spark or standalone or yarn or kubernetes)
 # What `make shaken` repeats: the tests that have changed since a commit, by default those not committed yet.
