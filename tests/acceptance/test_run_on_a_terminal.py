@@ -1,12 +1,14 @@
 """What a person sees who types `orchestrator run`."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.acceptance.support import (
     COMMAND,
     COMMAND_TIMEOUT_S,
+    SPARK_TIMEOUT_S,
     Desk,
     assert_no_traceback,
     assert_nothing_is_left,
@@ -16,15 +18,21 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-# Four tasks of three quarters of a second, one after the other: long enough that their progress is shown.
-SLOW_STAGE = """\
-import time
+TIMES = re.compile(r"running +([\d.]+) s +running slow.py")
+PROGRESS = re.compile(r"running slow.py · stage \d+: [0-3]/4 tasks")
+
+
+def slow_stage(go_on: Path) -> str:
+    """Four tasks, one after the other, of which none ends before the file is there."""
+    return f"""
+import pathlib, time
 
 from pyspark.sql import SparkSession
 
 
 def slowly(number):
-    time.sleep(0.75)
+    while not pathlib.Path({str(go_on)!r}).exists():
+        time.sleep(0.05)
     return number
 
 
@@ -33,10 +41,17 @@ print("sum:", context.parallelize(range(4), 4).map(slowly).sum())
 """
 
 
-def test_a_line_per_state_with_time_and_progress_then_the_result(desk: Desk, process_mark: str) -> None:
-    definition = desk.python_job("slow", SLOW_STAGE)
+def test_a_line_per_state_with_time_and_progress_then_the_result(
+    desk: Desk, process_mark: str, tmp_path: Path
+) -> None:
+    go_on = tmp_path / "go-on"
+    definition = desk.python_job("slow", slow_stage(go_on))
     command = [*COMMAND, "run", str(definition), "--id", "slow-1"]
     with Terminal(command, desk.directory, desk.environment) as terminal:
+        # The time of the state goes on while it lasts, and Spark's tasks are counted.
+        wait_until(lambda: PROGRESS.search(terminal.text()), SPARK_TIMEOUT_S, "its progress is shown")
+        wait_until(lambda: len({*TIMES.findall(terminal.text())}) > 5, SPARK_TIMEOUT_S, "its time goes on")
+        go_on.touch()
         wait_until(lambda: terminal.is_closed, COMMAND_TIMEOUT_S, "the command ends")
         assert terminal.exit_code() == 0, terminal.text()
         text, raw = terminal.text(), terminal.raw()
@@ -45,9 +60,6 @@ def test_a_line_per_state_with_time_and_progress_then_the_result(desk: Desk, pro
     for queue in ("accept", "running", "success"):
         assert re.search(rf"✓ {queue} +[\d.]+ s", text), text
     assert re.search(r"✓ finish +SUCCESS", text), text
-    # The time of the state goes on while it lasts, and Spark's tasks are counted.
-    assert len(set(re.findall(r"running +([\d.]+) s +running slow.py", text))) > 5, text
-    assert re.search(r"running slow.py · stage \d+: [0-3]/4 tasks", text), text
     last_state = text.rindex("✓ finish")
     assert text.index("sum: 6") > last_state, "the result is below the states"
     assert "orchestrator job show slow-1" in text[last_state:]
