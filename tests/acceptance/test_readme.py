@@ -18,6 +18,9 @@ from tests.servers.zookeeper import unavailable
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PROJECT = Path(__file__).parents[2]
+KEPT = {ENVIRONMENT_MARK, "ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES", "SPARK_SUBMIT_OPTS"}
+"""Its own mark, and what lets every driver of the tests start in half of the time (`tests.class_archive`)."""
+
 MAKE_RUN_TIMEOUT_S = 800
 """A minute or two; the download of Spark, 450 MB, is as quick as the network."""
 
@@ -44,7 +47,7 @@ def made(tmp_path: Path, process_mark: str) -> Made:
     environment = {
         name: value
         for name, value in os.environ.items()
-        if name == ENVIRONMENT_MARK
+        if name in KEPT
         or not name.startswith(
             ("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "VIRTUAL_ENV", "PYTHON", "MAKE", "SPARK_")
         )
