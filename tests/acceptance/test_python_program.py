@@ -14,12 +14,13 @@ from pyspark.sql import SparkSession
 print("stdin:", repr(sys.stdin.read()))
 print("neighbour:", neighbour.WORD, open("words.txt").read())
 print("arguments:", sys.argv[1:])
-print("rows:", SparkSession.builder.getOrCreate().range(5).count())
+session = SparkSession.builder.getOrCreate()
+print("rows:", session.range(5).count())
 print("to stderr", file=sys.stderr)
 
 def last_words():
     time.sleep(1)
-    print("the thread has ended")
+    print("the thread has ended with", session.range(3).count())  # Spark is there as long as it works
 
 threading.Thread(target=last_words).start()
 sys.exit("no rows for today")
@@ -40,7 +41,7 @@ def test_a_program_finds_what_it_would_find_by_itself_and_is_waited_for(desk: De
         "neighbour: hello from a file",
         "arguments: ['a', '1']",
         "rows: 5",
-        "the thread has ended",
+        "the thread has ended with 3",
     ]
     stderr = desk.type("job", "logs", "program", "--stream", "stderr").stdout
     assert "to stderr" in stderr
