@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from queues.embedded.java import find_jars
-from tests.acceptance.typist import Typist, open_typist
+from tests.acceptance.fork_server import ForkServer, open_fork_server
 from tests.jobs_support import STAND_IN, marked_processes
 from tests.waiting import wait_until
 
@@ -129,9 +129,9 @@ _KEPT = {"ORCHESTRATOR_TEST", "ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCH
 class Desk:
     """A directory to work in, a state directory of its own, and a terminal."""
 
-    def __init__(self, directory: Path, typist: Typist) -> None:
+    def __init__(self, directory: Path, fork_server: ForkServer) -> None:
         self.directory = directory
-        self._typist = typist
+        self._fork_server = fork_server
         self.state_dir = directory / "state"
         inherited = {
             name: value
@@ -162,7 +162,7 @@ class Desk:
 
     def type_quickly(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
         """Run one in a process of its own, forked from an interpreter that has loaded the program."""
-        code, stdout, stderr = self._typist.type(
+        code, stdout, stderr = self._fork_server.type(
             arguments,
             directory=self.directory,
             environment=self.environment | environment,
@@ -235,17 +235,17 @@ class Desk:
 
 
 @pytest.fixture(scope="session")
-def typist() -> Iterator[Typist]:
+def fork_server() -> Iterator[ForkServer]:
     """What types the short commands of all tests."""
-    with open_typist() as opened:
+    with open_fork_server() as opened:
         yield opened
 
 
 @pytest.fixture
-def desk(tmp_path: Path, process_mark: str, typist: Typist) -> Iterator[Desk]:
+def desk(tmp_path: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Desk]:
     """A desk with no ZooKeeper configured; after the test no process of it may be left."""
     assert process_mark
-    made = Desk(tmp_path, typist)
+    made = Desk(tmp_path, fork_server)
     yield made
     made.close()
 

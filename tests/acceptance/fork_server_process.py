@@ -1,4 +1,4 @@
-"""The process behind `Typist`: it loads the command line once, and forks for each command.
+"""The process behind `ForkServer`: it loads the command line once, and forks for each command.
 
 It has one thread, and has run no command itself: what a command changes ends with its own process.
 """
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.typist import PROJECT, READY
+from tests.acceptance.fork_server import PROJECT, READY
 
 CLI = PROJECT / "orchestrator" / "cli"
 LATE = ("orchestrator.__main__", "orchestrator.wiring", "rich.console", "rich.table")

@@ -1,4 +1,4 @@
-"""Most tests type commands through `typist`: each must end as it does in an interpreter of its own."""
+"""Most tests type commands through the fork server: each must end as it does in an interpreter of its own."""
 
 import os
 import subprocess

@@ -20,8 +20,8 @@ START_TIMEOUT_S = 60
 READY = b"ready\n"
 
 
-class Typist:
-    """Asks the process of `typist_server` for one command after the other, or for many at once."""
+class ForkServer:
+    """Asks the process of `fork_server_process` for one command after the other, or for many at once."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -44,7 +44,7 @@ class Typist:
                 answer = asked.makefile("rb").readline()
             except TimeoutError as error:  # it ends the command when we hang up
                 raise subprocess.TimeoutExpired(list(arguments), timeout) from error
-            assert answer, f"the typist is gone: {arguments}"
+            assert answer, f"the fork server is gone: {arguments}"
             return int(answer), _text(stdout), _text(stderr)
 
 
@@ -54,11 +54,11 @@ def _text(file: IO[bytes]) -> str:
 
 
 @contextmanager
-def open_typist() -> Iterator[Typist]:
-    """A typist that ends with this process at the latest."""
-    with tempfile.TemporaryDirectory(prefix="typist-") as folder:
+def open_fork_server() -> Iterator[ForkServer]:
+    """A fork server that ends with this process at the latest."""
+    with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
         address = f"{folder}/socket"
-        command = [sys.executable, "-m", "tests.acceptance.typist_server", address]
+        command = [sys.executable, "-m", "tests.acceptance.fork_server_process", address]
         # Its own mark would make it, and all that it starts, a process that a test has left behind.
         environment = {**os.environ, "ORCHESTRATOR_TEST": "", "NO_COLOR": "1"}
         server = subprocess.Popen(
@@ -73,6 +73,6 @@ def open_typist() -> Iterator[Typist]:
             assert server.stdin is not None
             assert server.stdout is not None
             assert server.stdout.readline() == READY
-            yield Typist(address)
+            yield ForkServer(address)
             server.stdin.close()
             server.wait(START_TIMEOUT_S)
