@@ -10,7 +10,8 @@ PARALLEL = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 WITHOUT_DRIVERS = not (campaign or spark or standalone or yarn or kubernetes)
 # What `make shaken` repeats: the tests that have changed since a commit, by default those not committed yet.
 SINCE  ?= HEAD
-TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py')
+TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
+	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
 .PHONY: run test check unit lint types contracts prepared tests shaken chaos soak trials log-kills campaigns format clean
 
@@ -43,7 +44,8 @@ check: lint types contracts  ## before each commit: all but the tests that start
 unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
 	$(BIN)/pytest $(PARALLEL) tests/unit
 
-shaken: $(VENV)/installed-test  ## tests in random order again and again: make shaken COUNT=50 TESTS=tests/unit
+shaken: prepared  ## tests in random order again and again: make shaken COUNT=50 TESTS=tests/unit
+	@test -n '$(TESTS)' || { echo 'no test has changed since $(SINCE): name some by TESTS=' >&2; exit 1; }
 	for run in `seq $(COUNT)`; do \
 		$(BIN)/pytest $(PARALLEL) -q -p randomly -p no:cacheprovider $(TESTS) || exit 1; \
 	done

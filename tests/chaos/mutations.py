@@ -57,8 +57,9 @@ def _rewrite(put: Replace, change: Callable[[Sequence[Operation]], list[Operatio
 
 
 def _without_fence(operations: Sequence[Operation]) -> list[Operation]:
-    if len(operations) == 1:  # no step of a holder: a stray lock that is removed
-        return list(operations)
+    match operations:
+        case [Delete(path, _)] if "/locks/" in path:  # no step of a holder: a stray lock that is removed
+            return [*operations]
     changed: list[Operation] = []
     for operation in operations:
         match operation:

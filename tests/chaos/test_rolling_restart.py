@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from orchestrator.states import Queue, Status
 from tests.chaos.job_site import Site
 from tests.chaos.pulse import Pulse
 from tests.jobs_support import python_job
+from tests.sampling import is_whole
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess
 
@@ -73,9 +75,19 @@ class Starts:
 
         wait_until(have_come, _END_S, what)
 
+    def wait_started(self, worker: WorkerProcess) -> None:
+        """Wait until a worker has a session."""
+
+        def has_session() -> bool:
+            self.look()
+            return worker.has_session
+
+        wait_until(has_session, _END_S, f"{worker.name} starts")
+
     def drain(self, worker: WorkerProcess) -> float:
         """Drain a worker; returns the seconds that it took."""
-        began = self._pulse.seconds
+        clock = time.monotonic if is_whole() else lambda: self._pulse.seconds
+        began = clock()
         worker.process.terminate()
 
         def has_ended() -> bool:
@@ -84,7 +96,7 @@ class Starts:
 
         wait_until(has_ended, _END_S, f"{worker.name} has ended")
         assert worker.process.returncode == 0, worker.log.read_text("utf-8")
-        return self._pulse.seconds - began
+        return clock() - began
 
 
 @pytest.mark.campaign
@@ -109,7 +121,7 @@ def test_three_workers_restarted_in_turn_lose_nothing_run_nothing_twice_and_keep
                 starts.wait_for_more(f"the others start jobs without {worker.name}")
                 worker.start()
                 starts.wait_for_more(f"the others start jobs while {worker.name} begins")
-                worker.wait_started()
+                starts.wait_started(worker)
             starts.wait_for_more("they go on after all that")
         running = {view.id for view in site.client.jobs((Queue.RUNNING,)) if view.id.startswith("long")}
         assert len(running) == LONG, "the drivers went on"

@@ -127,6 +127,7 @@ def check_success(kit: Kit, attempt: Attempt, incarnation: str, *, others: int =
     assert (after.state, after.incarnation) == (AttemptState.SUCCEEDED, incarnation)
     starts = kit.ledger.starts()
     assert starts[attempt.run] == 1
+    assert set(starts.values()) == {1}
     assert len(starts) <= 1 + others
     said = [log.path.read_text("utf-8") for log in kit.runner.logs(attempt.run) if log.stream == "stdout"]
     # With Spark's own words where a place keeps one log.
@@ -335,7 +336,9 @@ def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what
     assert len(groups) > 2 or not is_local, "a kill of the group of the driver is not enough"
     assert kit.at_cluster(attempt.run) or is_local
     wait_until(
-        lambda: (0 if is_local else 1, 0 if is_local else 2) in tasks_told(kit, attempt.run), END_S, ""
+        lambda: (0 if is_local else 1, 0 if is_local else 2) in tasks_told(kit, attempt.run),
+        END_S,
+        "the log names stage and task",
     )
 
     with pytest.raises(SparkRunnerError, match="kill it before"):

@@ -247,9 +247,10 @@ def test_a_job_with_settings_of_its_own_and_a_program_do_not_run_in_the_server(
     own = bench.submit(spark={"conf": {"spark.sql.ansi.enabled": "false"}})
     python = office.submit("pass")
     for job_id in (own, python):
-        office.wait(job_id, END_S)
+        assert office.wait(job_id, END_S).job.is_final
         assert bench.server(job_id) is None
         assert (bench.directory(job_id).path / "spark.properties").exists()  # for a JVM of its own
+    assert office.client.get(python).status is Status.SUCCESS
     assert warm.wait_open() == server
 
 

@@ -82,7 +82,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(kind.mark)
         if group := _group(item, kinds):
             item.add_marker(pytest.mark.xdist_group(group))
-    items[:] = _in_order(items)
+    ordered = _in_order(items)
+    assert len(ordered) == len(items)
+    items[:] = ordered
     yield
     if config.getoption(
         "loadgroup", default=False

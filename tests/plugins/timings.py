@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.plugins.kinds import KIND, Kind
-from tests.sampling import seed
+from tests.sampling import is_whole, seed
 
 MAX_SECONDS = 60.0
 """Of one test in its worker, without the servers that it starts for all; campaigns have no limit here."""
@@ -20,6 +20,7 @@ _WIDTH = 14
 _SERVERS = "servers"  # in place of a kind: what fixtures of the session took
 _spent = pytest.StashKey[float]()
 _for_all = pytest.StashKey[float]()
+_ends_servers = pytest.StashKey[bool]()
 
 
 class Timings:
@@ -31,6 +32,8 @@ class Timings:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         given: dict[str, Any] = dict(report.user_properties)
+        if "kind" not in given:  # its worker process has crashed
+            return
         kind, folder = given["kind"], "/".join(report.nodeid.split("/")[:2])
         self._tests[report.nodeid.partition("@")[0], kind] += report.duration
         self._cells[folder, kind] += report.duration
@@ -82,15 +85,22 @@ def pytest_fixture_setup(
     return result
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The last test of a process also ends what was started for all."""
+    item.stash[_ends_servers] = nextitem is None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a test that takes too long for CI."""
     report = yield
-    item.stash[_spent] = item.stash.get(_spent, 0.0) + report.duration
+    if report.when != "teardown" or not item.stash[_ends_servers]:
+        item.stash[_spent] = item.stash.get(_spent, 0.0) + report.duration
     if report.when == "teardown":
         servers = item.stash.get(_for_all, 0.0)
         report.user_properties.append((_SERVERS, servers))
-        own, limited = item.stash[_spent] - servers, item.stash[KIND] is not Kind.CAMPAIGN
+        own, limited = item.stash[_spent] - servers, item.stash[KIND] is not Kind.CAMPAIGN and not is_whole()
         if own > MAX_SECONDS and limited and report.passed and os.environ.get("CI") == "true":
             report.outcome = "failed"
             report.longrepr = f"it took {own:.0f} s; a test that is no campaign may take {MAX_SECONDS:.0f} s"
