@@ -149,7 +149,8 @@ def test_thousands_of_items_take_few_requests(
     assert scrub(queues) == Report(records=total, tokens=total, mended={}, left={})
     record_property("seconds", time.monotonic() - started)
     record_property("requests", requests)
-    assert requests < 350  # one for each of 256 folders of records, and few for all that is in them
+    # One for each of 256 folders of records, twenty for the others, and few for all that is in them.
+    assert requests < 276 + total // 68
 
 
 # ---------------------------------------------------------------------- a record without token
