@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,38 +36,50 @@ class Made:
     stderr: str
 
 
-@pytest.fixture
-def made(tmp_path: Path, process_mark: str) -> Made:
-    """The tree as git has it, and `make run` there."""
-    assert process_mark
-    for tool in ("git", "make", "java"):
-        if shutil.which(tool) is None:
-            unavailable(f"`make run` is not tried: there is no {tool}")
-    tree = tmp_path / "a copy"
-    copy_tree(tree)
-    environment = {
+def make(target: str, tree: Path, *options: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Make it in a copy of the tree, with nothing of our own settings."""
+    kept = {
         name: value
         for name, value in os.environ.items()
         if name in KEPT
         or not name.startswith(
             ("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "VIRTUAL_ENV", "PYTHON", "MAKE", "SPARK_")
         )
-    } | {
-        "PYTHON": sys.executable,  # as a user does whose python3 is too old
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CONFIG_HOME": str(tmp_path / "config"),
     }
-    done = subprocess.run(
-        ["make", "run"],
+    return subprocess.run(
+        ["make", *options, target],
         cwd=tree,
-        env=environment,
+        env=kept | environment | {"PYTHON": sys.executable},  # as a user does whose python3 is too old
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=MAKE_RUN_TIMEOUT_S,
         check=False,
     )
-    return Made(tree, done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree as git has it, after the first step of `make run` there: all that has to be fetched."""
+    for tool in ("git", "make", "java"):
+        if shutil.which(tool) is None:
+            unavailable(f"`make run` is not tried: there is no {tool}")
+    tree = tmp_path_factory.mktemp("readme") / "a copy"
+    copy_tree(tree)
+    steps = make("run", tree, "--dry-run").stdout
+    assert re.search(r"-m venv .*pip install .*orchestrator run", steps, re.DOTALL), steps
+    done = make(".venv/installed", tree)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return tree
+
+
+@pytest.fixture
+def made(installed: Path, tmp_path: Path, process_mark: str) -> Made:
+    """What `make run` does there."""
+    assert process_mark
+    folders = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    done = make("run", installed, **folders)
+    return Made(installed, done.returncode, done.stdout, done.stderr)
 
 
 def copy_tree(target: Path) -> None:
