@@ -1,12 +1,13 @@
 """A file that only its owner reads, replaced as a whole."""
 
 import os
+import threading
 from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write it so that a reader sees the old or the new one; raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     draft.write_bytes(content)
     draft.replace(path)

@@ -22,6 +22,8 @@ def killed_worker(desk: Desk) -> None:
     """A worker that has said something, and was ended by SIGKILL."""
     worker = desk.start("worker")
     worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    # It says it to the terminal a moment before it says it to the spool.
+    wait_until(lambda: messages(desk, "--grep", "serves .* slots"), COMMAND_TIMEOUT_S, "it is in the spool")
     worker.kill()
     worker.wait()
 
