@@ -1,6 +1,7 @@
 """What tests of the queues share: sessions and queue sets below the root of one test."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -34,6 +35,19 @@ def open_queues(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Open]:
     yield make
     for session in sessions:
         session.close()
+
+
+def count_requests(session: Session, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many requests the session has sent from now on."""
+    client, sent = session._client, [0]  # noqa: SLF001 - nothing else sees all that is sent
+    call = client._call  # noqa: SLF001 - likewise
+
+    def count(*arguments: Any) -> Any:
+        sent[0] += 1
+        return call(*arguments)
+
+    monkeypatch.setattr(client, "_call", count)
+    return lambda: sent[0]
 
 
 def places_of(queue_set: QueueSet, item_id: str) -> list[str]:

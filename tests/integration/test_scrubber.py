@@ -3,7 +3,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ from queues.scrubber import Left, Mend, Report, Scrubber
 from queues.session import Session
 from queues.transaction import Step, commit
 from tests.claims_support import Collector, claim_of, locks
-from tests.queues_support import QUEUES, Open, places_of
+from tests.queues_support import QUEUES, Open, count_requests, places_of
 from tests.sampling import times
 from tests.waiting import wait_until
 
@@ -135,22 +134,14 @@ def test_thousands_of_items_take_few_requests(
         for queue in QUEUES:
             ids = [f"{pool}-{queue}-{n}" for n in range(each)]
             queues.put_many(queue, [NewItem({"n": place}, item_id, pool) for item_id in ids])
-    client, requests = queues.session._client, 0  # noqa: SLF001 - nothing else sees all that is sent
-    call = client._call  # noqa: SLF001 - likewise
-
-    def count(*arguments: Any) -> Any:
-        nonlocal requests
-        requests += 1
-        return call(*arguments)
-
-    monkeypatch.setattr(client, "_call", count)
+    requests = count_requests(queues.session, monkeypatch)
     started = time.monotonic()
     total = each * len(POOLS) * len(QUEUES)
     assert scrub(queues) == Report(records=total, tokens=total, mended={}, left={})
     record_property("seconds", time.monotonic() - started)
-    record_property("requests", requests)
+    record_property("requests", requests())
     # One for each of 256 folders of records, twenty for the others, and few for all that is in them.
-    assert requests < 276 + total // 68
+    assert requests() < 276 + total // 68
 
 
 # ---------------------------------------------------------------------- a record without token
