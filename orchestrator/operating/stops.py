@@ -3,11 +3,10 @@
 from orchestrator.errors import AlreadyEnded
 from orchestrator.models.job import JobView
 from orchestrator.records import view_of
-from orchestrator.states import Status
 from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, ItemNotFound, NotClaimed, Refusal
 from queues.names import Layout
-from queues.operations import Create, Delete, Operation, Set
+from queues.operations import Check, Create, Delete, Operation, Set
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.session import Session
@@ -27,23 +26,24 @@ class Stops:
 
     def request(self, job_id: str) -> JobView:
         """Ask to stop a job; returns it as it was then. Raises AlreadyEnded, ItemNotFound."""
-        record = self._set.get(job_id)
-        view = _unended(record)
+        record, version = self._set.read(job_id)
         for _ in range(_MAX_TRIES):
-            path = self._layout.stop(record.pool, job_id)
-            self._make(path, record.run_key)
-            # The request stands in one pool, and the job may have gone on to another one meanwhile: then
-            # nobody would ever look at it.
-            after = self._again(record)
-            if after is not None and after.pool == record.pool and not view_of(after).is_final:
-                return view
-            self.withdraw(path, record.run_key)
+            view = _unended(record)
+            if self._made(record, version):
+                after = self._again(record)
+                is_gone = after is None or view_of(after[0]).is_final
+                if after is not None and not is_gone and after[0].pool == record.pool:
+                    return view
+                # The request stands in one pool, and the job has gone on to another one, or to its end, since
+                # then: nobody would ever look at it.
+                self.withdraw(self._layout.stop(record.pool, job_id), record.run_key)
+                if is_gone:
+                    return view
+            else:
+                after = self._again(record)
             if after is None:
                 raise AlreadyEnded(f"job {job_id!r} was removed in this moment")
-            if view_of(after).status in {Status.KILL, Status.CANCEL}:
-                return view
-            _unended(after)
-            record = after
+            record, version = after
         raise NotClaimed(job_id, Refusal.MOVED_ON)
 
     def withdraw(self, path: str, run_key: str) -> None:
@@ -70,23 +70,22 @@ class Stops:
         path = self._layout.stop(record.pool, record.id)
         return _change(path, record.run_key, self._session.get(path))
 
-    def _again(self, before: Record) -> Record | None:
+    def _again(self, before: Record) -> tuple[Record, int] | None:
         try:
-            record = self._set.get(before.id)
+            record, version = self._set.read(before.id)
         except ItemNotFound:
             return None
-        return record if record.run_key == before.run_key else None
+        return (record, version) if record.run_key == before.run_key else None
 
-    def _make(self, path: str, run_key: str) -> None:
-        for _ in range(_MAX_TRIES):
-            change = _change(path, run_key, self._session.get(path))
-            try:
-                if change:
-                    commit(self._session, change)
-            except Conflict:
-                continue  # it came or went in this moment
-            return
-        raise NotClaimed(path.rpartition("/")[2], Refusal.CHANGED)
+    def _made(self, record: Record, version: int) -> bool:
+        """Make the request unless the record has changed: a job that has not ended yet is asked in time."""
+        path = self._layout.stop(record.pool, record.id)
+        unchanged = Check(self._layout.record(record.id), version)
+        try:
+            commit(self._session, [unchanged, *_change(path, record.run_key, self._session.get(path))])
+        except Conflict:
+            return False  # or the request came or went in this moment
+        return True
 
 
 def _change(path: str, run_key: str, found: Found) -> list[Operation]:

@@ -1,7 +1,9 @@
+import itertools
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from queues.errors import ItemNotFound
 from queues.new_item import NewItem
 from queues.operations import Set
 from queues.queue import QueueSet
+from queues.record import Record
 from queues.session import Session
 from spark_runner.attempt import AttemptState
 from tests.jobs_support import python_job
@@ -204,6 +207,29 @@ def test_a_job_of_any_pool_is_asked_to_stop(stage: Stage, pool: str) -> None:
     assert decode(found[0])["run_key"] == run_key
 
 
+Acts = dict[int, Callable[[], object]]
+
+
+def interfere(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, *, before: Acts | None = None, after: Acts | None = None
+) -> None:
+    """Do something just before or after the nth time that a client reads the record of a job."""
+    read, counted = QueueSet.read, itertools.count(1)
+
+    def interfered(self: QueueSet, job_id: str) -> tuple[Record, int]:
+        if self is stage.queues:
+            return read(self, job_id)
+        number = next(counted)
+        if act := (before or {}).get(number):
+            act()
+        found = read(self, job_id)
+        if act := (after or {}).get(number):
+            act()
+        return found
+
+    monkeypatch.setattr(QueueSet, "read", interfered)
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_request_to_stop_follows_a_job_that_changes_its_pool_meanwhile(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, times: int
@@ -211,57 +237,61 @@ def test_a_request_to_stop_follows_a_job_that_changes_its_pool_meanwhile(
     stage.put(Queue.RUNNING, Status.RUNNING, AttemptState.STARTED, pool="team")
     stage.queues.ensure_pool("team.low")
     pools = ["team.low", "team"][:times]
-    get = QueueSet.get
-
-    def demoting(self: QueueSet, job_id: str) -> Any:
-        record = get(self, job_id)  # what the client sees is old when it acts on it
-        if self is not stage.queues and pools:
-            stage.queues.move(job_id, "accept", pool=pools.pop(0), force=True)
-        return record
-
-    monkeypatch.setattr(QueueSet, "get", demoting)
+    moves = [partial(stage.queues.move, JOB, "accept", pool=pool, force=True) for pool in pools]
+    interfere(stage, monkeypatch, after=dict(enumerate(moves, 1)))
     stage.client.kill(JOB)
-    monkeypatch.undo()
     stands = stage.queues.get(JOB).pool
     assert [pool for pool in ("team", "team.low") if stage.is_there(stage.stop(pool))] == [stands]
 
 
-def test_a_job_that_ends_while_it_is_asked_to_stop_leaves_no_request(
+def test_a_request_to_stop_follows_a_job_that_changes_its_pool_after_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.put(Queue.RUNNING, Status.RUNNING, AttemptState.STARTED, pool="team")
+    stage.queues.ensure_pool("team.low")
+    move = partial(stage.queues.move, JOB, "accept", pool="team.low", force=True)
+    interfere(stage, monkeypatch, before={2: move})
+    stage.client.kill(JOB)
+    assert [pool for pool in ("team", "team.low") if stage.is_there(stage.stop(pool))] == ["team.low"]
+
+
+def test_a_job_that_ends_before_it_is_asked_to_stop_is_said_to_have_ended(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.put(Queue.SUCCESS)
-    get, ended = QueueSet.get, list[str]()
-
-    def ending(self: QueueSet, job_id: str) -> Any:
-        record = get(self, job_id)
-        if self is not stage.queues and not ended:
-            ended.append(job_id)
-            stage.queues.move(job_id, "finish")
-        return record
-
-    monkeypatch.setattr(QueueSet, "get", ending)
+    interfere(stage, monkeypatch, after={1: partial(stage.queues.move, JOB, "finish")})
     with pytest.raises(AlreadyEnded, match="SUCCESS"):
         stage.client.kill(JOB)
     assert not stage.is_there(stage.stop())
 
 
-def test_a_job_that_is_removed_while_it_is_asked_to_stop_leaves_no_request(
+def test_a_job_that_ends_at_once_when_it_is_asked_to_stop_was_asked_in_time(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.put(Queue.FAIL, Status.ERROR_FAIL)
+    interfere(stage, monkeypatch, before={2: partial(stage.queues.move, JOB, "finish")})
+    assert stage.client.kill(JOB).queue is Queue.FAIL
+    assert not stage.is_there(stage.stop())
+
+
+def test_a_job_that_is_removed_before_it_is_asked_to_stop_is_said_to_be_gone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.put()
-    get, removed = QueueSet.get, list[str]()
-
-    def removing(self: QueueSet, job_id: str) -> Any:
-        record = get(self, job_id)
-        if not removed:
-            removed.append(job_id)
-            other.remove(job_id)
-        return record
-
     other = Client(stage.other("operator"))
-    monkeypatch.setattr(QueueSet, "get", removing)
+    interfere(stage, monkeypatch, after={1: partial(other.remove, JOB)})
     with pytest.raises(AlreadyEnded, match="removed"):
         stage.client.kill(JOB)
+    assert not stage.is_there(stage.stop())
+
+
+def test_a_job_that_is_removed_at_once_when_it_is_asked_to_stop_leaves_no_request(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.put()
+    other = Client(stage.other("operator"))
+    interfere(stage, monkeypatch, before={2: partial(other.remove, JOB)})
+    stage.client.kill(JOB)
     assert not stage.is_there(stage.stop())
 
 
