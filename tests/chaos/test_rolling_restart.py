@@ -49,18 +49,22 @@ def fed(site: Site) -> Iterator[None]:
 
 
 class Starts:
-    """Of jobs, and the longest time in which there was none, by a clock that goes as the machine does."""
+    """Of jobs, and the longest time in which there was none.
+
+    A whole campaign has the machine for itself; else the clock goes as the machine does.
+    """
 
     def __init__(self, site: Site, pulse: Pulse) -> None:
-        self._site, self._pulse = site, pulse
-        self._seen, self._at = self.count(), pulse.seconds
+        self._site = site
+        self._clock = time.monotonic if is_whole() else lambda: pulse.seconds
+        self._seen, self._at = self.count(), self._clock()
         self.longest = 0.0
 
     def count(self) -> int:
         return len(self._site.starts())
 
     def look(self) -> None:
-        now, seen = self._pulse.seconds, self.count()
+        now, seen = self._clock(), self.count()
         self.longest = max(self.longest, now - self._at)
         if seen > self._seen:
             self._seen, self._at = seen, now
@@ -86,8 +90,7 @@ class Starts:
 
     def drain(self, worker: WorkerProcess) -> float:
         """Drain a worker; returns the seconds that it took."""
-        clock = time.monotonic if is_whole() else lambda: self._pulse.seconds
-        began = clock()
+        began = self._clock()
         worker.process.terminate()
 
         def has_ended() -> bool:
@@ -96,7 +99,7 @@ class Starts:
 
         wait_until(has_ended, _END_S, f"{worker.name} has ended")
         assert worker.process.returncode == 0, worker.log.read_text("utf-8")
-        return clock() - began
+        return self._clock() - began
 
 
 @pytest.mark.campaign

@@ -147,4 +147,5 @@ def test_the_jvm_goes_without_an_archive_that_does_not_fit(
     with strange.store.locked():
         strange.store.publish(key, draft)
     assert strange.store.find(key) is not None
-    assert "archive" in Desk(tmp_path, strange).outcome(is_short=True)
+    outcome = Desk(tmp_path, strange, SPARK_DRIVER).outcome(is_short=True)
+    assert outcome == {"rows": 1000, "archive": False}

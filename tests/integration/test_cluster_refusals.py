@@ -6,6 +6,7 @@ Nothing is submitted, so nothing is started: the worker is in this process, with
 import re
 import socket
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from tests.kubernetes_support import KubernetesSite
 from tests.servers.standalone import Standalone
 from tests.servers.yarn import Yarn
 from tests.waiting import wait_until
+
+MOST = timedelta(minutes=10)
+"""What a submission waits at most for its next try."""
 
 LATER = {"attempts": 1, "submissions": 2, "delay": "1h"}
 AT_ONCE = {"attempts": 1, "submissions": 2, "delay": "50ms"}
@@ -80,7 +84,8 @@ def _assert_waits(office: Office, job_id: str, words: list[str]) -> None:
     detail = office.client.detail(job_id)
     assert (detail.job.status, detail.job.queue) == (Status.ACCEPT, Queue.ACCEPT)
     assert detail.due, "it is known when it is tried again"
-    assert detail.due > detail.job.created
+    waits = datetime.fromisoformat(detail.due) - datetime.fromisoformat(detail.job.created)
+    assert waits > MOST * 0.8, "its delay, bounded and a fifth less or more"
     _assert_reason(detail.job.error, words)
 
 

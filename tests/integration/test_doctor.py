@@ -1,6 +1,5 @@
 """Each fault that is planted is found with its node; nothing is written by a look; what is safe is mended."""
 
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -573,10 +572,7 @@ def test_thousands_of_jobs_are_looked_at_in_few_requests(
         ids = [f"job-{part}-{n}" for n in range(1000)]
         practice.queues.put_many("accept", [NewItem(payload, job_id) for job_id in ids])
     requests = count_requests(practice.own.session, monkeypatch)
-    started = time.monotonic()
     assert set(practice.kinds()) == {Kind.FULL_POOL}
-    record_property("seconds", seconds := time.monotonic() - started)
     record_property("requests", requests())
     # One for each of 256 folders of records, and few for what is in them.
     assert requests() < 350 + 30 * parts
-    assert seconds < 6 * parts  # 0.3 s on an idle machine

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.wiring import DRIVER_MAIN
@@ -94,15 +95,18 @@ def test_a_driver_of_this_host_that_yarn_refuses_says_so_and_runs_no_user_code(h
     assert here.ledger.starts() == {}
 
 
-def test_a_driver_of_this_host_ends_well_and_what_its_executor_says_is_copied_meanwhile(
+def test_a_driver_of_this_host_ends_well_without_an_executor_and_what_they_say_is_copied_meanwhile(
     kit: Kit, here: Kit, tmp_path: Path
 ) -> None:
-    attempt, go = here.attempt(), tmp_path / "go"
+    attempt, tasks = here.attempt(), tmp_path / "tasks"
+    tasks.mkdir()
     program = f"""
 from pyspark.sql import SparkSession
 def work(rows):
-    import pathlib, time
-    while not pathlib.Path({str(go)!r}).exists():
+    import os, pathlib, time
+    tasks = pathlib.Path({str(tasks)!r})
+    (tasks / f"pid-{{os.getpid()}}").touch()
+    while not (tasks / "go").exists():
         time.sleep(0.05)
     return rows
 print(SparkSession.builder.getOrCreate().sparkContext.parallelize([1, 2], 1).mapPartitions(work).count())
@@ -113,8 +117,15 @@ print(SparkSession.builder.getOrCreate().sparkContext.parallelize([1, 2], 1).map
         found = [log for log in here.runner.logs(attempt.run) if log.executor and log.stream == "stderr"]
         return {log.executor: log.path.read_text("utf-8") for log in found}
 
+    def pids() -> list[int]:
+        return [int(path.name.removeprefix("pid-")) for path in tasks.glob("pid-*")]
+
     wait_until(lambda: "Running task" in said().get("1", ""), END_S, "what the executor says is copied")
-    go.touch()
+    (first,) = wait_until(pids, END_S, "its task works")
+    psutil.Process(first).parents()[1].kill()  # the executor above the daemon of its Python workers
+    wait_until(lambda: "Running task" in said().get("2", ""), END_S, "what the next one says is copied too")
+    wait_until(lambda: len(pids()) == 2, END_S, "its task works")
+    (tasks / "go").touch()
     (ended,) = here.wait_ended(attempt.run)
     logs = here.runner.logs(attempt.run)
     words = {log.stream: log.path.read_text("utf-8") for log in logs if not log.executor}

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import urllib.error
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.logs.shipping.http import Http
+from queues.embedded.guarded import GuardedProcess
 from queues.embedded.ports import free_ports
 from tests.servers.cache import cached
 from tests.servers.zookeeper import docker_answers, unavailable
@@ -117,7 +117,6 @@ def local_elasticsearch(
         *(f"-E{name}={options[name]}" for name in options),
     ]
     environment = {
-        "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "ES_TMPDIR": str(folder / "tmp"),  # it may write there, and must not write to its configuration
         "ES_JAVA_HOME": str(java),
@@ -126,35 +125,25 @@ def local_elasticsearch(
     }
     prepare(folder / "config")
     if os.geteuid() == 0:
-        command = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *command]
+        setpriv = shutil.which("setpriv")
+        assert setpriv, "util-linux brings it"
+        command = [setpriv, f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *command]
         for path in (folder, *folder.rglob("*")):
             os.chown(path, _NOBODY, _NOBODY)
     output = folder / "output"
     with output.open("wb") as file:
-        server = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=file, stderr=file, start_new_session=True
-        )
+        server = GuardedProcess(command, cwd=folder, output=file, environment=environment)
     try:
         url = f"{scheme}://localhost:{http_port}" if scheme == "https" else f"http://127.0.0.1:{http_port}"
-        wait_until(lambda: server.poll() is not None or answers(url), START_TIMEOUT_S, f"it serves at {url}")
-        if server.poll() is not None:
+        wait_until(
+            lambda: server.exit_code() is not None or answers(url), START_TIMEOUT_S, f"it serves at {url}"
+        )
+        if server.exit_code() is not None:
             unavailable(f"Elasticsearch has ended: {output.read_text('utf-8', errors='replace')[-1000:]}")
         yield url
     finally:
-        _end(server)
+        server.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _end(server: "subprocess.Popen[bytes]") -> None:
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(server.pid, sign)  # the launcher and the server that it has started
-            server.wait(30)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue
-    server.wait(30)
 
 
 def _answers(url: str) -> bool:
