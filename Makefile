@@ -38,6 +38,7 @@ prepared: $(VENV)/installed-test
 tests: prepared
 	$(BIN)/pytest $(PARALLEL)
 
+check: WORKERS = $(shell echo $$((2 * `nproc`)))  # what these tests start is small, and most of them wait
 check: lint types contracts  ## before each commit: all but the tests that start a Spark driver or a cluster
 	$(BIN)/pytest $(PARALLEL) -m '$(WITHOUT_DRIVERS)'
 

@@ -33,7 +33,7 @@ from tests.queues_support import open_session
 from tests.servers.secured import ADA, SECRET, Secured
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]  # a JVM with all of Spark's classes each
 
 END_S = 60
 LEASE_S = 60.0
