@@ -61,6 +61,9 @@ class Desk:
 
     def wait_up(self) -> None:
         wait_until(lambda: self.phase() == "Running", END_S, "the pod runs")
+        log = f"/api/v1/namespaces/{self.site.namespace}/pods/{pod_name(self.run)}/log"
+        # Only then is its program what it will be: one that has just begun does not ignore a TERM yet.
+        wait_until(lambda: "up" in self.site.cluster.api.text(log), END_S, "its program runs")
 
     def phase(self) -> str:
         pod = self.site.cluster.pod(self.site.namespace, pod_name(self.run))
