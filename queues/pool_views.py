@@ -193,7 +193,9 @@ class PoolViews:
     def pause(self, room: Room) -> float:
         """Seconds until something may be to do, if no watch fires before; infinite when nothing is due."""
         now_ms = self._root.clock.now_ms()
-        has_room, pauses = any(free > 0 for free in room.values()), [math.inf]
+        has_room = any(free > 0 for free in room.values())
+        # A pool that came while the folder of pools rested: no watch tells of it again.
+        pauses = [self._names.rest_left() if self._names.changed else math.inf]
         for pool, view in self._views.items():
             pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
             pauses.append(view.wait(now_ms, _within(room, self._bounds(pool))))  # limits wake us

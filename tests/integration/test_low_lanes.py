@@ -53,6 +53,19 @@ def test_a_low_lane_that_comes_later_is_found(open_queues: Open) -> None:
         seen.wait_for("first", "low")
 
 
+def test_a_lane_that_comes_while_the_folder_of_pools_rests_is_found_after_that(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("queues.folder._REST", 300)  # a millisecond of listing, 0.3 s of rest
+    queues = open_queues()
+    queues.ensure_pool(POOL)
+    with Collector(open_queues(), pools=[POOL]) as seen:
+        queues.put("accept", "first", {}, pool=POOL)
+        seen.wait_for("first")
+        queues.put("accept", "low", {}, pool=LANE)
+        seen.wait_for("first", "low")
+
+
 @pytest.mark.parametrize(("share", "expected"), [(0.25, 5), (0.5, 10), (1, 20), (0, 0)])
 def test_the_low_lane_gets_its_share_though_its_pool_has_work(
     open_queues: Open, share: float, expected: int
