@@ -1,6 +1,7 @@
 """Following the log of a pod: each line once, as soon as it is there."""
 
 import threading
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,6 @@ def test_each_line_is_printed_once_while_its_pod_goes_on(
     office: Office,
     kubernetes_site: KubernetesSite,
     tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("orchestrator.cli.job.log_files._COPY_SECONDS", 0.3)
@@ -38,27 +38,23 @@ def test_each_line_is_printed_once_while_its_pod_goes_on(
     target = kubernetes_site.target()
     program = PROGRAM.format(lines=LINES, folder=str(tmp_path))
     job_id = office.submit(program, spark={"master": target.master, "kubernetes": {**target.options}})
-    # Another process, as a `job logs` beside the worker is: it knows nothing but the files.
+    # A runner of its own, as a `job logs` beside the worker has: it knows nothing but the files.
     runners = Runners.of(kubernetes_site.runner())
     follower = threading.Thread(
         target=print_logs,
         args=(office.client, runners, job_id, None, [LogStream.STDOUT]),
         kwargs={"follow": True},
     )
-    follower.start()
-    printed: list[str] = []
-
-    def out() -> str:
-        printed.append(capfd.readouterr().out)
-        return "".join(printed)
-
-    for number in range(LINES):
-        line = f"line {number}\n"
-        wait_until(lambda line=line: line in out(), END_S, f"{line} is printed")  # type: ignore[misc] # mypy cannot type the default of a lambda
-        (tmp_path / f"go-{number}").touch()
-    assert office.wait(job_id).job.status is Status.SUCCESS
-    wait_until(lambda: not follower.is_alive(), END_S, "following ends with the job")
-    assert out().splitlines() == [
+    printed = tmp_path / "printed"  # a capture of pytest loses what is printed while it is read
+    with printed.open("w") as stdout, redirect_stdout(stdout):
+        follower.start()
+        for number in range(LINES):
+            line = f"line {number}\n"
+            wait_until(lambda line=line: line in printed.read_text(), END_S, f"{line} is printed")  # type: ignore[misc] # mypy cannot type the default of a lambda
+            (tmp_path / f"go-{number}").touch()
+        assert office.wait(job_id).job.status is Status.SUCCESS
+        wait_until(lambda: not follower.is_alive(), END_S, "following ends with the job")
+    assert printed.read_text().splitlines() == [
         *(f"line {number}" for number in range(LINES)),
         "the last one has no end",
     ]
