@@ -47,7 +47,7 @@ def test_a_dead_job_goes_back_to_where_it_came_from_with_its_status(
     state = stage.state()
     assert (state.status, state.handler_errors, state.demotions, state.buried_from) == (status, 0, 0, None)
     assert stage.places_of() == [(queue, "default")]
-    assert stage.queues.get(JOB).token.due <= stage.queues.clock.now_ms()
+    assert stage.queues.get(JOB).token.due <= stage.clock.now_ms()
 
 
 def test_all_dead_jobs_of_all_pools_go_back(stage: Stage) -> None:
