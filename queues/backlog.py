@@ -56,9 +56,7 @@ class Backlog:
 
     def rest_left(self, now: str) -> float:
         """Seconds until `refresh` will list the folder; infinite when nothing has changed or matters."""
-        if not (self.folder.changed and self._needs_listing(now)):
-            return math.inf
-        return self.folder.rest_left(urgent=self._is_due(now))
+        return self.folder.rest_left(urgent=self._is_due(now)) if self._needs_listing(now) else math.inf
 
     def _is_due(self, now: str) -> bool:
         return bool(self._mine) and due_of(self._mine[-1]) <= now

@@ -38,7 +38,9 @@ class Folder:
             self.changed = True
 
     def rest_left(self, *, urgent: bool = False) -> float:
-        """Seconds until it may be listed again; `urgent`: nothing can be done before it is."""
+        """Seconds until a change may be listed, infinite when there is none; `urgent`: all waits for it."""
+        if not self.changed:
+            return math.inf
         rest = max(_REST * self._cost, self._rest)
         if urgent:
             rest = 0.0 if self._cost < _CHEAP_SECONDS else min(_REST, self.readers) * self._cost
@@ -46,7 +48,7 @@ class Folder:
 
     def refresh(self, *, urgent: bool = False) -> bool:
         """List it if it has changed and has rested; True when it was listed."""
-        if not self.changed or self.rest_left(urgent=urgent) > 0:
+        if self.rest_left(urgent=urgent) > 0:
             return False
         self.changed = False  # what changes from here on is told by the new watch
         started = time.monotonic()

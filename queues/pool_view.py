@@ -213,4 +213,4 @@ class PoolView:
             waits += [backlog.rest_left(now) for backlog in self.backlogs]
             if any(backlog.has_aside() for backlog in self.backlogs):
                 folders.append(self._locks)
-        return min(waits + [folder.rest_left() for folder in folders if folder.changed])
+        return min(waits + [folder.rest_left() for folder in folders])

@@ -1,6 +1,5 @@
 """All pools that one consumer serves: what it sees of them, and whose turn it is."""
 
-import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -194,8 +193,7 @@ class PoolViews:
         """Seconds until something may be to do, if no watch fires before; infinite when nothing is due."""
         now_ms = self._root.clock.now_ms()
         has_room = any(free > 0 for free in room.values())
-        # A pool that came while the folder of pools rested: no watch tells of it again.
-        pauses = [self._names.rest_left() if self._names.changed else math.inf]
+        pauses = [self._names.rest_left()]  # no watch fires again for a pool that came during the rest
         for pool, view in self._views.items():
             pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
             pauses.append(view.wait(now_ms, _within(room, self._bounds(pool))))  # limits wake us

@@ -43,20 +43,11 @@ def test_the_low_lane_is_served_while_the_items_of_its_pool_are_not_due(open_que
         seen.wait_for("team.low-00", "team.low-01")
 
 
-def test_a_low_lane_that_comes_later_is_found(open_queues: Open) -> None:
-    queues = open_queues()
-    queues.ensure_pool(POOL)
-    with Collector(open_queues(), pools=[POOL]) as seen:
-        queues.put("accept", "first", {}, pool=POOL)
-        seen.wait_for("first")
-        queues.put("accept", "low", {}, pool=LANE)
-        seen.wait_for("first", "low")
-
-
-def test_a_lane_that_comes_while_the_folder_of_pools_rests_is_found_after_that(
-    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("rest", [10, 300], ids=["at once", "while the folder of pools rests"])
+def test_a_low_lane_that_comes_later_is_found(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch, rest: int
 ) -> None:
-    monkeypatch.setattr("queues.folder._REST", 300)  # a millisecond of listing, 0.3 s of rest
+    monkeypatch.setattr("queues.folder._REST", rest)  # 300: after a millisecond of listing, 0.3 s of rest
     queues = open_queues()
     queues.ensure_pool(POOL)
     with Collector(open_queues(), pools=[POOL]) as seen:
