@@ -29,18 +29,15 @@ class Stops:
         record, version = self._set.read(job_id)
         for _ in range(_MAX_TRIES):
             view = _unended(record)
-            if self._made(record, version):
-                after = self._again(record)
-                is_gone = after is None or view_of(after[0]).is_final
-                if after is not None and not is_gone and after[0].pool == record.pool:
+            was_made = self._made(record, version)
+            after = self._again(record)
+            if was_made:
+                has_ended = after is None or view_of(after[0]).is_final
+                has_left = after is None or has_ended or after[0].pool != record.pool
+                if has_left:  # no worker looks for the request in a pool that the job has left
+                    self.withdraw(self._layout.stop(record.pool, job_id), record.run_key)
+                if has_ended or not has_left:
                     return view
-                # The request stands in one pool, and the job has gone on to another one, or to its end, since
-                # then: nobody would ever look at it.
-                self.withdraw(self._layout.stop(record.pool, job_id), record.run_key)
-                if is_gone:
-                    return view
-            else:
-                after = self._again(record)
             if after is None:
                 raise AlreadyEnded(f"job {job_id!r} was removed in this moment")
             record, version = after
