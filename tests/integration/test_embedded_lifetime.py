@@ -1,7 +1,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +8,13 @@ from pathlib import Path
 
 import psutil
 
-import queues
 from queues.embedded import (
     EmbeddedZooKeeper,
     ServerConfig,
     running_server,
 )
 from queues.embedded.guarded import GRACE_S
+from tests.owner_process import owner_process
 from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
 
@@ -65,18 +64,8 @@ class Owner:
 
 @contextmanager
 def owner_of(data_dir: Path) -> Iterator[Owner]:
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER_PROGRAM, str(data_dir)],
-        env={**os.environ, "PYTHONPATH": str(Path(queues.__file__).parents[1])},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            yield Owner(process)
-        finally:
-            process.kill()
+    with owner_process(OWNER_PROGRAM, data_dir) as process:
+        yield Owner(process)
 
 
 def test_a_new_server_can_start_at_once_when_the_owner_is_killed(tmp_path: Path) -> None:

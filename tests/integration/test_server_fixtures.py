@@ -1,15 +1,12 @@
 """The servers of the tests themselves: they are real, and nothing of them outlives the tests."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-import queues
+from tests.owner_process import owner_process
 from tests.servers.standalone import MARK
 from tests.waiting import wait_until
 
@@ -51,13 +48,7 @@ def of_command(option: str) -> list[psutil.Process]:
 def test_no_server_is_left_when_the_tests_are_killed(
     tmp_path: Path, program: str, processes: Callable[[str], list[psutil.Process]], count: int
 ) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(queues.__file__).parents[1])},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as owner:
+    with owner_process(program, tmp_path) as owner:
         assert owner.stdout is not None
         mark = owner.stdout.readline().strip()
         found = processes(mark)
