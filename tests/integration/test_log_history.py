@@ -37,15 +37,15 @@ def spooled(state_dir: Path) -> SpooledLogs:
     return SpooledLogs(state_dir / "logs" / "spool")
 
 
-def told_by(state_dir: Path, query: LogQuery, count: int) -> list[Entry]:
-    """At least so many: a worker tells of a change when it is made, and who waits may be faster."""
+def entries_of(state_dir: Path, query: LogQuery, count: int) -> list[Entry]:
+    """Wait for `count` entries: a worker logs a transition after its commit, so `wait` may be faster."""
     logs, found = spooled(state_dir), list[Entry]()
 
-    def are_enough() -> bool:
+    def has_count() -> bool:
         found.extend(logs.new(query))
         return len(found) >= count
 
-    wait_until(are_enough, ENDS_S, f"{count} are told")
+    wait_until(has_count, ENDS_S, f"{count} entries are logged")
     return found
 
 
@@ -55,7 +55,7 @@ def test_each_change_of_a_job_is_a_document_with_its_state(office: Office, pipel
     job_id = office.submit("print(1)")
     office.wait(job_id)
     query = LogQuery.of(job_id=job_id, event_action=TRANSITION)
-    found = told_by(office.settings.state_dir, query, 3)
+    found = entries_of(office.settings.state_dir, query, 3)
     assert [entry.text("job.queue") for entry in found] == ["running", "success", "finish"]
     last = found[-1].document
     assert last["job.status"] == "SUCCESS"
@@ -71,6 +71,7 @@ def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(office: Office, p
     for job_id in (failing, good):
         office.wait(job_id)
         office.client.remove(job_id)
+        entries_of(office.settings.state_dir, LogQuery.of(job_id=job_id, event_action=TRANSITION), 3)
     (shown,) = archived_jobs(job_id=failing)
     assert (shown.id, shown.status) == (failing, Status.ERROR_FAIL)
     assert shown.error is not None
@@ -109,7 +110,7 @@ def test_the_doctor_tells_whose_logs_are_not_shipped(office: Office, tmp_path: P
         assert office.wait(job_id).job.status is Status.SUCCESS, "the job runs all the same"
         found = wait_until(lambda: _about_logs(office.client), ENDS_S, "the worker is announced")
         assert "none.pem" in found[0].what
-        assert len(told_by(tmp_path, LogQuery.of(job_id=job_id), 3)) == 3, "they wait"
+        assert len(entries_of(tmp_path, LogQuery.of(job_id=job_id), 3)) == 3, "they wait"
 
 
 def _about_logs(client: Client) -> list[Finding]:
