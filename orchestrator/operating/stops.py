@@ -32,11 +32,10 @@ class Stops:
             was_made = self._made(record, version)
             after = self._again(record)
             if was_made:
-                has_ended = after is None or view_of(after[0]).is_final
-                has_left = after is None or has_ended or after[0].pool != record.pool
-                if has_left:  # no worker looks for the request in a pool that the job has left
+                pool = None if after is None or view_of(after[0]).is_final else after[0].pool
+                if pool != record.pool:  # no worker looks for the request in a pool that the job has left
                     self.withdraw(self._layout.stop(record.pool, job_id), record.run_key)
-                if has_ended or not has_left:
+                if pool in {record.pool, None}:
                     return view
             if after is None:
                 raise AlreadyEnded(f"job {job_id!r} was removed in this moment")
