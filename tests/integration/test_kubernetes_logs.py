@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,11 +47,14 @@ def test_each_line_is_printed_once_while_its_pod_goes_on(
         kwargs={"follow": True},
     )
     printed = tmp_path / "printed"  # a capture of pytest loses what is printed while it is read
+
+    def is_printed(line: str) -> bool:
+        return line in printed.read_text()
+
     with printed.open("w") as stdout, redirect_stdout(stdout):
         follower.start()
         for number in range(LINES):
-            line = f"line {number}\n"
-            wait_until(lambda line=line: line in printed.read_text(), END_S, f"{line} is printed")  # type: ignore[misc] # mypy cannot type the default of a lambda
+            wait_until(partial(is_printed, f"line {number}\n"), END_S, f"line {number} is printed")
             (tmp_path / f"go-{number}").touch()
         assert office.wait(job_id).job.status is Status.SUCCESS
         wait_until(lambda: not follower.is_alive(), END_S, "following ends with the job")

@@ -134,7 +134,13 @@ def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     longest = [*dict.fromkeys(_GROUPS.values()), *_SHARED]
     groups = {item: _name_of_group(item) for item in items}
     first = [item for item in items if groups[item] in longest]
-    first.sort(key=lambda item: (longest.index(groups[item]), _order_in_group(item)))
+    first.sort(
+        key=lambda item: (
+            longest.index(groups[item]),
+            -list(Kind).index(item.stash[KIND]),
+            item.get_closest_marker(Kind.SPARK.mark) is not None,
+        )
+    )
     places: dict[pytest.Item, float] = {}
     for seconds in (_HEAVY, _LIGHT):
         mine = [item for item in items if groups[item] not in longest and item.stash[KIND] in seconds]
@@ -142,11 +148,6 @@ def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
         taken = list(itertools.accumulate(seconds[item.stash[KIND]] for item in mine))
         places |= {item: until / taken[-1] for item, until in zip(mine, taken, strict=True)}
     return first + sorted(places, key=lambda item: places[item])
-
-
-def _order_in_group(item: pytest.Item) -> tuple[int, bool]:
-    has_driver = item.get_closest_marker(Kind.SPARK.mark) is not None
-    return -list(Kind).index(item.stash[KIND]), has_driver
 
 
 def _name_of_group(item: pytest.Item) -> str:
