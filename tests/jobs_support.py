@@ -15,7 +15,7 @@ from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
-from orchestrator.wiring import DRIVER_MAIN, build_client, build_worker, open_session
+from orchestrator.wiring import DRIVER_MAIN, build_queue_set, build_worker, open_session
 from orchestrator.worker.worker import Worker
 from queues.consumer import Consumer
 from queues.session import Session
@@ -49,13 +49,14 @@ def stand_ins(state_dir: Path) -> SparkSubmits:
 
 
 class Office:
-    """One ZooKeeper root and one state directory, with a client and any number of workers."""
+    """One ZooKeeper root and one state directory, with a client, its queues, and any number of workers."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._sessions: list[Session] = []
         self._workers: list[Worker] = []
-        self.client: Client = build_client(self.session(), self.settings)
+        self.queues = build_queue_set(self.session(), self.settings, owner="client")
+        self.client = Client(self.queues)
 
     def session(self) -> Session:
         session = open_session(self.settings, self.settings.zookeeper_hosts).__enter__()

@@ -31,7 +31,7 @@ class Stage:
         self.office = office
         self.client: Client = office.client
         self.queues: QueueSet = self.other("worker-7")
-        self.clock = office.client._set.clock  # noqa: SLF001 - another one is off by the time of a request
+        self.clock = office.queues.clock  # of the client: two clocks differ by the time of a request
         self.nodes = Nodes(self.queues.layout.root)
         self.queues.ensure_pool()
 

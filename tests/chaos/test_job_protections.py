@@ -42,8 +42,8 @@ def test_a_cap_is_overshot_when_no_place_is_taken_in_the_intent(
     settings, cap = office.settings, 2
     if without:
         take_out(Protection(without), monkeypatch.setattr)
-    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
-    office.client._set.ensure_pool()  # noqa: SLF001 - likewise
+    pools = office.queues.pools  # as `config set` does
+    office.queues.ensure_pool()
     pools.change("default", cap=cap)
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend:
         for _ in range(2):

@@ -70,7 +70,7 @@ def test_a_finished_job_is_kept_when_two_workers_see_a_late_stop(
 
 
 def test_late_stops_cost_no_finished_job(office: Office) -> None:
-    queue_set = office.client._set  # noqa: SLF001 - puts finished jobs without running them
+    queue_set = office.queues  # puts finished jobs without running them
     office.worker()
     office.worker()
     state = JobState.enqueued("x").evolve(status=Status.SUCCESS).model_dump(mode="json")

@@ -141,7 +141,7 @@ def test_a_running_job_that_is_killed_leaves_no_process_and_ends_as_kill(
     assert [attempt["state"] for attempt in detail.attempts] == ["killed"]
     run = run_name(detail.run_key, 1)
     assert all(submission.exit_code is not None for submission in office.runner().find(run))
-    stops = office.client._session.children(office.client._layout.stops("default"))  # noqa: SLF001 - what zkCli shows
+    stops = office.queues.session.children(office.queues.layout.stops("default"))  # what zkCli shows
     assert stops == []
 
 
@@ -255,7 +255,7 @@ def test_a_handler_that_fails_again_and_again_brings_the_job_to_dead_with_the_re
 
 def test_a_job_that_ends_its_workers_again_and_again_is_brought_to_dead(office: Office) -> None:
     job_id = office.submit("pass")
-    queue_set = office.client._set  # noqa: SLF001 - claims as a worker would
+    queue_set = office.queues  # claims as a worker would
     for _ in range(MAX_CLAIMS):
         (token,) = queue_set.tokens(Queue.ACCEPT)
         claim = queue_set.claim(Queue.ACCEPT, "default", token)
@@ -288,7 +288,7 @@ def test_a_request_to_stop_that_came_too_late_is_removed(office: Office) -> None
     office.worker()
     job_id = office.submit("pass")
     office.wait(job_id)
-    stop = office.client._layout.stop("default", job_id)  # noqa: SLF001 - as a client that was slow
+    stop = office.queues.layout.stop("default", job_id)  # as a client that was slow
     session = office.session()
     commit(session, [Create(stop, b'{"run_key": "of an earlier job"}')])
     wait_until(lambda: session.exists(stop) is None, 15, "the stop node is removed")
@@ -298,7 +298,7 @@ def test_a_request_to_stop_that_came_too_late_is_removed(office: Office) -> None
 def test_a_stop_of_an_earlier_job_of_the_same_id_does_not_stop_this_one(office: Office) -> None:
     job = office.client.submit(python_job("pass"), job_id="reused")
     session = office.session()
-    stop = office.client._layout.stop("default", "reused")  # noqa: SLF001 - as a client that was slow
+    stop = office.queues.layout.stop("default", "reused")  # as a client that was slow
     commit(session, [Create(stop, b'{"run_key": "of an earlier job"}')])
     office.worker()
     assert office.wait(job.id).job.status is Status.SUCCESS
@@ -317,7 +317,7 @@ def test_what_the_driver_shows_can_be_read_with_plain_tools(office: Office, tmp_
     job_id = office.submit(program)
     wait_until(started.exists, 30, "the program runs")
     view = office.client.get(job_id)
-    path = attempt_path(office.client._layout.record(job_id), 1)  # noqa: SLF001 - what zkCli shows
+    path = attempt_path(office.queues.layout.record(job_id), 1)  # what zkCli shows
     session = office.session()
     found = session.get(path)
     assert found is not None

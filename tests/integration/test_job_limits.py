@@ -92,8 +92,8 @@ def test_the_time_limit_counts_from_the_start_of_the_driver_also_for_who_adopts_
 
 def test_a_job_that_has_waited_for_too_long_fails_and_never_runs(office: Office, tmp_path: Path) -> None:
     job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'w')", timeout={"queued": "100ms"})
-    due = office.client._set.get(job_id).token.due  # noqa: SLF001 - since when it waits
-    clock = office.client._set.clock  # noqa: SLF001 - likewise
+    due = office.queues.get(job_id).token.due  # since when it waits
+    clock = office.queues.clock
     wait_until(lambda: clock.now_ms() - due > 200, 10, "it has waited")
     office.worker()
     detail = office.wait(job_id)
@@ -224,8 +224,8 @@ def test_a_driver_without_progress_is_a_warning_that_says_so(office: Office, tmp
 def test_a_capped_pool_runs_no_more_than_its_cap_whoever_holds_the_jobs(
     office: Office, tmp_path: Path
 ) -> None:
-    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
-    office.client._set.ensure_pool()  # noqa: SLF001 - likewise
+    pools = office.queues.pools  # as `config set` does
+    office.queues.ensure_pool()
     pools.change("default", cap=1)
     first = office.worker(slots=4)
     programs = [waiting(tmp_path, f"job{number}") for number in range(2)]
@@ -276,7 +276,7 @@ def test_a_paused_pool_starts_nothing_and_lets_what_runs_come_to_its_end(
     program, started, go = waiting(tmp_path)
     running = office.submit(program)
     wait_until(started.exists, 30, "it runs")
-    office.client._set.pools.change("default", paused=True)  # noqa: SLF001 - as `queue pause` does
+    office.queues.pools.change("default", paused=True)  # as `queue pause` does
     first.drain()
     held_back = office.submit("pass")
     office.worker()
@@ -284,7 +284,7 @@ def test_a_paused_pool_starts_nothing_and_lets_what_runs_come_to_its_end(
     go.touch()
     assert office.wait(running).job.status is Status.SUCCESS
     assert office.client.get(held_back).queue is Queue.ACCEPT
-    office.client._set.pools.change("default", paused=False)  # noqa: SLF001 - likewise
+    office.queues.pools.change("default", paused=False)
     assert office.wait(held_back).job.status is Status.SUCCESS
 
 
@@ -384,7 +384,7 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
         wait_until(lambda: not worker._context.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
         wait_until(lambda: office.client.detail(large).held_by is None, 20, "it is let go")
         assert (office.client.get(large).queue, office.client.get(large).attempt) == (Queue.ACCEPT, 0)
-        assert office.client._set.get(large).claims == 0  # noqa: SLF001 - else it would come to count as poison
+        assert office.queues.get(large).claims == 0  # else it would come to count as poison
         office.client.config.change(memory_guard=False)
         assert office.wait(large).job.status is Status.SUCCESS
     finally:

@@ -47,7 +47,7 @@ def runner(office: Office, kind: str) -> Runner:
 
 
 def paused(office: Office) -> str:
-    office.client._set.ensure_pool()  # noqa: SLF001 - before anything was put
+    office.queues.ensure_pool()  # before anything was put
     office.client.pause("default")
     return office.submit(SLEEPS)
 

@@ -44,7 +44,7 @@ def target(state: JobState, queue: Queue, action: Action) -> tuple[Status, Queue
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(walk=st.lists(actions, min_size=1, max_size=14))
 def test_a_random_walk_takes_legal_steps_alone(office: Office, walk: Sequence[Action]) -> None:
-    worker = build_worker(office.client._session, office.settings, runners=Runners({}))  # noqa: SLF001 - never started
+    worker = build_worker(office.queues.session, office.settings, runners=Runners({}))  # never started
     context: Context = worker._context  # noqa: SLF001 - of a worker as it is wired
     queue_set: QueueSet = worker._set  # noqa: SLF001 - likewise
     job_id = f"walk-{uuid.uuid4().hex[:8]}"

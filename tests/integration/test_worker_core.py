@@ -126,7 +126,7 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
 
 
 def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office) -> None:
-    queue_set = office.client._set  # noqa: SLF001 - a job in running whose attempt is missing
+    queue_set = office.queues  # a job in running whose attempt is missing
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=2_000)
     queue_set.put(Queue.RUNNING, "broken", state.model_dump(mode="json"))
     office.worker()
@@ -134,7 +134,7 @@ def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office)
 
 
 def test_a_job_that_runs_is_not_buried_though_it_stands_in_another_queue(office: Office) -> None:
-    queue_set = office.client._set  # noqa: SLF001 - a driver may run, and nobody looks after it in dead
+    queue_set = office.queues  # a driver may run, and nobody looks after it in dead
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=99)
     queue_set.put(Queue.FAIL, "astray", state.model_dump(mode="json"))
     office.worker(handler_errors=2)
@@ -143,7 +143,7 @@ def test_a_job_that_runs_is_not_buried_though_it_stands_in_another_queue(office:
 
 
 def test_what_a_job_had_failed_of_stays_on_record_when_it_is_buried(office: Office) -> None:
-    queue_set = office.client._set  # noqa: SLF001 - a job whose definition is missing
+    queue_set = office.queues  # a job whose definition is missing
     error = JobError(error_class="lost", message="no life")
     state = JobState.enqueued("x").evolve(error=error)
     queue_set.put(Queue.ACCEPT, "unlucky", state.model_dump(mode="json"))
@@ -169,7 +169,7 @@ def test_the_node_of_a_worker_that_somebody_removed_is_made_again(office: Office
 
 
 def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
-    queue_set = office.client._set  # noqa: SLF001 - by the library of queues anything can be put
+    queue_set = office.queues  # by the library of queues anything can be put
     queue_set.put(Queue.ACCEPT, "poison", {"junk": "x" * 65_000})
     office.worker()
     wait_until(lambda: queue_set.get("poison").queue == Queue.DEAD, 20, "it is in dead")
@@ -265,8 +265,8 @@ def test_a_name_is_asked_for_room_after_its_place_was_given_back(
 def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
     office: Office, tmp_path: Path
 ) -> None:
-    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
-    office.client._set.ensure_pool()  # noqa: SLF001 - likewise
+    pools = office.queues.pools  # as `config set` does
+    office.queues.ensure_pool()
     pools.change("default", cap=1)
     office.worker()
     with socket.create_server(("127.0.0.1", 0)) as unused:
@@ -369,7 +369,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rescan_often(monkeypatch)
-    pools = office.client._set.pools  # noqa: SLF001 - as `config set` does
+    pools = office.queues.pools  # as `config set` does
     worker = office.worker(slots=4)
     go = tmp_path / "go"
     program = waits_for(go)
