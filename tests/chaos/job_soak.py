@@ -21,6 +21,7 @@ from orchestrator.models.definition import build_definition
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from tests.chaos.job_mix import CAPPED_POOL, POOL_CAP, Planned, mix
 from tests.chaos.job_site import SESSION_S, Site
+from tests.chaos.log_judge import logged_violations
 from tests.servers.zookeeper import TICK_MS
 from tests.workers import WorkerProcess
 
@@ -94,7 +95,8 @@ def run(soak: Soak, folder: Path) -> Outcome:
             site.wait_finished(soak.settle_s)
             site.drain()
             names = {key: site.backend.highest[key] for key in site.caps}
-            return Outcome(site.judge(), play.applied, sum(site.starts().values()), Counter(names))
+            violations = [*site.judge(), *logged_violations([folder / "zookeeper"], ROOT)]
+            return Outcome(violations, play.applied, sum(site.starts().values()), Counter(names))
 
 
 class _Play:

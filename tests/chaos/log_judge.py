@@ -1,0 +1,204 @@
+"""The promises about items, judged at each transaction of ZooKeeper's own log.
+
+A look at the end misses what has mended itself since. Only the log is believed: no history of an actor, and
+no code of the system under test.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.snapshot import parse_token
+from tests.chaos.transaction_log import Change, Created, Deleted, Transaction, Written, read_transactions
+
+_AFTER = {
+    "intent": {"started", "closed", "killed"},
+    "started": {"succeeded", "failed", "lost", "killed"},
+}
+"""What may follow a state of an attempt; all others are ends."""
+
+_BY_HOLDER = {"closed", "lost"}
+"""States that only the holder of the item may write; drivers write the others, too."""
+
+_OPERATOR = "client-"
+"""How the names of holders begin that take what they like; all others take only what is due."""
+
+_EARLY_MS = 50
+"""How much the clock of a consumer may differ from that of the leading server."""
+
+
+def logged_violations(data_dirs: Iterable[Path], root: str) -> list[str]:
+    """What is wrong with the items below `root`, by the log of these servers.
+
+    Raises LogDamaged, and ValueError for a log in which nothing was claimed: it would prove nothing.
+    """
+    judge = LogJudge(root)
+    found = list(judge.violations(read_transactions(data_dirs)))
+    if not judge.seen["claimed"]:
+        message = f"by the transaction log, no item below {root} was claimed"
+        raise ValueError(message)
+    return found
+
+
+@dataclass(slots=True)
+class _Item:
+    """What there is of one id."""
+
+    record: dict[str, Any] | None = None  # empty: there is a record, and it cannot be read
+    version: int = 0
+    tokens: set[str] = field(default_factory=set)
+    locks: dict[str, tuple[int, str]] = field(default_factory=dict)  # path -> session, name of the holder
+    stops: set[str] = field(default_factory=set)
+    attempts: dict[str, tuple[str, int]] = field(default_factory=dict)  # path -> state, version
+
+    def holders(self, session: int) -> set[str]:
+        """The names under which a session holds the item."""
+        return {name for owner, name in self.locks.values() if owner == session}
+
+
+class LogJudge:
+    """Follows the items below `root` from transaction to transaction, and counts what it has `seen`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._items: defaultdict[str, _Item] = defaultdict(_Item)
+        self.seen: Counter[str] = Counter()
+
+    def violations(self, transactions: Iterable[Transaction]) -> Iterator[str]:
+        """What is wrong, in order, each with the transaction that did it."""
+        for transaction in transactions:
+            by_id: defaultdict[str, list[tuple[str, Change]]] = defaultdict(list)
+            for change in transaction.changes:
+                kind, item_id = self._belongs(change.path)
+                if kind:
+                    by_id[item_id].append((kind, change))
+            for item_id, changes in by_id.items():
+                for what in self._judge(transaction, self._items[item_id], changes):
+                    yield f"{item_id}: {what} (transaction {transaction.zxid:#x})"
+
+    def _belongs(self, path: str) -> tuple[str, str]:
+        """What kind of node it is, and of which item; empty for a node of no item."""
+        if not path.startswith(f"{self._root}/"):
+            return "", ""
+        match path.removeprefix(f"{self._root}/").split("/"):
+            case ["jobs", _, item_id]:
+                return "record", item_id
+            case ["jobs", _, item_id, name] if name.startswith("attempt-"):
+                return "attempt", item_id
+            case [("locks" | "stops") as folder, _, item_id]:
+                return folder, item_id
+            case ["queues", _, _, name]:
+                return "tokens", parse_token(name)[0]
+        return "", ""
+
+    # ------------------------------------------------------------------ one item in one transaction
+    def _judge(
+        self, transaction: Transaction, item: _Item, changes: list[tuple[str, Change]]
+    ) -> Iterator[str]:
+        before = deepcopy(item)
+        holders = item.holders(transaction.session)
+        for kind, change in changes:
+            match kind:
+                case "record":
+                    yield from _write_record(item, change)
+                case "attempt":
+                    yield from self._write_attempt(item, change, is_held=bool(holders))
+                case "locks":
+                    _write_lock(item, change)
+                    holders |= item.holders(transaction.session)
+                case "tokens":
+                    _write_path(item.tokens, change)
+                case "stops":
+                    _write_path(item.stops, change)
+        is_changed = (before.record, before.version) != (item.record, item.version)
+        is_spoilt = item.record == {}  # by a fault, or an operator
+        if is_changed and before.record is not None and not holders and not is_spoilt:
+            yield "its record changed without its lock"
+        if is_changed or before.tokens != item.tokens:
+            yield from _in_one_queue(self._root, item)
+        if is_changed and not all(name.startswith(_OPERATOR) for name in holders):
+            yield from self._early(transaction, before, item)
+
+    def _early(self, transaction: Transaction, before: _Item, item: _Item) -> Iterator[str]:
+        if item.record is None:
+            what = "removed"  # a request to stop does not override this
+        elif before.holders(transaction.session):
+            return  # who holds it goes on with it
+        else:
+            what = "claimed"
+        self.seen[what] += 1
+        if what == "claimed" and before.stops:
+            return
+        due = max((parse_token(token.rpartition("/")[2])[1] or 0 for token in before.tokens), default=0)
+        if due - transaction.time_ms > _EARLY_MS:
+            yield f"it was {what} {due - transaction.time_ms} ms before it was due"
+
+    def _write_attempt(self, item: _Item, change: Change, *, is_held: bool) -> Iterator[str]:
+        if isinstance(change, Deleted):
+            item.attempts.pop(change.path, None)
+            return
+        document = _document(change.data)
+        state, run_key = str(document.get("state")), document.get("run_key")
+        self.seen[state] += 1
+        if item.record and run_key != item.record.get("run_key"):
+            yield f"an attempt of put {run_key} was written, and there is put {item.record.get('run_key')}"
+        was, version = item.attempts.get(change.path, ("", -1))
+        now = change.version if isinstance(change, Written) else 0
+        item.attempts[change.path] = state, now
+        if isinstance(change, Created):
+            if state != "intent":
+                yield f"an attempt began as {state}"
+        elif state not in _AFTER.get(was, set()) or now != version + 1:
+            yield f"an attempt went from {was}@{version} to {state}@{now}"
+        if state in _BY_HOLDER and not is_held:
+            yield f"an attempt became {state} without the lock of its item"
+
+
+def _write_record(item: _Item, change: Change) -> Iterator[str]:
+    match change:
+        case Created():
+            item.record, item.version = _document(change.data), 0
+        case Written():
+            if change.version != item.version + 1:
+                yield f"the log has a gap: version {change.version} of its record follows {item.version}"
+            item.record, item.version = _document(change.data), change.version
+        case Deleted():
+            item.record = None
+
+
+def _write_lock(item: _Item, change: Change) -> None:
+    if isinstance(change, Created):
+        item.locks[change.path] = change.owner, str(_document(change.data).get("worker", ""))
+    elif isinstance(change, Deleted):
+        item.locks.pop(change.path, None)
+
+
+def _write_path(paths: set[str], change: Change) -> None:
+    if isinstance(change, Created):
+        paths.add(change.path)
+    elif isinstance(change, Deleted):
+        paths.discard(change.path)
+
+
+def _in_one_queue(root: str, item: _Item) -> Iterator[str]:
+    if item.record is None:
+        if item.tokens:
+            yield f"it has no record, and stands in {sorted(item.tokens)}"
+    elif len(item.tokens) != 1:
+        yield f"it stands in {len(item.tokens)} queues: {sorted(item.tokens)}"
+    elif item.record:
+        said = f"{root}/queues/{item.record['queue']}/{item.record['pool']}/{item.record['token']}"
+        if said not in item.tokens:
+            yield f"its record says {said}, and it stands in {sorted(item.tokens)}"
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(data)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
