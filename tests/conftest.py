@@ -32,6 +32,7 @@ pytest_plugins = [
     "tests.spark_support",
     "tests.warm_support",
     "tests.log_index",
+    "tests.chaos.judged",
 ]
 # They import each other: in whatever order, their assertions tell what was compared.
 pytest.register_assert_rewrite(*pytest_plugins)

@@ -24,7 +24,7 @@ _AFTER = {
 _BY_HOLDER = {"closed", "lost"}
 """States that only the holder of the item may write; drivers write the others, too."""
 
-_OPERATOR = "client-"
+_OPERATOR = "client"
 """How the names of holders begin that take what they like; all others take only what is due."""
 
 _EARLY_MS = 50
@@ -161,11 +161,11 @@ class LogJudge:
 def _write_record(item: _Item, change: Change) -> Iterator[str]:
     match change:
         case Created():
-            item.record, item.version = _document(change.data), 0
+            item.record, item.version = _record(change.data), 0
         case Written():
             if change.version != item.version + 1:
                 yield f"the log has a gap: version {change.version} of its record follows {item.version}"
-            item.record, item.version = _document(change.data), change.version
+            item.record, item.version = _record(change.data), change.version
         case Deleted():
             item.record = None
 
@@ -194,6 +194,11 @@ def _in_one_queue(root: str, item: _Item) -> Iterator[str]:
         said = f"{root}/queues/{item.record['queue']}/{item.record['pool']}/{item.record['token']}"
         if said not in item.tokens:
             yield f"its record says {said}, and it stands in {sorted(item.tokens)}"
+
+
+def _record(data: bytes) -> dict[str, Any]:
+    told = _document(data)
+    return told if told.keys() >= {"run_key", "queue", "pool", "token"} else {}
 
 
 def _document(data: bytes) -> dict[str, Any]:

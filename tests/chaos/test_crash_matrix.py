@@ -34,7 +34,7 @@ from tests.scripted.words import for_real_drivers
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
-pytestmark = pytest.mark.campaign
+pytestmark = [pytest.mark.campaign, pytest.mark.usefixtures("judged")]
 
 END_S = 60
 

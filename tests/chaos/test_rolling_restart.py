@@ -103,6 +103,7 @@ class Starts:
 
 
 @pytest.mark.campaign
+@pytest.mark.usefixtures("judged")
 def test_three_workers_restarted_in_turn_lose_nothing_run_nothing_twice_and_keep_starting_jobs(
     zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str
 ) -> None:

@@ -60,7 +60,7 @@ def arena(
 
 
 @pytest.mark.parametrize(("kind", "trial"), cells())
-@pytest.mark.usefixtures("process_mark")
+@pytest.mark.usefixtures("process_mark", "judged")
 def test_user_code_runs_once_in_each_attempt_whenever_a_worker_dies(
     arena: Arena, kind: str, trial: Trial
 ) -> None:

@@ -17,6 +17,8 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from tests.jobs_support import Office, stand_ins
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("judged")
+
 SLEEPS = "import time; time.sleep(600)"
 SOON = {"attempts": 2, "delay": "1h"}  # the next attempt is not before the end of the test
 

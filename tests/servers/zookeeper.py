@@ -39,9 +39,15 @@ def zookeeper_server(data_dir: Path) -> AbstractContextManager[str]:
 
 
 @pytest.fixture(scope="session")
-def zookeeper_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def zookeeper_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server of `zookeeper_hosts` keeps its log; empty when that server is not started here."""
+    return tmp_path_factory.mktemp("zookeeper")
+
+
+@pytest.fixture(scope="session")
+def zookeeper_hosts(zookeeper_data_dir: Path) -> Iterator[str]:
     """Connection string of a real ZooKeeper; one server per test session and xdist worker."""
-    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as hosts:
+    with zookeeper_server(zookeeper_data_dir) as hosts:
         yield hosts
 
 
