@@ -9,7 +9,9 @@ from orchestrator.states import Status
 
 CAPPED_POOL, POOL_CAP = "capped", 3
 LIMITED_NAME, NAME_LIMIT = "limited", 2
-_POOL_SHARE, _NAME_SHARE = 0.25, 0.12
+_POOL_SHARE, _NAME_SHARE, _NEW_POOL_SHARE = 0.25, 0.12, 0.06
+_REUSED_IDS = 3
+_TURNS = 4  # accept, running, an attempt in it, its end
 _RETRY = {"attempts": 3, "delay": "200ms"}
 
 
@@ -23,11 +25,13 @@ class Kind:
     ends: Collection[Status]
     fields: dict[str, Any] = field(default_factory=dict)
     is_killed: bool = False
+    is_raced: bool = False  # a request to stop comes right after one of its turns
+    is_reused: bool = False  # its id is one of a few: the job before it is removed first
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One job: when it comes, and after how many seconds somebody kills it, None = never."""
+    """One job: when it comes, and after how many seconds, or turns, somebody kills it; None = never."""
 
     at: float
     id: str
@@ -35,6 +39,7 @@ class Planned:
     delay: float
     fields: dict[str, Any]
     kill_after: float | None
+    kill_turn: int | None = None
 
 
 KINDS = (
@@ -49,6 +54,8 @@ KINDS = (
     Kind("too-long", 5, "hang()", {Status.ERROR_FAIL}, fields={"timeout": {"run": 1}}),
     # Who is killed before its driver comes is cancelled.
     Kind("killed", 8, "hang()", {Status.KILL, Status.CANCEL}, is_killed=True),
+    Kind("raced", 8, "sleep(0.1)", {Status.SUCCESS, Status.KILL, Status.CANCEL}, is_raced=True),
+    Kind("reused", 12, "sleep(0.05)", {Status.SUCCESS}, is_reused=True),
 )
 
 
@@ -61,17 +68,20 @@ def mix(seed: int, jobs: int, seconds: float) -> list[Planned]:
         fields: dict[str, Any] = dict(kind.fields)
         if rng.random() < _POOL_SHARE:
             fields["pool"] = CAPPED_POOL
+        elif rng.random() < _NEW_POOL_SHARE:
+            fields["pool"] = f"new-{number}"  # it appears while the others are busy
         # Names are limited where running takes a moment only: else the run would wait for them.
         if not kind.is_killed and kind.name != "too-long" and rng.random() < _NAME_SHARE:
             fields |= {"name": LIMITED_NAME, "concurrency": NAME_LIMIT}
         planned.append(
             Planned(
                 at=rng.uniform(0, seconds),
-                id=f"{kind.name}-{number:04}",
+                id=f"{kind.name}-{number % _REUSED_IDS if kind.is_reused else number:04}",
                 kind=kind,
                 delay=rng.uniform(1, 5) if kind.name == "late" else 0.0,
                 fields={**fields, "python": kind.program.format(seconds=round(rng.uniform(0, 1), 2))},
                 kill_after=rng.uniform(0, 3) if kind.is_killed else None,
+                kill_turn=rng.randint(1, _TURNS) if kind.is_raced else None,
             )
         )
     return sorted(planned, key=lambda job: job.at)

@@ -3,17 +3,21 @@
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
 from orchestrator.client import Client
-from orchestrator.errors import AlreadyEnded
+from orchestrator.errors import AlreadyEnded, StateConflict
 from orchestrator.models.definition import Definition
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_client, open_session
-from queues.errors import IdTaken, QueueError
+from queues.documents import encode, timestamp
+from queues.errors import Conflict, IdTaken, ItemNotFound, QueueError
+from queues.operations import Create, Delete
 from queues.session import Session
+from queues.transaction import commit
 from tests.scripted.backend import Backend
 from tests.scripted.judge import left_over, overshot, violations
 from tests.waiting import wait_until
@@ -28,7 +32,10 @@ T = TypeVar("T")
 
 
 class Site:
-    """One orchestrator below `root`; a context manager. `without` takes a protection out of its workers."""
+    """One orchestrator below `root`; a context manager. `without` takes a protection out of its workers.
+
+    `way()` is what the next process is told as its ZooKeeper: first the backend, then each worker.
+    """
 
     def __init__(
         self,
@@ -40,6 +47,7 @@ class Site:
         slots: int,
         without: str = "",
         compares: bool = True,
+        way: Callable[[], str] | None = None,
     ) -> None:
         self.settings = Settings(
             zookeeper_hosts=hosts,
@@ -48,10 +56,15 @@ class Site:
             session_timeout=SESSION_S,
             kill_grace=2.0,
         )
-        self.backend = Backend(self.settings.state_dir, hosts, compares=compares)
+        way = way or (lambda: hosts)
+        self.backend = Backend(self.settings.state_dir, way(), compares=compares)
         self.ledger = self.backend.store.ledger
-        config = worker_config(self.settings, "scripted", slots=slots, without=without)
-        self.workers = [WorkerProcess(f"w{number}", folder, config, hosts) for number in range(workers)]
+        self.workers: list[WorkerProcess] = []
+        for number in range(workers):
+            settings = self.settings.model_copy(update={"zookeeper_hosts": way()})
+            config = worker_config(settings, "scripted", slots=slots, without=without)
+            self.workers.append(WorkerProcess(f"w{number}", folder, config, hosts))
+        self._pools = {"default"}
         self.expected: dict[str, Collection[Status]] = {}
         self.caps: dict[str, int] = {}
         self._stack = ExitStack()
@@ -92,6 +105,7 @@ class Site:
         if definition.concurrency:
             self.caps[f"name:{definition.name}"] = definition.concurrency
         self.expected[job_id] = expected
+        self._pools.add(definition.pool)
         while True:
             try:
                 self.client.submit(definition, job_id=job_id, delay=delay)
@@ -102,15 +116,44 @@ class Site:
             else:
                 return
 
-    def kill(self, job_id: str) -> None:
-        """Ask to stop a job, however long that takes."""
+    def is_removed(self, job_id: str) -> bool:
+        """Remove a job, if there is one; False while somebody works on it."""
+        while True:
+            try:
+                self.client.remove(job_id)
+            except ItemNotFound:
+                return True
+            except StateConflict:
+                return False
+            except QueueError:
+                time.sleep(_RETRY_S)
+            else:
+                return True
+
+    def leave_stops(self) -> None:
+        """Put requests to stop meant for earlier jobs of the same ids, and take them away at once."""
+        for job_id in self.expected:
+            record = insist(partial(self.client.get, job_id), ItemNotFound)
+            if record is None or record.queue not in {Queue.ACCEPT, Queue.FINISH}:
+                continue
+            path = f"{self.settings.root}/stops/{record.pool}/{job_id}"
+            note = encode({"run_key": "of an earlier job", "since": timestamp()})
+            insist(partial(commit, self.session, [Create(path, note)]), Conflict)
+            insist(partial(commit, self.session, [Delete(path)]), Conflict)
+
+    def kill(self, job_id: str, *, after_turns: int = 0) -> None:
+        """Ask to stop a job, however long that takes; right after so many turns of its life."""
+        seen = set[tuple[Queue, int]]()
+        while len(seen) < after_turns:
+            view = insist(partial(self.client.get, job_id), ItemNotFound)
+            if view is None or view.is_final:
+                break
+            seen.add((view.queue, view.attempt))
         insist(lambda: self.client.kill(job_id), AlreadyEnded)
 
     def finished(self) -> int:
         """How many jobs stand in finish now; waits while ZooKeeper is away."""
-        pools = {"default", *(key.removeprefix("pool:") for key in self.caps if key.startswith("pool:"))}
-        counted = [insist(lambda pool=pool: self.client.count(Queue.FINISH, pool)) for pool in pools]  # type: ignore[misc] # a default in a lambda
-        return sum(count or 0 for count in counted)
+        return sum(insist(partial(self.client.count, Queue.FINISH, pool)) or 0 for pool in self._pools)
 
     # ------------------------------------------------------------------ the end
     def wait_finished(self, seconds: float) -> None:

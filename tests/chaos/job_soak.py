@@ -12,6 +12,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -22,6 +24,7 @@ from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from tests.chaos.job_mix import CAPPED_POOL, POOL_CAP, Planned, mix
 from tests.chaos.job_site import SESSION_S, Site
 from tests.chaos.log_judge import logged_violations
+from tests.chaos.proxy import FaultProxy, ProxyLoop
 from tests.servers.zookeeper import TICK_MS
 from tests.workers import WorkerProcess
 
@@ -34,6 +37,8 @@ _STOPPED_S = 1.5 * SESSION_S
 _LONG_AWAY_S = 1.5 * SESSION_S
 _SHARE_OF_JOBS = 0.85  # of the time; the faults go on
 _STEP_S = 0.05
+_AGAIN_S = 0.2  # until a job that runs is tried to be removed again
+_RACERS = 4  # jobs at once whose every turn is followed
 
 
 class Trouble(StrEnum):
@@ -43,9 +48,20 @@ class Trouble(StrEnum):
     STOP = "a worker stops for longer than its session"
     SERVER = "kill -9 of the server, which is started again"
     SERVER_LONG = "the server is away for longer than a session"
+    REPLY = "the replies to the next multis of a worker, or of the drivers, are lost"
+    STALE_STOPS = "requests to stop come and go that are meant for earlier jobs"
 
 
-KINDS = (Trouble.KILL, Trouble.KILL, Trouble.STOP, Trouble.SERVER)
+KINDS = (
+    Trouble.KILL,
+    Trouble.KILL,
+    Trouble.STOP,
+    Trouble.SERVER,
+    Trouble.REPLY,
+    Trouble.REPLY,
+    Trouble.STALE_STOPS,
+)
+_LOST_REPLIES = 3  # one after the other: each of them breaks its connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +102,27 @@ def run(soak: Soak, folder: Path) -> Outcome:
     """Run it in `folder`, where logs and submissions stay."""
     folder.mkdir(parents=True, exist_ok=True)
     config = ServerConfig(folder / "zookeeper", tick_ms=TICK_MS, owner="soak")
-    with EmbeddedZooKeeper(config) as server:
-        site = Site(folder, server.hosts, ROOT, workers=soak.workers, slots=soak.slots, without=soak.without)
+    with EmbeddedZooKeeper(config) as server, ProxyLoop() as loop, ExitStack() as stack:
+        proxies: list[FaultProxy] = []
+
+        def way() -> str:
+            proxies.append(stack.enter_context(FaultProxy(loop, server.hosts)))
+            return proxies[-1].address
+
+        site = Site(
+            folder,
+            server.hosts,
+            ROOT,
+            workers=soak.workers,
+            slots=soak.slots,
+            without=soak.without,
+            way=way,
+        )
         with site:
             site.cap_pool(CAPPED_POOL, POOL_CAP)
-            play = _Play(soak, site, server)
-            play.run()
+            with ThreadPoolExecutor(_RACERS) as racers:
+                play = _Play(soak, site, server, proxies, racers)
+                play.run()
             site.wait_finished(soak.settle_s)
             site.drain()
             names = {key: site.backend.highest[key] for key in site.caps}
@@ -102,8 +133,15 @@ def run(soak: Soak, folder: Path) -> Outcome:
 class _Play:
     """Jobs and faults, each at its time."""
 
-    def __init__(self, soak: Soak, site: Site, server: EmbeddedZooKeeper) -> None:
-        self._site, self._server = site, server
+    def __init__(
+        self,
+        soak: Soak,
+        site: Site,
+        server: EmbeddedZooKeeper,
+        proxies: Sequence[FaultProxy],
+        racers: ThreadPoolExecutor,
+    ) -> None:
+        self._site, self._server, self._proxies, self._racers = site, server, proxies, racers
         self._rng = random.Random(soak.seed)  # noqa: S311 - repeatable
         self.applied: Counter[str] = Counter()
         self._due: list[tuple[float, Callable[[], None]]] = []
@@ -130,10 +168,15 @@ class _Play:
             act()
 
     def _submit(self, job: Planned) -> None:
+        if job.kind.is_reused and not self._site.is_removed(job.id):
+            self._due.append((self._now + _AGAIN_S, partial(self._submit, job)))
+            return
         document = {"name": "soak", "file": "job.py", "retry": {"attempts": 1}, **job.fields}
         self._site.submit(job.id, build_definition(document, job.id), job.kind.ends, delay=job.delay)
         if job.kill_after is not None:
             self._due.append((self._now + job.kill_after, partial(self._site.kill, job.id)))
+        if job.kill_turn is not None:
+            self._racers.submit(self._site.kill, job.id, after_turns=job.kill_turn)
 
     def _apply(self, trouble: Trouble) -> None:
         self.applied[trouble.value] += 1
@@ -152,6 +195,12 @@ class _Play:
                 self._server.kill()
                 time.sleep(_LONG_AWAY_S)
                 self._server.start()
+            case Trouble.REPLY:
+                proxy = self._rng.choice(self._proxies)
+                for _ in range(_LOST_REPLIES):
+                    proxy.drop_next_multi_reply()
+            case Trouble.STALE_STOPS:
+                self._site.leave_stops()
 
     def _wake(self, worker: WorkerProcess, pid: int) -> None:
         if worker.process.pid == pid:  # else it was killed meanwhile
