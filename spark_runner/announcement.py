@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from spark_runner import exit_codes
-from spark_runner.proc import start_ticks
+from spark_runner.proc import pid_namespace, start_ticks
 from spark_runner.process import RUN_DIR_VARIABLE, current_boot_id
 from spark_runner.shim import KILL_REQUEST, write_durably
 
@@ -36,6 +36,7 @@ def announce() -> None:
         "pid": os.getpid(),
         "start": start_ticks(os.getpid()),
         "boot": current_boot_id(),
+        "pid_namespace": pid_namespace(),
     }
     write_durably(directory / DRIVER_FILE, facts)
     # Looked for after the announcement: who wants it gone writes first and looks second.

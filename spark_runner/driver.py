@@ -7,6 +7,7 @@ kazoo, and our own pure-Python modules.
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from queues.session import Session, SessionSettings
 from spark_runner import exit_codes, outcome
 from spark_runner.announcement import announce, leave_exit_code
 from spark_runner.holder import AttemptHolder, Superseded
-from spark_runner.jvm import Jvm, JvmGone, jvm_of
+from spark_runner.jvm import Jvm, JvmEnds, JvmGone, jvm_of
 from spark_runner.own_process import end_with_parent, keep_streams_apart, name_application
 from spark_runner.program import run_program
 from spark_runner.progress import SparkWatch
+
+_JVM_END_SECONDS = 60.0  # Spark's hooks take some; who ends it forces it after the grace
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -46,7 +49,14 @@ def _drive(arguments: Sequence[str]) -> int:
     except (QueueError, JvmGone) as error:
         print(f"the attempt could not be taken, nothing was run: {error}", file=sys.stderr)  # noqa: T201
         return exit_codes.NO_CONTACT
-    ended, exit_code = _run(plan, holder, jvm)
+    try:
+        ended, exit_code = _run(plan, holder, jvm)
+    except JvmEnds as error:
+        print(f"this driver ends without an outcome: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        holder.let_go()
+        session.close()
+        time.sleep(_JVM_END_SECONDS)  # it takes this process along; an exit of ours would only hide its own
+        return exit_codes.KILLED
     outcome.keep_beside_logs(ended)
     try:
         holder.end(ended)

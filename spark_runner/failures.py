@@ -14,9 +14,10 @@ _MEMORY = re.compile(
 )
 _INFRASTRUCTURE = re.compile(
     r"ExecutorLostFailure|FetchFailedException|MetadataFetchFailedException|Slave lost|Worker lost|"
-    r"executor decommission finished|No space left on device|Application was killed by the user|"
+    r"executor decommission finished|No space left on device|SparkContext was shut down|"
     r"Master removed our application|^StoppedAtStart: "
 )
+_KILLED = re.compile(r"Application was killed by the user|Master removed our application: KILLED")
 _SUBMISSION = re.compile("^RefusedAtStart: ")
 
 PATTERNS = {"memory": f"(?i){_MEMORY.pattern}", "infrastructure": _INFRASTRUCTURE.pattern}
@@ -27,7 +28,7 @@ PATTERNS = {"memory": f"(?i){_MEMORY.pattern}", "infrastructure": _INFRASTRUCTUR
 class Kind:
     """A class of errors that `retry.on` knows, and words for the user where Spark's own are none."""
 
-    error_class: str  # "user", "memory", "infrastructure" or "submission"
+    error_class: str  # "user", "memory", "killed", "infrastructure" or "submission"
     words: str = ""
 
 
@@ -42,6 +43,8 @@ def kind_of(message: str) -> Kind:
         )
     if _MEMORY.search(message):
         return Kind("memory")
+    if _KILLED.search(message):
+        return Kind("killed")
     if _INFRASTRUCTURE.search(message):
         return Kind("infrastructure")
     if _SUBMISSION.search(message):

@@ -102,6 +102,12 @@ class AttemptHolder:
                     return
                 raise self._superseded(attempt)
 
+    def let_go(self) -> None:
+        """Show no more life and record nothing: somebody else has to say how this driver ends."""
+        with self._ending:
+            self._ended.set()
+        self._wake.set()
+
     def _close_attempt(self, outcome: Set, alive: str) -> None:
         # `alive` may be away: its session was lost and the next beat would have made it again.
         removal = [Delete(alive)] if self._session.exists(alive) is not None else []

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyspark import SparkConf
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from spark_runner.errors import RefusedAtStart, SparkRunnerError, StoppedAtStart
@@ -23,6 +24,10 @@ class JvmGone(SparkRunnerError):
     """The JVM in which a job was to run, or did run, is not there any more."""
 
 
+class JvmEnds(SparkRunnerError):
+    """The JVM that has started this driver is being ended: how it ends is what became of the driver."""
+
+
 class Jvm(Protocol):
     """Where a driver gets its session."""
 
@@ -37,7 +42,10 @@ class Jvm(Protocol):
         """The session for the program."""
 
     def gone(self) -> JvmGone | None:
-        """Why a program has failed through no fault of its own; None while the JVM is there."""
+        """Why a program has failed through no fault of its own; None while the JVM is there.
+
+        Raises JvmEnds where nothing is to be said of the program.
+        """
 
     def leave(self) -> None:
         """Let go of it; the program has ended."""
@@ -70,7 +78,17 @@ class OwnJvm:
             raise StoppedAtStart(message) from error
 
     def gone(self) -> None:
-        """Without it there is no driver."""
+        """Raise JvmEnds where somebody ends it: its Spark is stopped then, and whatever runs there fails."""
+        jvm: Any = SparkContext._jvm  # noqa: SLF001 - the way into the JVM
+        if jvm is None:
+            return
+        try:
+            if not jvm.org.apache.spark.util.ShutdownHookManager.inShutdown():
+                return
+        except (OSError, Py4JError):  # there already
+            pass
+        message = "its JVM is being ended"
+        raise JvmEnds(message)
 
     def leave(self) -> None:
         """Stop Spark as far as the program has not done so."""

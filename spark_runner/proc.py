@@ -8,6 +8,11 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
+def pid_namespace() -> str:
+    """The PID namespace of this process: a process id means something to the processes in it alone."""
+    return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - its target is no path: `pid:[4026531836]`
+
+
 def stat_fields(pid: int | str) -> list[str]:
     """Fields 3 and on of /proc/<pid>/stat; field 2, the name, may hold blanks and brackets."""
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from spark_runner.proc import pid_namespace
+
 RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
 INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
 RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"  # where a driver leaves its logs and its outcome
@@ -24,6 +26,13 @@ class ProcessId:
     pid: int
     start: int  # clock ticks since boot: field 22 of proc_pid_stat(5)
     boot: str
+    pid_namespace: str = ""  # in which it has this number; empty = not noted
+
+    @property
+    def is_out_of_sight(self) -> bool:
+        """Whether it is of another PID namespace, as of another container: nobody here can say how it is."""
+        known = {"", current_pid_namespace()}
+        return self.boot == current_boot_id() and self.pid_namespace not in known
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +50,22 @@ def current_boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
+@cache
+def current_pid_namespace() -> str:
+    """The PID namespace of this process."""
+    return pid_namespace()
+
+
 def identify(pid: int) -> ProcessId | None:
     """The identity of the live process with this number; None when there is none."""
     start = _start_of_live(pid)
-    return None if start is None else ProcessId(pid, start, current_boot_id())
+    return None if start is None else ProcessId(pid, start, current_boot_id(), current_pid_namespace())
 
 
 def is_alive(process: ProcessId) -> bool:
-    """Whether exactly this process is still there; a zombie is not."""
-    return process.boot == current_boot_id() and _start_of_live(process.pid) == process.start
+    """Whether exactly this process is seen to be there; a zombie is not. One out of sight is not seen."""
+    is_here = process.boot == current_boot_id() and not process.is_out_of_sight
+    return is_here and _start_of_live(process.pid) == process.start
 
 
 def run_processes() -> list[RunProcess]:

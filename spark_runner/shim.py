@@ -3,7 +3,7 @@
 Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`; it imports the standard library,
 `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
 
-    shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id
+    shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id, PID namespace
     stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
     exit.json    how the driver ended, and what all of it took; written only when nothing of it is left
     shim.log     the shim's own troubles; empty when it had none
@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 if not __package__:  # run by its path, where nothing beside it can be imported otherwise
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 from spark_runner.log_limit import limit_logs
-from spark_runner.proc import children, start_ticks
+from spark_runner.proc import children, pid_namespace, start_ticks
 from spark_runner.tree_usage import TreeUsage
 
 GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
@@ -96,6 +96,7 @@ class Shim:
                     "pid": shim,
                     "start": start_ticks(shim),
                     "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+                    "pid_namespace": pid_namespace(),
                     "child": {"pid": self._driver, "start": start_ticks(self._driver)},
                 },
             )

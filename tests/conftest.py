@@ -26,6 +26,7 @@ pytest_plugins = [
     "tests.servers.kubernetes.fixtures",
     "tests.queues_support",
     "tests.jobs_support",
+    "tests.pid_namespaces",
     "tests.kubernetes_support",
     "tests.runner_support",
     "tests.operators_support",

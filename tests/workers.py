@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,11 @@ _DEATH_S = 120
 class WorkerProcess:
     """One worker, perhaps started again and again; its words are in `<name>.log`."""
 
-    def __init__(self, name: str, folder: Path, config: Mapping[str, Any], hosts: str) -> None:
+    def __init__(
+        self, name: str, folder: Path, config: Mapping[str, Any], hosts: str, *, wrapper: Sequence[str] = ()
+    ) -> None:
         self.name = name
+        self._wrapper = list(wrapper)  # the beginning of its command line
         self.log = folder / f"{name}.log"
         self._session_file = folder / f"{name}.session"
         self._config = WorkerConfig(**config, session_file=str(self._session_file))
@@ -37,7 +40,7 @@ class WorkerProcess:
         self._session_file.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash_worker", self._config.to_json()],
+                [*self._wrapper, sys.executable, "-m", "tests.crash_worker", self._config.to_json()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

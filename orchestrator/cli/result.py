@@ -40,7 +40,7 @@ def local_result(runners: Runners, detail: JobDetail) -> LocalResult:
     """The rows and prints of the submission that took the last attempt."""
     attempt = detail.attempts[-1] if detail.attempts else {}
     place, incarnation = Place.of(attempt.get("place")), attempt.get("incarnation")
-    runner = runners.at(place) if place else None
+    runner = runners.at(place.of_files) if place else None
     if runner is None:
         return LocalResult()
     run = run_name(detail.run_key, attempt["attempt"])

@@ -190,4 +190,4 @@ class RunLogs:
             return True
         if record is None:  # a master's node runs it, and its first word may be long in coming
             return self._run_directory.is_young() or self._plan().is_handed_over
-        return is_alive(record.shim) or is_alive(record.driver)
+        return record.shim.is_out_of_sight or is_alive(record.shim) or is_alive(record.driver)

@@ -24,8 +24,7 @@ def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
         return None
     if watch.absent_since is None:
         watch.absent_since = time.monotonic()
-    limit = job.definition.timeout.lease + _LEASE_MARGIN_SECONDS
-    return limit - (time.monotonic() - watch.absent_since)
+    return limit_of_absence(job) - (time.monotonic() - watch.absent_since)
 
 
 def with_application(attempt: Attempt, watch: Watch) -> Attempt:
@@ -43,9 +42,13 @@ def _application_id(data: bytes) -> str | None:
     return told if isinstance(told, str) else None
 
 
-def lost(job: HeldJob, attempt: Attempt) -> tuple[JobError, Set]:
-    """Why it counts as lost, and the compare-and-set that says so."""
-    limit = job.definition.timeout.lease + _LEASE_MARGIN_SECONDS
-    message = f"its driver has shown no life for {limit:.0f} s, longer than its lease"
+def limit_of_absence(job: HeldJob) -> float:
+    """Seconds without `alive` after which no driver of the attempt can be there."""
+    return job.definition.timeout.lease + _LEASE_MARGIN_SECONDS
+
+
+def lost(job: HeldJob, attempt: Attempt) -> Set:
+    """The compare-and-set that says that it counts as lost, and why."""
+    message = f"its driver has shown no life for {limit_of_absence(job):.0f} s, longer than its lease"
     error = JobError(error_class="lost", message=message)
-    return error, attempt.advance(AttemptState.LOST, ended=timestamp(), error=error.model_dump())
+    return attempt.advance(AttemptState.LOST, ended=timestamp(), error=error.model_dump())

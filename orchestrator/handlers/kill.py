@@ -53,13 +53,19 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
         return Move(verdict.status, changes={"error": verdict.error, **times})
     request = job.stop_request()
     is_asked = (request is not None and request[1]) or state.callback.attempts > 0
-    if state.error is not None and state.error.error_class == "timeout" and not is_asked:
-        # Nobody but its time limit asked: what comes next is for the handler of failures to say.
+    if not is_asked and _may_be_retried(job):
+        # Nobody but its time limit, or somebody at its cluster: the handler of failures says what comes next.
         extra = () if request is None else (request[0],)
         return Move(Status.ERROR_FAIL, changes=times, extra=extra)
     remember(job)
     never_ran = not attempt.incarnation
     return conclude(job, Status.CANCEL if never_ran else Status.KILL, times)
+
+
+def _may_be_retried(job: HeldJob) -> bool:
+    error = job.state.error
+    is_killed = error is not None and error.error_class == "killed" and "killed" in job.definition.retry.on
+    return is_killed or (error is not None and error.error_class == "timeout")
 
 
 def _killed(attempt: Attempt) -> Set:

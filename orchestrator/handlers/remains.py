@@ -82,7 +82,7 @@ def _reached(job: HeldJob, attempts: Mapping[str, Mapping[str, Any]]) -> dict[st
     runs = dict[str, Runner]()
     for name, document in attempts.items():
         place = Place.of(document.get("place"))
-        runner = None if place is None else job.context.runners.at(place)
+        runner = None if place is None else job.context.runners.at(place.of_files)
         if runner is not None:
             runs[run_name(job.claim.record.run_key, int(name.removeprefix("attempt-")))] = runner
     return runs

@@ -5,6 +5,7 @@ backend say decides what is done next, never what this worker remembers. Each ca
 """
 
 import time
+from collections.abc import Sequence
 
 from orchestrator.handlers import submission, supervision
 from orchestrator.handlers.actions import Action, Move, Release, Wait
@@ -13,7 +14,7 @@ from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.states import Status
 from spark_runner.attempt import Attempt, AttemptState
-from spark_runner.runners.base import RunState
+from spark_runner.runners.base import RunState, Submission
 
 _SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
 _OBEY_SECONDS = 5.0  # until a driver has seen that its attempt was given up, and ends by itself
@@ -55,13 +56,21 @@ def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
     return Release()
 
 
+def _is_over(attempt: Attempt, found: Sequence[Submission]) -> bool:
+    """Whether nothing of an ended attempt is to be waited for, or ended."""
+    if attempt.state is not AttemptState.LOST:
+        return all(submission.state is not RunState.RUNNING for submission in found)
+    # Nobody may have seen the end of one that was silent for too long: it must not wake up beside the next.
+    return bool(found) and all(each.is_end_observed and not each.may_run for each in found)
+
+
 def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
     """Wait until the processes of an ended attempt have ended, and end them if they do not."""
     runner, watch = job.context.runners.at(job.place(attempt)), job.watching()
     if runner is None:
         return None
     found = job.submissions(runner, attempt.run)
-    if found is not None and all(submission.state is not RunState.RUNNING for submission in found):
+    if found is not None and _is_over(attempt, found):
         return None
     now = time.monotonic()
     if watch.settling_since is None:

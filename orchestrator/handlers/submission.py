@@ -75,6 +75,9 @@ def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> Move:
         message = f"the driver ended before it began, with exit code {last.exit_code}: {reason}"
         return _fail(attempt, JobError(error_class="submission", message=message))
     error = error_of(last.failure)
+    if error.error_class == "killed":
+        ended = attempt.advance(AttemptState.KILLED, ended=timestamp(), error=error.model_dump())
+        return move_by(attempt, Verdict.of_error(error), ended)
     return _give_up(attempt, error) if last.failure.is_passing else _fail(attempt, error)
 
 

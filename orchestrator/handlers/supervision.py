@@ -3,40 +3,46 @@
 import math
 import time
 
-from orchestrator.handlers.absence import absence, lost, with_application
+from orchestrator.handlers.absence import absence, limit_of_absence, lost, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
-from orchestrator.handlers.ending import end_driver
 from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
-from orchestrator.handlers.verdict import Verdict, move_by, verdict_of_exit
+from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.documents import encode, timestamp
 from queues.operations import Create, Operation, Set
 from spark_runner.attempt import Attempt
-from spark_runner.runners.base import Runner, RunState, Submission
+from spark_runner.runners.base import Runner, Submission
 
 _LOOK_SECONDS = 60.0  # if nothing wakes the job before: a lost watch hides a change for so long at most
 _LOOKS_PER_LEASE = 4  # so that the absence of a driver is seen soon after it begins
 _CALM_SECONDS = 60.0  # after a warning: a backend that answers now and then would cost two writes each time
 _STALLED_LOOK_SECONDS = 5.0  # how soon new progress ends a warning
+_CONTRADICTION_LOOK_SECONDS = 0.5  # of an end at its backend and `alive`, which goes with the session
+_SILENCE_SECONDS = 60.0  # of a driver, until people are told; a new session is made in less
 
 
 def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     """A verdict when the driver is gone, a warning when something is strange, else wait."""
     left = absence(job, attempt, watch)
     attempt = with_application(attempt, watch)
-    if watch.runner is not None and (action := _exit(job, attempt, watch.runner)) is not None:
-        return action
+    ended = None if watch.runner is None else _observed_end(job, attempt, watch.runner)
+    if ended is not None and left is not None:
+        # Had the driver recorded its outcome, the compare-and-set is refused and that outcome read.
+        verdict, closed = verdict_of_exit(attempt, ended)
+        return move_by(attempt, verdict, closed, **_seen(watch))
     if left is not None and left <= 0:
-        return _lost(job, attempt, watch)
+        return _lost(job, attempt)
     run_left = _run_left(job, attempt)
     if run_left <= 0:
         return _over_limit(job, watch)
-    warning, stall_left = _warning(job, watch)
+    warning, stall_left = _warning(job, watch, left)
     if (told := tell(job, watch, warning)) is not None:
         return told
     often = min(_LOOK_SECONDS, job.definition.timeout.lease / _LOOKS_PER_LEASE)
+    if ended is not None:  # its session has not expired, or its backend is wrong: its own word goes first
+        often = _CONTRADICTION_LOOK_SECONDS
     return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
 
 
@@ -58,35 +64,21 @@ def tell(job: HeldJob, watch: Watch, warning: str | None) -> Move | None:
     return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
 
 
-def _exit(job: HeldJob, attempt: Attempt, runner: Runner) -> Action | None:
-    submission = _started_submission(job, attempt, runner)
-    if submission is None or submission.may_run:
-        return None
-    # The driver is gone. Had it recorded its outcome, the compare-and-set is refused and that outcome read.
-    verdict, ended = verdict_of_exit(attempt, submission)
-    return move_by(attempt, verdict, ended, **_seen(job.watching()))
+def _observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
+    """How the incarnation that took the attempt ended, where somebody has seen that; else None.
 
-
-def _started_submission(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
-    # Only the incarnation that took the attempt can tell how it ended.
-    submissions = job.submissions(runner, attempt.run)
-    for submission in submissions or ():
-        if submission.incarnation == attempt.incarnation:
-            return submission
-    is_forgotten = submissions is not None and not job.place(attempt).host
-    if is_forgotten and job.context.session.exists(attempt.alive) is None:
-        # A cluster that knows nothing of a driver that had begun has removed it, with its node perhaps.
-        message = "its cluster knows nothing of its driver any more"
-        return Submission(attempt.run, attempt.incarnation, RunState.GONE, detail=message)
+    That a cluster does not list it (any more) is no end: its driver may run on, as on a node that is cut off.
+    """
+    for found in job.submissions(runner, attempt.run) or ():
+        if found.incarnation == attempt.incarnation:
+            return found if found.is_end_observed and not found.may_run else None
     return None
 
 
-def _lost(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
-    # Stopped or hung: where it is within reach, it must not wake up beside the next one.
-    if watch.runner is not None and (wait := end_driver(job, attempt, watch.runner)) is not None:
-        return wait
-    error, closed = lost(job, attempt)
-    return move_by(attempt, Verdict(Status.ERROR_FAIL, error), closed)
+def _lost(job: HeldJob, attempt: Attempt) -> Move:
+    # First the node: a driver that wakes up ends at once, and whoever goes on sees why. What of it is within
+    # reach is ended before the next attempt, as of each attempt that has ended.
+    return Move(Status.RUNNING, changes=_seen(job.watching()), extra=(lost(job, attempt),))
 
 
 def _run_left(job: HeldJob, attempt: Attempt) -> float:
@@ -109,13 +101,19 @@ def _over_limit(job: HeldJob, watch: Watch) -> Move:
     return Move(Status.KILL, changes={"error": error, "warning": None, **_seen(watch)}, extra=extra)
 
 
-def _warning(job: HeldJob, watch: Watch) -> tuple[str | None, float]:
-    """Why the job is RUNNING_WARN, None when it is not, and the seconds until that may change by itself."""
+def _warning(job: HeldJob, watch: Watch, left: float | None) -> tuple[str | None, float]:
+    """Why the job is RUNNING_WARN, None when it is not, and the seconds until that may change by itself.
+
+    `left` is what `absence` says.
+    """
     stall_left, limit = math.inf, job.definition.timeout.stall
     if limit:
         stall_left = limit - (time.monotonic() - watch.progress_since)
     if words := trouble(job, watch):
         return words, stall_left if stall_left > 0 else math.inf
+    if left is not None and left < (limit_of_absence(job) - _SILENCE_SECONDS):
+        words = f"its driver shows no life: after {limit_of_absence(job):.0f} s of that it counts as lost"
+        return words, math.inf
     if stall_left <= 0:
         return f"no progress for longer than timeout.stall ({limit:g} s)", _STALLED_LOOK_SECONDS
     return None, stall_left

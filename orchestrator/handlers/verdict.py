@@ -15,17 +15,37 @@ from queues.documents import timestamp
 from queues.operations import Operation, Set
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, recordable
-from spark_runner.runners.base import Failure, RunState, Submission
+from spark_runner.runners.base import Failure, Submission
 
 _SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
+_STATES = {"lost": AttemptState.LOST, "killed": AttemptState.KILLED}
+"""Of an attempt whose driver has left no outcome, by the class of its error; else it has failed."""
+
+_CODES = {
+    0: (
+        "no_outcome",
+        (
+            "its driver ended with exit code 0 and reported no outcome, so it may not have done its work. "
+            "A program has to end by returning or by sys.exit(), not by os._exit() or System.exit()"
+        ),
+    ),
+    exit_codes.NO_CONTACT: ("lost", "its driver had no contact with ZooKeeper for its lease"),
+    exit_codes.SUPERSEDED: ("lost", "its driver ended because the attempt was not its own"),
+}
+"""What exit codes say of a driver that began and left no outcome: error class and message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Success, or failure with its reason."""
+    """Success, or the end of another kind with its reason."""
 
     status: Status
     error: JobError | None = None
+
+    @classmethod
+    def of_error(cls, error: JobError) -> "Verdict":
+        """Failure, or for what somebody ended on its cluster KILL; `retry.on` is asked later."""
+        return cls(Status.KILL if error.error_class == "killed" else Status.ERROR_FAIL, error)
 
 
 def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: object) -> Move:
@@ -49,7 +69,7 @@ def verdict_of_attempt(attempt: Attempt) -> Verdict:
         case AttemptState.KILLED:
             return Verdict(Status.KILL)
         case AttemptState.FAILED | AttemptState.CLOSED | AttemptState.LOST:
-            return Verdict(Status.ERROR_FAIL, _error(attempt.document.get("error"), attempt.state))
+            return Verdict.of_error(_error(attempt.document.get("error"), attempt.state))
         case AttemptState.INTENT | AttemptState.STARTED:
             message = f"attempt {attempt.run} is still open"
             raise ValueError(message)
@@ -63,23 +83,18 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
         ended = attempt.advance(state, ended=timestamp(), recorded_by="worker", **facts)
         if state is AttemptState.SUCCEEDED:
             return Verdict(Status.SUCCESS), ended
-        return Verdict(Status.ERROR_FAIL, _error(submission.outcome.get("error"), state)), ended
-    code = submission.exit_code
-    if submission.state is RunState.EXITED and code == 0:
-        return Verdict(Status.SUCCESS), attempt.advance(
-            AttemptState.SUCCEEDED, ended=timestamp(), exit_code=0, recorded_by="worker"
-        )
+        return Verdict.of_error(_error(submission.outcome.get("error"), state)), ended
     error = _error_of_exit(submission)
-    state = AttemptState.LOST if error.error_class == "lost" else AttemptState.FAILED
+    state = _STATES.get(error.error_class, AttemptState.FAILED)
     recorded: dict[str, Any] = {
         "ended": timestamp(),
-        "exit_code": code,
+        "exit_code": submission.exit_code,
         "error": error.model_dump(),
         "recorded_by": "worker",
     }
     if submission.usage is not None:  # all that is known of what it took
         recorded["metrics"] = {"host": dict(submission.usage)}
-    return Verdict(Status.ERROR_FAIL, error), attempt.advance(state, **recorded)
+    return Verdict.of_error(error), attempt.advance(state, **recorded)
 
 
 def _error_of_exit(submission: Submission) -> JobError:
@@ -89,10 +104,9 @@ def _error_of_exit(submission: Submission) -> JobError:
     if code is None:
         detail = f": {submission.detail}" if submission.detail else ""
         return JobError(error_class="lost", message=f"its driver is gone and left no exit code{detail}")
-    if code == exit_codes.NO_CONTACT:
-        return JobError(error_class="lost", message="its driver had no contact with ZooKeeper for its lease")
-    if code == exit_codes.SUPERSEDED:
-        return JobError(error_class="lost", message="its driver ended because the attempt was not its own")
+    if code in _CODES:
+        error_class, message = _CODES[code]
+        return JobError(error_class=error_class, message=message)
     if code > _SIGNALLED:
         name = _signal_name(code - _SIGNALLED)
         hint = "; the kernel does this when memory runs out" if code - _SIGNALLED == signal.SIGKILL else ""

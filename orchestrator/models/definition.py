@@ -19,7 +19,17 @@ from queues.names import DEFAULT_POOL, LOW, check_pool
 MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 512 KiB
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:\w+\}\S*")
 
-ErrorClass = Literal["user", "memory", "lost", "submission", "timeout", "infrastructure", "callback"]
+ErrorClass = Literal[
+    "user",
+    "memory",
+    "lost",
+    "no_outcome",  # the driver ended with exit code 0 and reported nothing
+    "killed",  # somebody ended it on its cluster
+    "submission",
+    "timeout",
+    "infrastructure",
+    "callback",
+]
 
 
 class Retry(Part):

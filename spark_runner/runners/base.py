@@ -1,7 +1,7 @@
 """What every place that can run a driver offers: the protocols Backend and Runner, and their values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -12,7 +12,7 @@ class RunState(StrEnum):
 
     RUNNING = "running"  # the driver, or what starts it, is there
     EXITED = "exited"  # it ended, and its exit code or what its backend says of it is known
-    GONE = "gone"  # it ended and nothing is known of how; verified, not assumed
+    GONE = "gone"  # nothing of it is there, and nothing is known of how it ended
     UNKNOWN = "unknown"  # this host cannot tell
 
 
@@ -48,6 +48,7 @@ class Place:
     boot: str = ""  # boot id of the host: a process id means nothing after a reboot
     store: str = ""  # id of the state directory: workers of one host may have several
     cluster: Mapping[str, str] = field(default_factory=dict)  # as its backend writes it; no secrets
+    pid_namespace: str = ""  # of the host: in another one its processes cannot be seen
 
     def to_json(self) -> dict[str, Any]:
         """The form kept in the attempt node."""
@@ -62,8 +63,19 @@ class Place:
             return None
 
     def is_at(self, other: "Place") -> bool:
-        """Whether who reaches one reaches the other: the same host in whatever boot, or any cluster."""
+        """Whether who reaches one reaches the other: the same host in whatever boot, or any cluster.
+
+        Two PID namespaces of one boot do not reach each other; one that is left empty is all of them.
+        """
+        namespaces = {self.pid_namespace, other.pid_namespace} - {""}
+        if self.boot == other.boot and len(namespaces) > 1:
+            return False
         return (self.backend, self.host, self.store) == (other.backend, other.host, other.store)
+
+    @property
+    def of_files(self) -> "Place":
+        """The same for who wants the files of a run alone: these are seen from each PID namespace."""
+        return replace(self, pid_namespace="")
 
     def __str__(self) -> str:
         cluster = " ".join(self.cluster.values())
@@ -112,6 +124,9 @@ class Submission:
     outcome: Mapping[str, Any] | None = None  # what the driver wrote beside its logs, if it did
     failure: Failure | None = None  # what the backend says of how it ended, if it does
     usage: Mapping[str, Any] | None = None  # what its host has measured of all its processes, if it has
+    # False: nobody has seen its driver end. It is not listed (any more), its node is lost, or what has ended
+    # only hands drivers over. Of a driver that is known to have begun nothing follows from that.
+    is_end_observed: bool = True
 
     @property
     def may_run(self) -> bool:

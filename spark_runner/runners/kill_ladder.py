@@ -16,7 +16,7 @@ _LOOK_SECONDS = 0.05
 
 
 def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float) -> None:
-    """End every process of a run; raises KillError with those that are still there.
+    """End every process of a run; raises KillError with those that are still there, or out of sight.
 
     A live shim does the work itself, as the only one who can without mistaking a process: TERM to the
     driver's group, the grace, KILL for all below it, exit file. What has no live shim, or loses it now,
@@ -25,6 +25,7 @@ def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float
     open_ones = [directory for directory in directories if directory.exit_code() is None]
     for directory in open_ones:
         directory.request_kill(grace_seconds)  # a shim on its way will start no driver
+    _check_in_sight(run, open_ones)
     for shim in _live_shims(open_ones).values():
         _send(shim.pid, signal.SIGTERM)
         _send(shim.pid, signal.SIGCONT)  # in case that somebody stopped it
@@ -57,6 +58,16 @@ def _live_shims(directories: Iterable[RunDirectory]) -> dict[str, ProcessId]:
     """The live shims by incarnation."""
     records = {directory.incarnation: directory.shim() for directory in directories}
     return {key: record.shim for key, record in records.items() if record and is_alive(record.shim)}
+
+
+def _check_in_sight(run: str, directories: Iterable[RunDirectory]) -> None:
+    records = {directory.incarnation: directory.shim() for directory in directories}
+    hidden = [key for key, record in records.items() if record and record.shim.is_out_of_sight]
+    if hidden:
+        raise KillError(
+            f"run {run} was started in another PID namespace of this host, so nobody here can end it: "
+            f"submission {', '.join(hidden)}"
+        )
 
 
 def _kill(directories: Iterable[RunDirectory], run: str, spared: set[int]) -> None:

@@ -103,10 +103,9 @@ class RunDirectory:
         record = self._read("shim.json")
         if record is None:
             return None
-        boot, child = record["boot"], record["child"]
-        return ShimRecord(
-            ProcessId(record["pid"], record["start"], boot), ProcessId(child["pid"], child["start"], boot)
-        )
+        where = record["boot"], record.get("pid_namespace", "")
+        shim, driver = (ProcessId(each["pid"], each["start"], *where) for each in (record, record["child"]))
+        return ShimRecord(shim, driver)
 
     def usage(self) -> dict[str, Any] | None:
         """What the processes took, as its shim has measured it; None while that is not known."""

@@ -15,7 +15,13 @@ from pathlib import Path
 
 from spark_runner import shim
 from spark_runner.errors import KillError, SubmissionError
-from spark_runner.process import current_boot_id, is_alive, run_processes
+from spark_runner.process import (
+    ProcessId,
+    current_boot_id,
+    current_pid_namespace,
+    is_alive,
+    run_processes,
+)
 from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
 from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
@@ -71,8 +77,12 @@ class SparkSubmits:
         return state_id(self.state_dir)
 
     def place(self, backend: str, cluster: Mapping[str, str] | None = None) -> Place:
-        """This host, in its present boot; raises SubmissionError without a usable state directory."""
-        return Place(backend, socket.gethostname(), current_boot_id(), self._store, cluster or {})
+        """This PID namespace of this host in its present boot; raises SubmissionError.
+
+        That is without a usable state directory.
+        """
+        host, boot = socket.gethostname(), current_boot_id()
+        return Place(backend, host, boot, self._store, cluster or {}, current_pid_namespace())
 
     def reaches(self, place: Place) -> bool:
         """Whether that is our directory on this host; of another boot we know that nothing runs any more."""
@@ -168,6 +178,8 @@ def _submission(directory: RunDirectory, look: _Look) -> Submission:
         state, exit_code = _state(directory, look)
         if state is RunState.GONE:
             detail = directory.trouble()
+        elif state is RunState.UNKNOWN:
+            detail = "it was started in another PID namespace of this host: nobody here sees its processes"
     except _UNREADABLE as error:
         detail = f"{directory.path} cannot be read: {error!r}"
     usage = directory.usage() if state is RunState.EXITED else None
@@ -195,15 +207,22 @@ def _state(directory: RunDirectory, look: _Look) -> tuple[RunState, int | None]:
     if record is None:
         if directory.is_young() and not directory.is_kill_requested():
             return RunState.RUNNING, None  # or just about to
-    elif is_alive(record.shim):
-        return RunState.RUNNING, None
-    elif record.shim.boot != current_boot_id():
-        return RunState.GONE, None
+    elif (state := _state_of(record.shim)) is not None:
+        return state, None
     processes = look().get((directory.run, directory.incarnation))
     # Once more, and last: the shim may have written the file and ended since our first look.
     if (code := directory.exit_code()) is not None:
         return RunState.EXITED, code
     return RunState.RUNNING if processes else RunState.GONE, None
+
+
+def _state_of(shim: ProcessId) -> RunState | None:
+    """What follows from its shim alone; None when that is gone, and its driver may have survived it."""
+    if shim.is_out_of_sight:
+        return RunState.UNKNOWN
+    if is_alive(shim):
+        return RunState.RUNNING
+    return RunState.GONE if shim.boot != current_boot_id() else None
 
 
 def _look() -> Mapping[tuple[str, str], Sequence[int]]:

@@ -190,6 +190,7 @@ def test_why_a_cluster_ended_a_driver_is_the_error_of_the_job(
 ) -> None:
     job_id = running(office, cluster, tmp_path / "go")
     cluster.alter = ending(Failure("memory", "OOMKilled", "the pod had 1408Mi"))
+    cluster.submits.kill(office.client.detail(job_id).run_key + "-1", grace_seconds=0)
     detail = office.wait(job_id)
     assert detail.job.error is not None
     assert (detail.job.error.error_class, detail.job.error.type) == ("memory", "OOMKilled")
@@ -212,25 +213,108 @@ def test_a_submission_that_is_refused_is_tried_again_only_where_that_may_help(
     assert detail.job.attempt == (2 if is_passing else 1)
 
 
-def test_a_driver_that_the_cluster_has_forgotten_is_lost_when_it_shows_no_life_either(
-    office: Office, cluster: Cluster, tmp_path: Path
+class Forgets:
+    """Lists nothing, or what has only ended before any driver was seen."""
+
+    def __init__(self, *, lists_launcher: bool = False) -> None:
+        self.lists_launcher = lists_launcher
+        self.said = 0
+
+    def __call__(self, found: list[Submission]) -> list[Submission]:
+        self.said += 1
+        unseen = [replace(each, state=RunState.GONE, exit_code=None, is_end_observed=False) for each in found]
+        return unseen if self.lists_launcher else []
+
+
+@pytest.mark.parametrize("lists_launcher", [False, True])
+def test_a_driver_that_its_cluster_has_forgotten_is_lost_when_it_shows_no_life_for_its_lease_either(
+    office: Office,
+    cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    lists_launcher: bool,
 ) -> None:
+    monkeypatch.setattr("orchestrator.handlers.supervision._SILENCE_SECONDS", 1.0)
     job_id = running(office, cluster, tmp_path / "go", timeout={"lease": 5})
-    (run,) = [path.name for path in (office.settings.state_dir / "runs").iterdir()]
-    answers: list[None] = []
-
-    def forget(_found: list[Submission]) -> list[Submission]:
-        answers.append(None)
-        return []
-
-    cluster.alter = forget
-    wait_until(lambda: len(answers) > 20, 30, "the worker has often heard that nothing is known of it")
+    run = office.client.detail(job_id).run_key + "-1"
+    forgets = cluster.alter = Forgets(lists_launcher=lists_launcher)
+    wait_until(lambda: forgets.said > 20, 30, "the worker has often heard that nothing is known of it")
+    attempt = office.client.attempt(office.client.get(job_id))
+    assert attempt is not None
     assert not office.client.get(job_id).is_final, "as long as it shows life it is not lost"
     cluster.submits.kill(run, grace_seconds=0)
+    session = office.session()
+    wait_until(lambda: session.exists(attempt.alive) is None, 30, "it shows no life any more")
+    heard = forgets.said
+    wait_until(lambda: forgets.said > heard + 10, 30, "that nothing is known of it is heard again")
+    assert not office.client.get(job_id).is_final, "it may run on without contact for as long as its lease"
+    words = "its driver shows no life: after 35 s of that it counts as lost"
+    wait_until(lambda: office.client.get(job_id).warning == words, 30, "people are told")
+    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -4.0)
     detail = office.wait(job_id)
     assert detail.job.error is not None
     assert detail.job.error.error_class == "lost"
-    assert "its cluster knows nothing of its driver any more" in detail.job.error.message
+    assert "its driver has shown no life for" in detail.job.error.message
+
+
+@pytest.mark.parametrize("state", [RunState.GONE, RunState.EXITED])
+def test_a_driver_that_shows_life_is_not_lost_whatever_its_cluster_says_of_its_end(
+    office: Office, cluster: Cluster, tmp_path: Path, state: RunState
+) -> None:
+    job_id = running(office, cluster, tmp_path / "go")
+    talker = cluster.alter = Wrong(state)
+    wait_until(lambda: talker.said > 20, 30, "the worker has often heard that it has ended")
+    assert not office.client.get(job_id).is_final
+    (tmp_path / "go").touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+class Wrong:
+    """Says that what runs has ended."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state, self.said = state, 0
+
+    def __call__(self, found: list[Submission]) -> list[Submission]:
+        self.said += 1
+        code = 137 if self.state is RunState.EXITED else None
+        return [replace(each, state=self.state, exit_code=code) for each in found]
+
+
+@pytest.mark.parametrize("is_retried", [False, True])
+def test_what_somebody_ended_on_its_cluster_is_killed_and_runs_again_only_where_that_is_asked_for(
+    office: Office, cluster: Cluster, tmp_path: Path, *, is_retried: bool
+) -> None:
+    go = tmp_path / "go"
+    on = ["lost", "killed"] if is_retried else ["lost"]
+    retry = {"attempts": 2, "delay": "0s", "on": on}
+    job_id = running(office, cluster, go, retry=retry)
+    first = office.client.detail(job_id).run_key + "-1"
+    failure = Failure("killed", "Killed", "Application application_1 was killed by user root")
+
+    def killed(found: list[Submission]) -> list[Submission]:
+        return ending(failure)(found) if found and found[0].run == first else found
+
+    cluster.alter = killed
+    cluster.submits.kill(first, grace_seconds=0)
+    go.touch()
+    detail = office.wait(job_id)
+    states = [attempt["state"] for attempt in detail.attempts]
+    if is_retried:
+        assert (detail.job.status, states) == (Status.SUCCESS, ["killed", "succeeded"])
+        return
+    assert (detail.job.status, states) == (Status.KILL, ["killed"])
+    assert detail.job.error is not None
+    assert (detail.job.error.error_class, detail.job.error.message) == ("killed", failure.message)
+
+
+def test_what_somebody_ended_on_its_cluster_before_it_began_is_cancelled(office: Office) -> None:
+    cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/true",)))
+    cluster.alter = ending(Failure("killed", "PodDeleted", "somebody has deleted the pod"))
+    office.worker(runner=cluster)
+    detail = office.wait(office.submit("pass", retry={"attempts": 2, "delay": "0s"}))
+    assert (detail.job.status, len(detail.attempts)) == (Status.CANCEL, 1)
 
 
 def test_submissions_that_leave_no_trace_at_all_are_not_repeated_for_ever(

@@ -18,7 +18,9 @@ from queues.transaction import commit
 from spark_runner.runners.base import Place
 from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import Office, rescan_often, sleeps, stand_ins, waits_for
+from tests.pid_namespaces import IN_ANOTHER_PID_NAMESPACE
 from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
 
 THERE = Place("local", "elsewhere", "boot", "store")
 
@@ -98,6 +100,28 @@ def test_a_worker_with_another_state_directory_does_not_take_a_driver_that_it_ca
     os.kill(driver, signal.SIGCONT)
     assert office.wait(job_id).job.status is Status.KILL
     wait_until(lambda: not psutil.pid_exists(driver), 10, "it has ended")
+
+
+@pytest.mark.usefixtures("pid_namespaces")
+def test_a_worker_in_another_pid_namespace_of_the_host_does_not_take_a_driver_that_it_cannot_see_for_gone(
+    office: Office, tmp_path: Path
+) -> None:
+    ours = office.worker()
+    job_id = office.submit(waits_for(tmp_path / "go"))
+    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    ours.drain()
+    config = worker_config(office.settings, "stand-in")
+    hosts = office.settings.zookeeper_hosts
+    theirs = WorkerProcess("theirs", tmp_path, config, hosts, wrapper=IN_ANOTHER_PID_NAMESPACE)
+    with worker_processes(theirs):
+        theirs.wait_started()
+        wait_until(lambda: office.client.detail(job_id).held_by, 30, "it is followed from there")
+        (tmp_path / "go").touch()
+        assert office.wait(job_id).job.status is Status.SUCCESS
+        after = office.submit("pass")
+        assert office.wait(after).job.status is Status.SUCCESS
+    reached = office.runner().reaches(Place(**office.client.detail(after).attempts[0]["place"]))
+    assert not reached, "what it has started cannot be seen from here either"
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,13 @@ def test_what_main_ends_the_jvm_with_is_its_exit_code_and_the_worker_says_what_t
     assert site.attempt().incarnation == driver.incarnation
 
 
+def test_a_main_that_fails_because_its_jvm_is_being_ended_leaves_no_outcome(site: Site) -> None:
+    driver = site.start("fail while it ends", "143")
+    assert driver.ended() == 143
+    assert "this driver ends without an outcome" in driver.words()
+    assert site.attempt().state is AttemptState.STARTED
+
+
 def test_of_many_drivers_at_once_one_runs_and_the_others_say_why_they_do_not(site: Site) -> None:
     go = site.folder / "go"
     drivers = [site.start("wait", str(go)) for _ in range(4)]

@@ -60,7 +60,29 @@ def test_a_failure_ends_as_error_fail_with_its_reason(
 def test_exit_with_zero_is_a_success(office: Office) -> None:
     office.worker()
     assert office.wait(office.submit("import sys; sys.exit()")).job.status is Status.SUCCESS
-    assert office.wait(office.submit("import os; os._exit(0)")).job.status is Status.SUCCESS
+
+
+def test_exit_with_zero_and_no_outcome_is_an_error_of_its_own_that_is_retried_where_that_is_asked_for(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    program = f"""
+import os, pathlib
+seen = pathlib.Path({str(tmp_path / "seen")!r})
+if not seen.exists():
+    seen.touch()
+    os._exit(0)
+"""
+    detail = office.wait(office.submit(program, retry={"attempts": 2, "delay": "0s"}))
+    assert (detail.job.status, len(detail.attempts)) == (Status.ERROR_FAIL, 1)
+    assert detail.job.error is not None
+    assert detail.job.error.error_class == "no_outcome"
+    assert "reported no outcome" in detail.job.error.message
+    (tmp_path / "seen").unlink()
+    again = {"attempts": 2, "delay": "0s", "on": ["no_outcome"]}
+    detail = office.wait(office.submit(program, retry=again))
+    states = [attempt["state"] for attempt in detail.attempts]
+    assert (detail.job.status, states) == (Status.SUCCESS, ["failed", "succeeded"])
 
 
 def test_a_driver_that_ends_before_it_begins_closes_the_attempt(office: Office, tmp_path: Path) -> None:

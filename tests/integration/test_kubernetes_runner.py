@@ -132,15 +132,15 @@ def test_a_driver_that_needs_more_memory_than_it_may_have_ended_for_its_memory(d
 
 
 @pytest.mark.parametrize(
-    ("accident", "reason"),
+    ("accident", "reason", "is_seen"),
     [
-        ("evict", "Evicted"),
-        ("preempt", "PreemptionByScheduler"),
-        ("lose_node", "DeletionByTaintManager"),
+        ("evict", "Evicted", True),
+        ("preempt", "PreemptionByScheduler", True),
+        ("lose_node", "DeletionByTaintManager", False),
     ],
 )
 def test_a_driver_that_its_cluster_takes_away_ended_for_its_infrastructure(
-    desk: Desk, accident: str, reason: str
+    desk: Desk, accident: str, reason: str, *, is_seen: bool
 ) -> None:
     desk.submit(SLEEPS)
     desk.wait_up()
@@ -148,16 +148,37 @@ def test_a_driver_that_its_cluster_takes_away_ended_for_its_infrastructure(
     getattr(desk.site.cluster.kubelet, accident)(desk.site.namespace, pod_name(desk.run))
     failure = desk.failure()
     assert (failure.error_class, failure.type) == ("infrastructure", reason)
+    assert desk.only().is_end_observed is is_seen
 
 
-def test_a_pod_that_somebody_deleted_is_gone_and_never_a_success(desk: Desk) -> None:
+@pytest.mark.parametrize("grace_seconds", [0, 5])
+def test_a_pod_that_somebody_deleted_was_killed_and_is_never_a_success(
+    desk: Desk, grace_seconds: int
+) -> None:
     desk.submit(SLEEPS)
     desk.wait_up()
+    wait_until(desk.runner._watch.pods, END_S, "the pods are watched")  # noqa: SLF001
     path = f"/api/v1/namespaces/{desk.site.namespace}/pods/{pod_name(desk.run)}"
-    desk.site.cluster.api.delete(path, grace_seconds=0)
-    wait_until(lambda: desk.only().state is not RunState.RUNNING, END_S, "it is known")
-    assert desk.only().state is RunState.GONE
-    assert desk.runner.find(desk.run)[0].state is RunState.GONE
+    desk.site.cluster.api.delete(path, grace_seconds=grace_seconds)
+    failure = desk.failure()
+    assert (failure.error_class, failure.type) == ("killed", "PodDeleted")
+    desk.site.cluster.wait_until_gone(desk.site.namespace, pod_name(desk.run))
+    assert desk.only().failure == failure, "it is still known when its pod is gone"
+    assert desk.only().is_end_observed
+
+
+def test_a_pod_that_is_only_not_listed_any_more_is_not_taken_for_ended(desk: Desk) -> None:
+    desk.submit(SLEEPS)
+    desk.wait_up()
+    wait_until(desk.runner._watch.pods, END_S, "the pods are watched")  # noqa: SLF001
+    path = f"/api/v1/namespaces/{desk.site.namespace}/pods/{pod_name(desk.run)}"
+    labels = {"metadata": {"labels": {RUN_LABEL: None}}}
+    desk.site.cluster.api.patch(path, labels)
+    wait_until(lambda: desk.only().state is RunState.GONE, END_S, "nothing is known of it")
+    assert not desk.only().is_end_observed
+    assert desk.runner.find(desk.run) == [desk.only()]
+    desk.site.cluster.api.patch(path, {"metadata": {"labels": {RUN_LABEL: desk.run}}})
+    assert desk.wait(RunState.RUNNING)
 
 
 def test_an_image_that_is_not_to_be_had_ends_after_its_time_in_the_words_of_the_api(

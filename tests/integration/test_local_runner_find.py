@@ -2,7 +2,10 @@ import gc
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from spark_runner.process import RunProcess, processes_of, run_processes
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
+from tests.pid_namespaces import IN_ANOTHER_PID_NAMESPACE
 from tests.runner_support import (
     SLEEPS,
     SURVIVES_SHIM,
@@ -102,6 +106,51 @@ def test_a_submission_of_another_boot_is_gone(runner: LocalRunner, run: str) -> 
     path = wait_until_up(runner, submitted)
     (path / "shim.json").write_text(json.dumps(record(path) | {"boot": "another"}), "utf-8")
     assert runner.find(run)[0].state is RunState.GONE
+
+
+_LOOK = """
+import json, sys
+from pathlib import Path
+from spark_runner.errors import KillError
+from spark_runner.runners.base import Place
+from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_submits import SparkSubmits
+runner = LocalRunner(SparkSubmits(Path(sys.argv[1])), driver_main=Path("unused"))
+try:
+    runner.kill(sys.argv[2], grace_seconds=0)
+    killed = "killed"
+except KillError as error:
+    killed = str(error)
+place = Place.of(json.loads(sys.argv[3]))
+reaches = [runner.reaches(place), runner.reaches(place.of_files)]
+print(json.dumps([runner.find(sys.argv[2])[0].state, killed, reaches]))
+"""
+
+
+def look_from_another_pid_namespace(runner: LocalRunner, run: str) -> list[Any]:
+    """What a worker in a container beside ours makes of a run: its state, a kill, and whom it reaches."""
+    place = json.dumps(runner.place().to_json())
+    look = [sys.executable, "-c", _LOOK, str(runner.submits.state_dir), run, place]
+    found: list[Any] = json.loads(subprocess.check_output([*IN_ANOTHER_PID_NAMESPACE, *look], text=True))
+    return found
+
+
+@pytest.mark.usefixtures("pid_namespaces")
+def test_a_driver_in_another_pid_namespace_is_unknown_out_of_reach_and_never_gone_until_its_shim_says_so(
+    runner: LocalRunner, run: str
+) -> None:
+    submitted = request(run, SLEEPS)
+    runner.submit(submitted)
+    path = wait_until_up(runner, submitted)
+    state, killed, reaches = look_from_another_pid_namespace(runner, run)
+    assert state == RunState.UNKNOWN
+    assert "another PID namespace of this host" in killed
+    assert reaches == [False, True], "its processes are out of reach, and its files are not"
+    assert runner.find(run)[0].state is RunState.RUNNING
+    os.kill(record(path)["pid"], signal.SIGTERM)
+    wait_for(runner, run, RunState.EXITED)
+    state, killed, _ = look_from_another_pid_namespace(runner, run)
+    assert (state, killed) == (RunState.EXITED, "killed")
 
 
 def test_a_damaged_file_is_unknown_with_the_reason(runner: LocalRunner, run: str) -> None:

@@ -277,6 +277,21 @@ def test_the_jobs_of_a_server_that_crashes_are_lost_and_run_again_in_a_jvm_of_th
     assert bench.house.wait_open(other_than=server)
 
 
+def test_a_script_whose_jvm_ends_with_zero_in_the_middle_of_a_query_is_no_success(bench: Bench) -> None:
+    script = """
+CREATE TABLE counts USING json OPTIONS (path 'counts-${number}');
+INSERT INTO counts SELECT COUNT(*) AS n FROM RANGE(3) WHERE JAVA_METHOD('java.lang.System', 'exit', 0) <> '';
+"""
+    job_id = bench.submit(script=script, retry={"attempts": 2, "delay": "10ms", "on": ["lost"]})
+    detail = bench.office.wait(job_id, END_S)
+    assert bench.attempts(detail) == [("lost", "lost"), ("failed", "no_outcome")]
+    assert detail.job.status is Status.ERROR_FAIL
+    assert bench.server(job_id, 1) is not None
+    assert bench.server(job_id, 2) is None, "it had a JVM of its own, which ended with 0"
+    assert bench.directory(job_id, 2).exit_code() == 0
+    assert not bench.written()
+
+
 def test_a_job_that_comes_too_late_for_a_server_is_submitted_again_in_the_same_attempt(
     ended: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path
 ) -> None:

@@ -50,4 +50,4 @@ def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
     (killed,) = other.find(run)
     assert killed.state is RunState.EXITED
     assert killed.failure is not None
-    assert killed.failure.type == "Killed"
+    assert (killed.failure.error_class, killed.failure.type) == ("killed", "Killed")

@@ -1,6 +1,7 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.concurrent.CountDownLatch;
 
 /** A user's program without Spark: notes each start in a ledger of tests, and then does as it is told. */
 public final class Steps {
@@ -15,12 +16,29 @@ public final class Steps {
             case "sleep" -> Thread.sleep(Long.parseLong(arguments[2]));
             case "throw" -> throw new IllegalStateException(arguments[2]);
             case "exit" -> System.exit(Integer.parseInt(arguments[2]));
+            case "fail while it ends" -> {
+                CountDownLatch ending = new CountDownLatch(1);
+                Runtime.getRuntime().addShutdownHook(new Thread(() -> linger(ending)));
+                new Thread(() -> System.exit(Integer.parseInt(arguments[2]))).start();
+                ending.await();
+                throw new IllegalStateException("its Spark was stopped");
+            }
             case "wait" -> {
                 while (!Files.exists(Path.of(arguments[2]))) {
                     Thread.sleep(20);
                 }
             }
             default -> throw new IllegalArgumentException(arguments[1]);
+        }
+    }
+
+    /** As the hooks of Spark do, in whose time a program may fail. */
+    private static void linger(CountDownLatch ending) {
+        ending.countDown();
+        try {
+            Thread.sleep(1000);
+        } catch (InterruptedException ignored) {
+            Thread.currentThread().interrupt();
         }
     }
 }

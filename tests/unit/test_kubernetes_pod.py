@@ -117,8 +117,33 @@ def test_a_driver_that_ended_well_is_no_failure_though_its_pod_was_taken_away_th
     assert (found.exit_code, found.failure) == (0, None)
 
 
-def test_a_driver_that_the_api_has_forgotten_is_gone_unless_its_end_was_seen_before() -> None:
-    assert Pod.of(pod("Running")).gone().submission().state is RunState.GONE
+@pytest.mark.parametrize("statuses", [[], [container(running={})], [ended(143)], [ended(137)]])
+def test_a_driver_that_the_api_has_deleted_for_no_reason_of_its_own_was_killed(
+    statuses: list[dict[str, Any]],
+) -> None:
+    found = Pod.of(pod("Running", containerStatuses=statuses)).gone().submission()
+    assert (found.state, found.is_end_observed) == (RunState.EXITED, True)
+    assert found.failure is not None
+    assert (found.failure.error_class, found.failure.type) == ("killed", "PodDeleted")
+
+
+def test_a_driver_that_could_not_begin_and_was_deleted_may_be_submitted_again() -> None:
+    waiting = [container(waiting={"reason": "ImagePullBackOff"})]
+    failure = Pod.of(pod("Pending", containerStatuses=waiting)).gone().submission().failure
+    assert failure is not None
+    assert (failure.error_class, failure.is_passing) == ("submission", True)
+
+
+@pytest.mark.parametrize("reason", ["DeletionByTaintManager", "DeletionByPodGC"])
+def test_nobody_has_seen_the_end_of_a_driver_whose_node_is_lost(reason: str) -> None:
+    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    lost = Pod.of(pod("Failed", conditions=[disrupted])).gone().submission()
+    assert (lost.state, lost.is_end_observed) == (RunState.EXITED, False)
+    told = Pod.of(pod("Failed", conditions=[disrupted], containerStatuses=[ended(143)])).gone().submission()
+    assert told.is_end_observed, "its node has told of it before"
+
+
+def test_a_driver_whose_end_was_seen_keeps_it_when_the_api_has_forgotten_it() -> None:
     seen = Pod.of(pod("Failed", containerStatuses=[ended(3)])).gone().submission()
     assert (seen.state, seen.exit_code) == (RunState.EXITED, 3)
 
@@ -221,5 +246,10 @@ def test_a_submission_without_a_pod_runs_while_it_is_handed_over_and_is_gone_aft
     tmp_path: Path,
 ) -> None:
     assert launcher(tmp_path / "a", None, state=RunState.RUNNING).state is RunState.RUNNING
-    assert launcher(tmp_path / "b", 0).state is RunState.GONE
-    assert launcher(tmp_path / "c", None, state=RunState.GONE).state is RunState.GONE
+    for number, (state, code) in enumerate(((RunState.EXITED, 0), (RunState.GONE, None))):
+        found = launcher(tmp_path / str(number), code, state=state)
+        assert (found.state, found.is_end_observed) == (RunState.GONE, False), "of a driver it says nothing"
+
+
+def test_the_end_of_a_spark_submit_is_not_that_of_a_driver_that_has_begun(tmp_path: Path) -> None:
+    assert not launcher(tmp_path, 137, "Killed").is_end_observed

@@ -17,6 +17,13 @@ class OnePod:
         return [pod()], "1"
 
 
+class NoPods:
+    """A cluster that lists none."""
+
+    def pods(self, _namespace: str, _selector: str) -> tuple[list[dict[str, Any]], str]:
+        return [], "2"
+
+
 @pytest.mark.parametrize("when", ["never", "before its end is told", "after that"])
 def test_how_a_pod_ended_is_remembered_until_its_run_is_removed_whenever_its_end_is_told(when: str) -> None:
     watch = PodWatch(cast("KubernetesApi", OnePod()), "any")
@@ -24,7 +31,24 @@ def test_how_a_pod_ended_is_remembered_until_its_run_is_removed_whenever_its_end
     (known,) = watch.list(RUN)
     if when == "before its end is told":
         watch.forget(RUN, [known])
-    watch._take({"type": "DELETED", "object": pod()})  # noqa: SLF001 - likewise
+    watch._take({"type": "DELETED", "object": deleted()})  # noqa: SLF001 - likewise
     if when == "after that":
         watch.forget(RUN, [])
-    assert watch.gone(RUN) == ([Pod.of(pod()).gone()] if when == "never" else [])
+    assert watch.gone(RUN) == ([Pod.of(deleted()).gone()] if when == "never" else [])
+
+
+def deleted() -> dict[str, Any]:
+    """A pod as the API shows it last."""
+    document = pod()
+    return {**document, "metadata": {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:01Z"}}
+
+
+def test_a_pod_that_left_the_list_without_being_deleted_is_not_taken_for_gone() -> None:
+    watch = PodWatch(cast("KubernetesApi", OnePod()), "any")
+    watch._start_again()  # noqa: SLF001 - as above
+    watch._take({"type": "DELETED", "object": pod()})  # noqa: SLF001 - by another label, as the API tells it
+    assert watch.gone(RUN) == []
+    watch._start_again()  # noqa: SLF001 - as above
+    watch._api = cast("KubernetesApi", NoPods())  # noqa: SLF001 - while nobody watched
+    watch._start_again()  # noqa: SLF001 - as above
+    assert watch.gone(RUN) == []

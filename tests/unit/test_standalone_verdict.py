@@ -88,13 +88,18 @@ def test_one_that_its_master_has_runs_whatever_it_has_already_written(
     assert told(directory, state).state is RunState.RUNNING
 
 
-@pytest.mark.parametrize(("state", "code"), [("FINISHED", 0), ("KILLED", 143)])
-def test_an_end_that_its_master_knows_has_an_exit_code(
-    directory: RunDirectory, state: str, code: int
-) -> None:
+def test_an_end_that_its_master_knows_has_an_exit_code(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
-    found = told(directory, state)
-    assert (found.state, found.exit_code, found.failure) == (RunState.EXITED, code, None)
+    found = told(directory, "FINISHED")
+    assert (found.state, found.exit_code, found.failure) == (RunState.EXITED, 0, None)
+
+
+def test_one_that_somebody_killed_at_the_master_says_so(directory: RunDirectory) -> None:
+    leave(directory, "submission", driver=DRIVER)
+    found = told(directory, "KILLED")
+    assert (found.state, found.exit_code) == (RunState.EXITED, 143)
+    assert found.failure is not None
+    assert (found.failure.error_class, found.failure.type) == ("killed", "Killed")
 
 
 @pytest.mark.parametrize("state", ["FINISHED", "KILLED", "FAILED", "ERROR", None])
@@ -142,7 +147,15 @@ def test_one_that_its_node_could_not_start_may_have_more_luck_elsewhere(director
 class TestOneThatItsMasterCannotTellAnythingOf:
     def test_is_gone_when_it_never_began(self, directory: RunDirectory, state: str | None) -> None:
         leave(directory, "submission", driver=DRIVER)
-        assert told(directory, state).state is RunState.GONE
+        found = told(directory, state)
+        assert (found.state, found.is_end_observed) == (RunState.GONE, False)
+
+    def test_is_unknown_when_its_process_is_in_another_pid_namespace_of_this_host(
+        self, directory: RunDirectory, state: str | None
+    ) -> None:
+        there = {**OTHER_BOOT, "boot": current_boot_id(), "pid_namespace": "pid:[1]"}
+        leave(directory, "driver", driver=DRIVER, **there)
+        assert told(directory, state).state is RunState.UNKNOWN
 
     def test_runs_while_its_process_is_on_this_host(self, directory: RunDirectory, state: str | None) -> None:
         me = identify(os.getpid())
@@ -197,7 +210,8 @@ class TestOneWithoutAReply:
 
     def test_is_gone_when_none_came_then(self, directory: RunDirectory, old: float) -> None:
         assert told(directory, "SUBMITTED", started=old - 3600).state is RunState.GONE
-        assert told(directory).state is RunState.GONE
+        found = told(directory)
+        assert (found.state, found.is_end_observed) == (RunState.GONE, False)
 
     def test_is_gone_when_somebody_has_asked_for_its_end(self, directory: RunDirectory, old: float) -> None:
         directory.request_kill(1)

@@ -6,7 +6,7 @@ import pytest
 from orchestrator.handlers.verdict import verdict_of_attempt, verdict_of_exit
 from orchestrator.states import Status
 from spark_runner.attempt import Attempt
-from spark_runner.runners.base import RunState, Submission
+from spark_runner.runners.base import Failure, RunState, Submission
 
 
 def attempt(state: str = "started", **facts: Any) -> Attempt:
@@ -40,7 +40,7 @@ def test_an_open_attempt_has_no_verdict() -> None:
 @pytest.mark.parametrize(
     ("code", "status", "error_class", "recorded"),
     [
-        (0, Status.SUCCESS, None, "succeeded"),
+        (0, Status.ERROR_FAIL, "no_outcome", "failed"),
         (1, Status.ERROR_FAIL, "user", "failed"),
         (3, Status.ERROR_FAIL, "user", "failed"),
         (69, Status.ERROR_FAIL, "lost", "lost"),
@@ -58,6 +58,23 @@ def test_the_exit_of_the_driver_that_took_the_attempt_is_the_verdict_when_it_lef
     assert (verdict.error.error_class if verdict.error else None) == error_class
     assert json.loads(operation.data)["state"] == recorded
     assert operation.version == 1  # refused when the driver was faster
+
+
+@pytest.mark.parametrize("code", [None, 0, 143])
+def test_what_somebody_ended_on_its_cluster_is_killed(code: int | None) -> None:
+    failure = Failure("killed", "Killed", "by user root")
+    verdict, operation = verdict_of_exit(attempt(), ended(code=code, failure=failure))
+    assert (verdict.status, verdict.error and verdict.error.error_class) == (Status.KILL, "killed")
+    assert json.loads(operation.data)["state"] == "killed"
+    assert verdict_of_attempt(attempt("killed")).status is Status.KILL
+
+
+def test_a_driver_that_says_that_its_application_was_killed_is_believed() -> None:
+    error = {"class": "killed", "message": "Master removed our application: KILLED"}
+    verdict = verdict_of_attempt(attempt("failed", error=error))
+    assert (verdict.status, verdict.error and verdict.error.error_class) == (Status.KILL, "killed")
+    verdict, _ = verdict_of_exit(attempt(), ended(code=1, outcome={"state": "failed", "error": error}))
+    assert verdict.status is Status.KILL
 
 
 def test_a_driver_that_is_gone_without_an_exit_code_is_lost_never_a_success() -> None:

@@ -109,6 +109,7 @@ def test_why_the_container_of_the_driver_ended_is_told(
     assert verdict.state is RunState.EXITED
     assert verdict.failure is not None
     assert (verdict.failure.error_class, verdict.failure.type) == (error_class, kind)
+    assert verdict.is_end_observed is (kind != "NodeLost"), "what was on a lost node may run there on"
     assert words.partition("\n")[0] in verdict.failure.message
 
 
@@ -133,7 +134,8 @@ def test_what_was_killed_in_yarn_says_so(state: str, final_status: str) -> None:
     verdict = verdict_of(application(state, final_status, words))
     assert (verdict.state, verdict.exit_code) == (RunState.EXITED, exit_codes.KILLED)
     assert verdict.failure is not None
-    assert (verdict.failure.type, verdict.failure.message) == ("Killed", words)
+    assert (verdict.failure.error_class, verdict.failure.type) == ("killed", "Killed")
+    assert verdict.failure.message == words
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def _find(
         have = f"its last attempt is {job.attempt}" if job.attempt else "it has not been started"
         raise NoSuchAttempt(f"job {job.id!r} has no logs{f' of attempt {number}' if number else ''}: {have}")
     place = Place(**document["place"])
-    runner, run = runners.at(place), run_name(detail.run_key, wanted)
+    runner, run = runners.at(place.of_files), run_name(detail.run_key, wanted)
     found = [] if runner is None else runner.logs(run)
     if not found and not patient:
         raise LogsElsewhere(f"the logs of {job.id} attempt {wanted} are elsewhere: {place}, run {run}")

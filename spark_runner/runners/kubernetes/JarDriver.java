@@ -32,6 +32,7 @@ import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.core.config.Configurator;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkStageInfo;
+import org.apache.spark.util.ShutdownHookManager;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
@@ -57,6 +58,11 @@ public final class JarDriver {
         AttemptHolder holder = new AttemptHolder(plan);
         holder.take();
         ObjectNode outcome = DriverProgram.run(plan);
+        if ("failed".equals(outcome.get("state").asText()) && ShutdownHookManager.inShutdown()) {
+            // Somebody ends this JVM, and its Spark was stopped for that: how it ends is what became of it.
+            System.err.println("this driver ends without an outcome: its JVM is being ended");
+            Thread.sleep(Long.MAX_VALUE);
+        }
         DriverOutcome.write(outcome);
         holder.end(outcome);
         if (outcome.get("exit_code").asInt() != 0) {

@@ -1,6 +1,7 @@
 """What the spark-submit that hands a driver over to Kubernetes said of how that went."""
 
 import re
+from dataclasses import replace
 from http import HTTPStatus
 
 from spark_runner import exit_codes
@@ -20,19 +21,20 @@ _PASSING_CODES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIM
 
 
 def of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
-    """The submission of a launcher whose pod is not there; it is certain that the pod is not."""
+    """The submission of a launcher whose pod is not listed; that says nothing of a pod that had begun."""
     run, incarnation = launcher.run, launcher.incarnation
     if launcher.state is RunState.RUNNING:
         return Submission(run, incarnation, RunState.RUNNING)
+    launcher = replace(launcher, is_end_observed=False)
     if launcher.state is not RunState.EXITED or directory.is_kill_requested():
         return launcher
     if launcher.exit_code == 0:
-        return Submission(run, incarnation, RunState.GONE, detail="its pod is not there any more")
+        return replace(launcher, state=RunState.GONE, exit_code=None, detail="its pod is not listed")
     failure = launcher.failure or _failure(tail(directory.path / "stderr.log"))
     if failure.type == "AlreadyExists":
         detail = f"not submitted a second time: {failure.message}"
-        return Submission(run, incarnation, RunState.EXITED, exit_codes.SUPERSEDED, detail)
-    return Submission(run, incarnation, RunState.EXITED, launcher.exit_code, failure=failure)
+        return replace(launcher, exit_code=exit_codes.SUPERSEDED, failure=None, detail=detail)
+    return replace(launcher, failure=failure)
 
 
 def _failure(text: str) -> Failure:

@@ -1,6 +1,7 @@
 """A pod of a driver as the API describes it, and what that says of its submission."""
 
 import json
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,6 +29,10 @@ _CANNOT_START = frozenset(
     }
 )
 """Why a container waits that mostly waits for ever."""
+
+
+_NODE_LOST = frozenset({"DeletionByPodGC", "DeletionByTaintManager", "NodeLost"})
+_ENDED_BY_OTHERS = (None, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,7 @@ class Pod:
             detail=self._past(),
             outcome=self._outcome(),
             failure=failure,
+            is_end_observed=self.exit_code is not None or not self._is_node_lost(),
         )
 
     def trouble(self) -> str:
@@ -147,6 +153,10 @@ class Pod:
         is_stuck = self.waiting and self.waiting.reason in _CANNOT_START
         words = self.unscheduled or (self.waiting if is_stuck else None)
         return f"pod {self.name}: {words}" if words and self.phase == "Pending" else ""
+
+    def _is_node_lost(self) -> bool:
+        """Whether its cluster gave it up because its node is silent: it may run there on."""
+        return any(words is not None and words.reason in _NODE_LOST for words in (self.disrupted, self.words))
 
     def _outcome(self) -> dict[str, Any] | None:
         """What the driver said of itself before its end: Kubernetes keeps 4 KiB of each container."""
@@ -173,7 +183,16 @@ class Pod:
         if self.ended and self.ended.reason in {"ContainerCannotRun", "StartError"}:
             message = f"pod {self.name} cannot run: {self.ended.message}"
             return Failure("submission", self.ended.reason, message)
+        if self.is_deleted and self.exit_code in _ENDED_BY_OTHERS:
+            return self._deletion()
         return None
+
+    def _deletion(self) -> Failure:
+        """Why it was deleted, where its cluster gives no reason: then somebody did it."""
+        if self.waiting is not None and self.waiting.reason in _CANNOT_START:  # as a worker does it
+            message = f"pod {self.name} could not begin: {self.waiting}"
+            return Failure("submission", self.waiting.reason, message, is_passing=True)
+        return Failure("killed", "PodDeleted", f"somebody has deleted pod {self.name}")
 
 
 def _driver_container(names: list[str]) -> str:

@@ -158,8 +158,7 @@ class KubernetesRunner:
         ours = {}
         for launcher in launchers:
             found = known.get(launcher.incarnation)
-            # Of a pod that left no word, its spark-submit may know why: perhaps it took it back itself.
-            is_told = found is not None and found.state is not RunState.GONE
+            is_told = found is not None and not (_is_unexplained(found) and launcher.exit_code)
             ours[launcher.incarnation] = found if found and is_told else self._of_launcher(launcher)
         return [*(found for key, found in known.items() if key not in ours), *ours.values()]
 
@@ -194,6 +193,12 @@ def _is_short(launchers: Mapping[str, Sequence[Submission]], pods: Sequence[Pod]
         if any(each.exit_code == 0 and each.incarnation not in incarnations for each in found):
             return True
     return False
+
+
+def _is_unexplained(found: Submission) -> bool:
+    """Whether its spark-submit, if it failed, may know why: perhaps it took the pod back itself."""
+    is_deleted = found.failure is not None and found.failure.error_class == "killed"
+    return found.state is RunState.GONE or is_deleted
 
 
 def _waiting_for(submission: Submission, trouble: str) -> Submission:

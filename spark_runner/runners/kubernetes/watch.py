@@ -116,6 +116,9 @@ class PodWatch:
     def _bury(self, pod: Pod) -> None:
         if not pod.is_driver or pod.uid in self._forgotten:
             return
+        # One that has only left the list, as by another label, may run on.
+        if not (pod.is_deleted or pod.has_ended):
+            return
         self._gone[pod.uid] = pod.gone()
         _limit(self._gone)
 

@@ -38,7 +38,7 @@ def announced(directory: RunDirectory) -> Announced | None:
     facts = _read(directory, DRIVER_FILE)
     if facts is None:
         return None
-    process = ProcessId(facts["pid"], facts["start"], facts["boot"])
+    process = ProcessId(facts["pid"], facts["start"], facts["boot"], facts.get("pid_namespace", ""))
     return Announced(facts["driver"], facts["page"], facts["host"], process)
 
 
@@ -79,9 +79,9 @@ class Look:
                 )
             case DriverState.UNKNOWN:
                 return _of(directory, RunState.UNKNOWN, detail="its master has just taken over")
-            case DriverState.FINISHED | DriverState.KILLED:
-                return _exited(directory, 0 if driver.state is DriverState.FINISHED else exit_codes.KILLED)
-            case DriverState.FAILED:
+            case DriverState.FINISHED:
+                return _exited(directory, 0)
+            case DriverState.KILLED | DriverState.FAILED:
                 return self._failed(directory, driver)
             case DriverState.ERROR:
                 return self._errored(directory, driver)
@@ -90,6 +90,9 @@ class Look:
     def _failed(self, directory: RunDirectory, driver: Driver) -> Submission:
         if directory.exit_code() is not None:
             return _exited(directory, None)
+        if driver.state is DriverState.KILLED:
+            failure = Failure("killed", "Killed", "somebody has killed its driver at the master")
+            return _exited(directory, exit_codes.KILLED, failure)
         said = self._last_words(driver)
         if missing := unresolved_packages(said):
             return _exited(directory, None, missing)
@@ -122,8 +125,10 @@ class Look:
             return _exited(directory, None)
         driver = announced(directory)
         if driver is None:
-            return _of(directory, RunState.GONE, detail=words)
-        if driver.process.boot == current_boot_id():
+            return _never_seen(directory, words)
+        if driver.process.is_out_of_sight:
+            state = RunState.UNKNOWN
+        elif driver.process.boot == current_boot_id():
             state = RunState.RUNNING if is_alive(driver.process) else RunState.GONE
         elif driver.host == socket.gethostname():
             state = RunState.GONE  # this host was booted since
@@ -136,7 +141,7 @@ class Look:
     def _unanswered(self, directory: RunDirectory) -> Submission:
         """One whose reply was lost, or that was never sent, and whose driver has not begun."""
         if directory.is_kill_requested():
-            return _of(directory, RunState.GONE, detail="it is to end before it begins")
+            return _never_seen(directory, "it is to end before it begins")
         submitted = directory.submitted_ns() / 1e9
         if directory.is_young():
             return _of(directory, RunState.RUNNING, detail="it is being submitted")
@@ -148,7 +153,7 @@ class Look:
         if candidates and not self.claimed().issuperset(candidates):
             words = "its master did not reply; it may be a driver there that has not begun yet"
             return _of(directory, RunState.RUNNING, detail=words)
-        return _of(directory, RunState.GONE, detail="it did not come to its master")
+        return _never_seen(directory, "it did not come to its master")
 
     def _last_words(self, driver: Driver) -> str:
         """What its JVM wrote last on its node, empty where that cannot be had."""
@@ -169,6 +174,11 @@ def _exited(directory: RunDirectory, code: int | None, failure: Failure | None =
     """One that ended; its own word goes before its master's."""
     own = directory.exit_code()
     return _of(directory, RunState.EXITED, exit_code=code if own is None else own, failure=failure)
+
+
+def _never_seen(directory: RunDirectory, words: str) -> Submission:
+    """One that has told nothing of itself: of a driver that began, nobody has seen the end."""
+    return _of(directory, RunState.GONE, detail=words, is_end_observed=False)
 
 
 def _of(directory: RunDirectory, state: RunState, **more: Any) -> Submission:

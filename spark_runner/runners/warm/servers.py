@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spark_runner.errors import KillError
+from spark_runner.process import current_pid_namespace
 from spark_runner.runners.base import Submission, SubmitRequest, Target
 from spark_runner.runners.launch import Launch, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
@@ -34,8 +35,8 @@ class WarmSpec:
 
     @property
     def key(self) -> str:
-        """A name for it."""
-        text = json.dumps([self.master, sorted(self.conf.items())])
+        """A name for it; another in each PID namespace, for a server has to see its drivers and workers."""
+        text = json.dumps([self.master, sorted(self.conf.items()), current_pid_namespace()])
         return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
 
 

@@ -117,10 +117,20 @@ class YarnClusterRunner:
         if state is RunState.UNKNOWN and outcome is not None:  # the driver knows what YARN does not
             state, exit_code = RunState.EXITED, outcome.get("exit_code")
         detail = f"{application.id}: {verdict.detail}" if verdict.detail else application.id
-        return Submission(run, incarnation, state, exit_code, detail, outcome, verdict.failure)
+        return Submission(
+            run,
+            incarnation,
+            state,
+            exit_code,
+            detail,
+            outcome,
+            verdict.failure,
+            is_end_observed=verdict.is_end_observed,
+        )
 
     def _not_handed_over(self, launcher: Submission) -> Submission:
         """A submission of which YARN knows nothing: on its way, refused, or forgotten."""
+        launcher = replace(launcher, is_end_observed=False)  # it is not the driver that has ended
         if launcher.state is not RunState.EXITED:
             return launcher
         if launcher.exit_code == 0:

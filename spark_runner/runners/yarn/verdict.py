@@ -65,6 +65,7 @@ class Verdict:
     exit_code: int | None = None
     detail: str = ""
     failure: Failure | None = None
+    is_end_observed: bool = True
 
 
 def verdict_of(application: Application) -> Verdict:
@@ -80,7 +81,7 @@ def verdict_of(application: Application) -> Verdict:
         case "FINISHED" | "FAILED", "FAILED":
             return _failed(diagnostics, application.diagnostics[len(diagnostics) :], words)
         case ("KILLED", _) | ("FINISHED", "KILLED"):
-            failure = Failure("infrastructure", "Killed", words or "somebody has killed it in YARN")
+            failure = Failure("killed", "Killed", words or "somebody has killed it in YARN")
             return Verdict(RunState.EXITED, exit_codes.KILLED, words, failure)
         case state, final_status:
             return Verdict(RunState.UNKNOWN, detail=f"YARN says {state} and {final_status}: {words}")
@@ -108,7 +109,9 @@ def _failed(diagnostics: str, copied: str, words: str) -> Verdict:
         if _BEYOND_MEMORY.search(diagnostics):
             error_class, kind = "memory", "MemoryLimit"
         exit_code = code if code > 0 else None
-        return Verdict(RunState.EXITED, exit_code, words, Failure(error_class, kind, words))
+        failure = Failure(error_class, kind, words)
+        # Of a lost node nobody knows whether its containers run on.
+        return Verdict(RunState.EXITED, exit_code, words, failure, is_end_observed=code != _ABORTED)
     if _BEYOND_MEMORY.search(diagnostics):
         return Verdict(RunState.EXITED, None, words, Failure("memory", "MemoryLimit", words))
     failure = refusal(diagnostics) or Failure(
