@@ -3,12 +3,15 @@
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+_COLLECT_SECONDS = 1.0  # how long an ended child may be a zombie
+
 
 class Children:
-    """Starts detached children and collects those that have ended, by their ids.
+    """Starts detached children and collects those that have ended, by their ids: soon, whatever else happens.
 
     They are not double-forked away: in a container this process may be number 1, to which they would
     come back anyhow. A Popen object each would have to be kept, and warns when it is not.
@@ -16,6 +19,7 @@ class Children:
 
     def __init__(self) -> None:
         self._pids: set[int] = set()
+        self._is_collecting = False  # a thread reaps as long as there are children
         self._lock = threading.Lock()  # two threads that reap: the second could hit a number given away again
 
     def start(
@@ -41,7 +45,10 @@ class Children:
             )
         with self._lock:
             self._pids.add(child.pid)
+            starts, self._is_collecting = not self._is_collecting, True
         child.returncode = 0  # from here on we wait for the id, and the object has nothing to warn of
+        if starts:
+            threading.Thread(target=self._collect, name="children", daemon=True).start()
         return child.pid
 
     def reap(self) -> None:
@@ -54,3 +61,12 @@ class Children:
                     ended = pid
                 if ended:
                     self._pids.discard(pid)
+
+    def _collect(self) -> None:
+        while True:
+            time.sleep(_COLLECT_SECONDS)
+            self.reap()
+            with self._lock:
+                if not self._pids:
+                    self._is_collecting = False
+                    return

@@ -55,6 +55,15 @@ def test_a_shim_becomes_no_zombie_and_warns_nobody(runner: LocalRunner, run: str
     wait_until(lambda: runner.poll_many([]) == {} and not Path(f"/proc/{shim}").exists(), 10, "reaping")
 
 
+def test_a_shim_is_reaped_though_nobody_asks_for_its_run_any_more(runner: LocalRunner, run: str) -> None:
+    for number in range(2):  # the second one after all children had ended
+        submitted = request(f"{run}-{number}", SLEEPS)
+        runner.submit(submitted)
+        shim = record(wait_until_up(runner, submitted))["pid"]
+        os.kill(shim, signal.SIGTERM)
+        wait_until(lambda: not Path(f"/proc/{shim}").exists(), 20, "it is reaped")  # noqa: B023 - now
+
+
 def test_many_runs_are_polled_without_a_look_at_all_processes(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
