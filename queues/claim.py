@@ -17,13 +17,14 @@ from queues.step import Step
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How an item is held: the session that owns its lock, and its place in a capped pool."""
+    """How an item is held: the session that owns its lock, its place in a capped pool, and why."""
 
     session: Session
     generation: int
     place: int | None
     weight: int  # bytes of paths of that session
     nonce: str  # the name of this claim for its life; the record's changes with each step
+    for_stop: bool  # somebody asked to stop it: neither due time, pause nor room counted
 
 
 class Claim:
@@ -60,10 +61,15 @@ class Claim:
         return self.record.payload
 
     def check(self) -> None:
-        """Raise ClaimLost when the session has ended, or may have by our own clock: then stop acting."""
+        """Raise ClaimLost when the session has ended, or may have by our own clock: then stop acting.
+
+        Likewise when the item was claimed for a request to stop it, and that is gone.
+        """
         session = self.how.session
         if self.how.generation != session.generation or session.state is SessionState.LOST:
             raise self.lose("the session in which it was claimed has ended")
+        if self.how.for_stop and session.exists(self.root.layout.stop(self.record.pool, self.id)) is None:
+            raise self.void()
 
     def commit(
         self,
@@ -132,6 +138,9 @@ class Claim:
             root.check_queue(queue)
         if pool is not None and pool != old.pool:
             root.ensure_pool(pool)
+        if due is None and self.how.for_stop and queue not in {None, old.queue}:
+            # What its request has begun goes on at once, also when its holder dies and the request is gone.
+            due = min(old.token.due, root.clock.now_ms())
         new = old.evolve(
             payload=old.payload if payload is None else payload,
             queue=queue or old.queue,
@@ -172,7 +181,8 @@ class Claim:
 
     def letting_go(self) -> Step:
         """What `release` does, made but not sent."""
-        holding = [*self._lock_operations(release=True), Check(self._path, self.version)]
+        token = self.root.layout.token(self.queue, self.record.pool, self.record.token)
+        holding = [*self._lock_operations(release=True), Check(token), Check(self._path, self.version)]
         return Step(self, EventKind.COMMIT, holding, (), record=None, release=True)
 
     @property
@@ -207,6 +217,15 @@ class Claim:
             )
         self.end()
         return ClaimLost(self.id, reason)
+
+    def void(self) -> ClaimLost:
+        """The request to stop it, for which it was claimed, is gone: let go of it; the error to raise."""
+        record = self.record
+        try:  # a step, so that a claim which came to nothing is not counted
+            self.commit(failures=record.failures, error=record.error, release=True)
+        except QueueError:
+            self.end()  # the lock goes with the session, or a rescan removes it
+        return ClaimLost(self.id, "the request to stop it, for which it was claimed, is gone")
 
     def end(self) -> None:
         """The item is not in hand any more."""

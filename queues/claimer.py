@@ -193,7 +193,7 @@ class Claimer:
             candidate,
             claimed,
             node[1].version,
-            Held(session, session.generation, place, weight, nonce),
+            Held(session, session.generation, place, weight, nonce, candidate.stopped),
             data=data,
             note=note.encode(),
             limits=limits,

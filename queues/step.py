@@ -65,6 +65,8 @@ class Step:
             version = claim.version = claim.version + 1
             if self._record.pool != before.pool:
                 claim.how = replace(claim.how, place=None)
+            if claim.how.for_stop and self._record.queue != before.queue:
+                claim.how = replace(claim.how, for_stop=False)  # it is due where it stands now
         claim.has_left = self._release and self._kind is not EventKind.COMMIT
         claim.root.notify(
             self._kind,
@@ -81,21 +83,19 @@ class Step:
 
     def _is_done(self) -> bool:
         claim, session = self.claim, self.claim.how.session
-        layout = claim.root.layout
+        layout, same_session = claim.root.layout, claim.how.generation == session.generation
+        if self._record is None and self._kind is not EventKind.REMOVE:
+            # A release is done when our lock is no longer there, and went by our doing.
+            return same_session and session.exists(layout.lock(claim.record.pool, claim.id)) is None
         found = session.get(layout.record(claim.id))
-        if self._kind is EventKind.REMOVE:
-            # Gone, or another has its id: by us, if nobody can have held it since; else nobody can tell.
-            gone = found is None or found[1].version < claim.version
-            return gone and claim.how.generation == session.generation
-        if self._record is None:  # release: done when our lock is no longer there, and went by our doing
-            lock = layout.lock(claim.record.pool, claim.id)
-            return claim.how.generation == session.generation and session.exists(lock) is None
-        if found is None:
-            return False
         try:
-            return Record.decode(claim.id, found[0]).nonce == self._record.nonce
+            record = None if found is None else Record.decode(claim.id, found[0])
         except CorruptRecord:
             return False
+        if self._record is None:
+            # Gone, or another has its id: by us, if nobody can have held it since; else nobody can tell.
+            return same_session and (record is None or record.run_key != claim.record.run_key)
+        return record is not None and record.nonce == self._record.nonce
 
 
 def run_steps(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:

@@ -242,9 +242,14 @@ class HeldJob:
 
     # ------------------------------------------------------------------ stop
     def stop_request(self) -> tuple[Delete, bool] | None:
-        """The removal of the stop node, and whether it is meant for this very job; None without a node."""
+        """The removal of the stop node, and whether it is meant for this very job; None without a node.
+
+        Raises ClaimLost when there is none and the job was claimed for one alone.
+        """
         found = self.context.session.get(self.stop_path)  # no watch: it would stay for ever
         if found is None:
+            if self.claim.how.for_stop:
+                raise self.claim.void()
             return None
         # A node of an earlier job of the same id carries another run key.
         meant = self.run_key.encode() in found[0] and not _is_time_limit(found[0])

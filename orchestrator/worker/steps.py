@@ -71,7 +71,10 @@ class Steps:
             case Bury(reason):
                 return self._bury(job, reason)
             case Remove(extra):
-                return Change(job, job.claim.removal(extra), before=job.state, removes=True)
+                # Whatever it was claimed for: it is kept until it is due.
+                is_due = job.claim.record.token.due <= self._context.clock.now_ms()
+                step = job.claim.removal(extra) if is_due else job.claim.step(release=True)
+                return Change(job, step, before=job.state if is_due else None, removes=is_due)
             case Release(extra):
                 # A step: who is let go of in order does not count as one that ends its workers.
                 return Change(job, job.claim.step(extra=extra, release=True))

@@ -1,0 +1,241 @@
+"""A request to stop that goes between the claim that was made for it and what its holder does."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from orchestrator.handlers.actions import Remove
+from orchestrator.handlers.job import HeldJob
+from orchestrator.models.job import CallbackState, JobError, JobState
+from orchestrator.states import Queue, Status
+from orchestrator.worker.crew import HANDLERS
+from queues.actions import DONE, Action
+from queues.claim import Claim
+from queues.claimer import Claimer
+from queues.consumer import Consumer
+from queues.documents import encode
+from queues.errors import ClaimLost, Conflict, QueueError
+from queues.handling import HandlerPool
+from queues.operations import Create, Delete
+from queues.queue import QueueSet
+from queues.session import Session
+from queues.transaction import commit
+from tests.claims_support import locks
+from tests.jobs_support import Office, rescan_often
+from tests.queues_support import Open
+from tests.waiting import wait_until
+
+ITEM = "item"
+HOUR_MS = 3_600_000
+
+
+# ---------------------------------------------------------------------- items
+def asked_to_stop(queues: QueueSet) -> str:
+    """An item that is due in an hour, and the request to stop it."""
+    queues.put("accept", ITEM, {"n": 1}, delay_ms=HOUR_MS)
+    stop = queues.layout.stop("default", ITEM)
+    commit(queues.session, [Create(stop, b"{}")])
+    return stop
+
+
+def claimed_for_stop(queues: QueueSet) -> Claim:
+    (token,) = queues.tokens("accept")
+    claim = queues.claim("accept", "default", token, stopped=True)
+    assert claim is not None
+    return claim
+
+
+def test_a_claim_made_for_a_stop_is_void_without_it_and_leaves_the_item_as_it_was(open_queues: Open) -> None:
+    queues = open_queues()
+    stop = asked_to_stop(queues)
+    (before,) = queues.tokens("accept")
+    claim = claimed_for_stop(queues)
+    claim.check()
+    commit(queues.session, [Delete(stop)])
+    with pytest.raises(ClaimLost, match="request to stop it"):
+        claim.check()
+    assert (queues.tokens("accept"), locks(queues)) == ([before], [])
+    record = queues.get(ITEM)
+    assert (record.payload, record.claims) == ({"n": 1}, 0)  # it killed nobody
+
+
+def test_what_a_stop_has_moved_on_is_due_at_once_and_does_not_need_the_stop_any_more(
+    open_queues: Open,
+) -> None:
+    queues = open_queues()
+    stop = asked_to_stop(queues)
+    claim = claimed_for_stop(queues)
+    claim.commit(queue="running")
+    commit(queues.session, [Delete(stop)])
+    claim.check()
+    (token,) = queues.tokens("running")
+    assert token.due <= queues.clock.now_ms()
+
+
+def test_no_handler_gets_an_item_whose_stop_has_gone_since_it_was_claimed(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues, handled = open_queues(), list[str]()
+    stop = asked_to_stop(queues)
+    claimed = after_the_claim(monkeypatch, lambda: commit(queues.session, [Delete(stop)]))
+
+    def handle(claim: Claim) -> Action:
+        handled.append(claim.id)
+        return DONE
+
+    with HandlerPool(open_queues(), ["accept"], handle, threads=1):
+        wait_until(lambda: claimed and not locks(queues), 20, "it was claimed, and let go")
+    assert (handled, queues.count("accept")) == ([], 1)
+
+
+def after_the_claim(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
+    """Do this between the next claim and its holder; returns the ids claimed since."""
+    claim, claimed = Claimer.claim, list[str]()
+
+    def then(self: Claimer, *arguments: Any, **named: Any) -> list[Claim | QueueError]:
+        outcomes = claim(self, *arguments, **named)
+        ids = [outcome.id for outcome in outcomes if isinstance(outcome, Claim)]
+        if ids and not claimed:
+            act()
+        claimed.extend(ids)
+        return outcomes
+
+    monkeypatch.setattr(Claimer, "claim", then)
+    return claimed
+
+
+# ---------------------------------------------------------------------- jobs
+def after_the_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
+    """Do this between the worker's look at the claim and the handler."""
+    check, checked = Claim.check, list[str]()
+
+    def then(self: Claim) -> None:
+        check(self)
+        if not checked:
+            act()
+        checked.append(self.id)
+
+    monkeypatch.setattr(Claim, "check", then)
+    return checked
+
+
+def after_the_read(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
+    """Do this when a handler has read the request, before its step."""
+    read, seen = HeldJob.stop_request, list[str]()
+
+    def then(self: HeldJob) -> tuple[Delete, bool] | None:
+        request = read(self)
+        if not seen:
+            act()
+        seen.append(self.id)
+        return request
+
+    monkeypatch.setattr(HeldJob, "stop_request", then)
+    return seen
+
+
+Moment = Callable[[pytest.MonkeyPatch, Callable[[], object]], Sequence[str]]
+
+MOMENTS = [after_the_claim, after_the_check, after_the_read]
+
+
+def scans(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    counted, scan = [0], Consumer._scan  # noqa: SLF001 - what the tests wait for
+
+    def counting(self: Consumer) -> float:
+        counted[0] += 1
+        return scan(self)
+
+    monkeypatch.setattr(Consumer, "_scan", counting)
+    return lambda: counted[0]
+
+
+STALE = b'{"run_key": "of an earlier job"}'
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job that is due in an hour, and the moment at which the request to stop it goes."""
+
+    queue: Queue
+    state: JobState
+    moment: Moment
+    stop: bytes = STALE  # empty: meant for this very job
+
+
+def stays(office: Office, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobState:
+    """The state of the job after that; it stands where it stood, and is due when it was."""
+    rescan_often(monkeypatch)
+    queues = office.queues
+    record = queues.put(case.queue, ITEM, case.state.model_dump(mode="json"), delay_ms=HOUR_MS)
+    path = queues.layout.stop("default", ITEM)
+    commit(queues.session, [Create(path, case.stop or encode({"run_key": record.run_key}))])
+
+    def withdraw() -> None:
+        with suppress(Conflict):  # whoever was let in by then has removed it
+            commit(queues.session, [Delete(path)])
+
+    came = case.moment(monkeypatch, withdraw)
+    count = scans(monkeypatch)
+    office.worker()
+    wait_until(lambda: came and not locks(queues), 20, "it was claimed, and let go")
+    seen = count()
+    wait_until(lambda: count() >= seen + 2, 20, "two more scans have passed")
+    after = queues.get(ITEM)
+    assert (after.queue, after.token) == (case.queue, record.token)
+    return JobState.model_validate(after.payload)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_finished_job_is_kept_until_it_is_due_whenever_its_stop_goes(
+    office: Office, monkeypatch: pytest.MonkeyPatch, moment: Moment
+) -> None:
+    state = JobState.enqueued("x").evolve(status=Status.SUCCESS)
+    assert stays(office, monkeypatch, Case(Queue.FINISH, state, moment)).status is Status.SUCCESS
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_delayed_job_starts_when_it_is_due_whenever_its_stop_goes(
+    office: Office, monkeypatch: pytest.MonkeyPatch, moment: Moment
+) -> None:
+    state = stays(office, monkeypatch, Case(Queue.ACCEPT, JobState.enqueued("x"), moment))
+    assert (state.status, state.attempt, state.handler_errors) == (Status.ACCEPT, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("queue", "status"),
+    [(Queue.FAIL, Status.ERROR_FAIL), (Queue.SUCCESS, Status.SUCCESS), (Queue.KILL, Status.CANCEL)],
+)
+def test_a_job_that_waits_to_be_told_again_goes_on_waiting_when_its_stop_is_gone(
+    office: Office, monkeypatch: pytest.MonkeyPatch, queue: Queue, status: Status
+) -> None:
+    error = JobError(error_class="user", message="no rows")
+    state = JobState.enqueued("x").evolve(status=status, error=error, callback=CallbackState(attempts=2))
+    after = stays(office, monkeypatch, Case(queue, state, after_the_claim, stop=b""))
+    assert (after.callback.attempts, after.handler_errors) == (2, 0)
+
+
+def test_nothing_is_removed_before_it_is_due_whatever_its_handler_says(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = list[str]()
+
+    def remove(job: HeldJob) -> Remove:
+        looks.append(job.id)
+        return Remove()
+
+    monkeypatch.setitem(HANDLERS, Queue.FINISH, remove)
+    queues, session = office.queues, office.session()
+    state = JobState.enqueued("x").evolve(status=Status.SUCCESS).model_dump(mode="json")
+    queues.put(Queue.FINISH, ITEM, state, delay_ms=HOUR_MS)
+    stop(session, queues)
+    office.worker()
+    wait_until(lambda: len(looks) >= 2, 20, "it was handled twice")
+    assert queues.contains(ITEM)
+
+
+def stop(session: Session, queues: QueueSet) -> None:
+    commit(session, [Create(queues.layout.stop("default", ITEM), STALE)])
