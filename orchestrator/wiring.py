@@ -120,7 +120,7 @@ def build_leadership(
     election = Election(queue_set.session, nodes, name)
     duties: list[Duty] = [
         QueuedTimeout(queue_set, context.hooks),
-        Planner(client.schedules, submit=client.submit, get=client.get),
+        Planner(client.schedules, submit=client.submit, get=client.get, fence=election.fence),
         RetentionCount(queue_set, lambda: context.limits().retention_count),
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),

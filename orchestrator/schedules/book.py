@@ -1,6 +1,6 @@
 """The nodes in which schedules are registered: what people and programs do with them, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from loguru import logger
 
@@ -11,7 +11,7 @@ from orchestrator.schedules.entry import Entry, ScheduleView
 from orchestrator.schedules.runs import check_registration
 from queues.errors import Conflict
 from queues.names import check_id
-from queues.operations import Check, Create, Delete, Set
+from queues.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session
 from queues.transaction import commit
 
@@ -60,7 +60,7 @@ class Book:
                 entry = Entry.registered_at(definition, now)
             self.session.ensure_path(self.nodes.schedules)
             try:
-                commit(self.session, [Create(self._path(name), entry.encode())])
+                commit(self.session, [Create(self._path(name), entry.encode()), Create(self._mark(entry))])
             except Conflict:
                 continue  # somebody else was faster, or it was our own lost reply: replace that
             return self._view(entry)
@@ -76,17 +76,25 @@ class Book:
 
     def remove(self, name: str) -> None:
         """Forget a schedule; its runs stay. Raises ScheduleNotFound."""
-        try:
-            commit(self.session, [Delete(self._path(name))])
-        except Conflict as conflict:
-            if not conflict.ambiguous:  # else it was our own lost reply
-                raise ScheduleNotFound(name) from conflict
+        path = self._path(name)
+        while (marks := self.session.children(path)) is not None:
+            try:
+                commit(self.session, [*(Delete(f"{path}/{mark}") for mark in marks), Delete(path)])
+            except Conflict as conflict:
+                # Our own lost reply, else it was registered anew in this moment.
+                if not conflict.ambiguous or conflict.reason == "NotEmpty":
+                    continue
+            return
+        raise ScheduleNotFound(name)
 
     def _view(self, entry: Entry) -> ScheduleView:
         return ScheduleView.of(entry, self._path(entry.definition.name), self.now_ms())
 
     def _path(self, name: str) -> str:
         return self.nodes.schedule(check_id(name))  # a name of a job is one of an id: see Definition
+
+    def _mark(self, entry: Entry) -> str:
+        return f"{self._path(entry.definition.name)}/{entry.registration}"
 
     def _change(self, name: str, change: Callable[[Entry], Entry]) -> ScheduleView:
         while True:
@@ -115,11 +123,20 @@ class Book:
         found = self.session.get(path, wake, await_creation=False)
         return None if found is None else (Entry.decode(name, path, found[0]), found[1].version)
 
-    def write(self, entry: Entry, version: int) -> int:
-        """Set an entry that was read at this version; returns the new one. Raises Conflict."""
-        commit(self.session, [Set(self._path(entry.definition.name), entry.encode(), version)])
-        return version + 1
+    def write(self, entry: Entry, version: int, fence: Sequence[Operation] = ()) -> tuple[Entry, int]:
+        """Set an entry that was read at this version; returns it with the new one. Raises Conflict.
 
-    def unchanged(self, name: str, version: int) -> Check:
-        """Lets a multi be done only if the schedule is as it was read: not paused, handled or replaced."""
-        return Check(self._path(name), version)
+        `fence`: what else has to be so.
+        """
+        written = entry if entry.registration else entry.marked()
+        mark = Check(self._mark(entry)) if written is entry else Create(self._mark(written))
+        path = self._path(entry.definition.name)
+        commit(self.session, [*fence, mark, Set(path, written.encode(), version)])
+        return written, version + 1
+
+    def unchanged(self, entry: Entry, version: int) -> tuple[Operation, ...]:
+        """Lets a multi be done only if the schedule is as it was read: not paused, handled or replaced.
+
+        Not registered anew either, whose version may be the same.
+        """
+        return Check(self._mark(entry)), Check(self._path(entry.definition.name), version)

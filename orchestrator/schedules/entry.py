@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from orchestrator.errors import CorruptSchedule
 from orchestrator.models.definition import Definition
 from orchestrator.models.fields import explain
+from orchestrator.models.schedule import Schedule
 from orchestrator.schedules.fires import from_text, next_fire, to_text
 from orchestrator.schedules.runs import run_id
-from queues.documents import decode, encode
+from queues.documents import decode, encode, new_uuid
 
 _MAX_SKIPPED = 20  # told for people; the node stays readable
 
@@ -24,6 +25,20 @@ class Skipped(BaseModel):
     until: str | None = None  # the last of them, where there are several
     reason: str
 
+    def covers(self, fire: int) -> bool:
+        """Whether this fire time is one of them."""
+        return from_text(self.time) <= fire <= from_text(self.until or self.time)
+
+    def after(self, schedule: Schedule, fire: int) -> "Skipped | None":
+        """What is left of them when one has got its run, and those before it have had their time."""
+        if not self.covers(fire):
+            return self
+        following = next_fire(schedule, fire)
+        if following is None or not self.covers(following):
+            return None
+        until = None if from_text(self.until or self.time) == following else self.until
+        return self.model_copy(update={"time": to_text(following), "until": until})
+
 
 class Entry(BaseModel):
     """A registered schedule. It evolves by copy; times are ISO 8601 in UTC, by the ensemble's clock."""
@@ -31,13 +46,16 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     definition: Definition
+    # Which of those that had this name it is: all versions of nodes begin at 0. Older nodes have none.
+    registration: str = ""
     paused: bool = False
     registered: str  # when this definition came
     handled: str  # all fire times until then have been dealt with
     last: str | None = None  # the last fire time whose run was enqueued
+    early: str | None = None  # runs until then were enqueued before their time, by a clock that was ahead
     skipped: tuple[Skipped, ...] = ()  # the last ones
 
-    @field_validator("handled", "last")
+    @field_validator("handled", "last", "early")
     @classmethod
     def _is_time(cls, value: str | None) -> str | None:
         if value is not None:
@@ -47,7 +65,12 @@ class Entry(BaseModel):
     @classmethod
     def registered_at(cls, definition: Definition, now: int) -> "Entry":
         """A new one: the fire times before now are none of its business."""
-        return cls(definition=definition, registered=to_text(now), handled=to_text(now))
+        at = to_text(now)
+        return cls(definition=definition, registered=at, handled=at).marked()
+
+    def marked(self) -> "Entry":
+        """The same as a registration of its own."""
+        return self.model_copy(update={"registration": new_uuid()})
 
     @classmethod
     def decode(cls, name: str, path: str, data: bytes) -> "Entry":
@@ -65,7 +88,8 @@ class Entry(BaseModel):
     def encode(self) -> bytes:
         """The bytes of the node: JSON that a person can read."""
         definition = self.definition.model_dump(mode="json", exclude_defaults=True)
-        return encode({**self.model_dump(mode="json", exclude={"definition"}), "definition": definition})
+        left_out = {"definition"} if self.early else {"definition", "early"}
+        return encode({**self.model_dump(mode="json", exclude=left_out), "definition": definition})
 
     @property
     def handled_ms(self) -> int:
@@ -85,13 +109,37 @@ class Entry(BaseModel):
     # ------------------------------------------------------------------ what the leader did
     def fired(self, fire: int) -> "Entry":
         """The run of this fire time is enqueued."""
-        return self.model_copy(update={"handled": to_text(fire), "last": to_text(fire)})
+        return self.passing(fire).model_copy(update={"last": to_text(fire)})
+
+    def passing(self, fire: int) -> "Entry":
+        """Nothing is to be done for this fire time any more."""
+        changes: dict[str, object] = {"handled": to_text(fire)}
+        if self.early is not None:
+            changes["early"] = self.early if from_text(self.early) > fire else None
+            left = (item.after(self.definition.schedule, fire) for item in self.skipped)
+            changes["skipped"] = tuple(item for item in left if item is not None)
+        return self.model_copy(update=changes)
 
     def skipping(self, first: int, last: int, reason: str) -> "Entry":
         """The fire times from the first to the last have no run."""
         until = None if last == first else to_text(last)
-        told = (*self.skipped, Skipped(time=to_text(first), until=until, reason=reason))
-        return self.model_copy(update={"handled": to_text(last), "skipped": told[-_MAX_SKIPPED:]})
+        passed = self.passing(last)
+        told = (*passed.skipped, Skipped(time=to_text(first), until=until, reason=reason))
+        return passed.model_copy(update={"skipped": told[-_MAX_SKIPPED:]})
+
+    # ------------------------------------------------------------------ a clock that was ahead
+    def brought_back(self, now: int) -> "Entry":
+        """What was dealt with by a clock that was ahead until now: what it has skipped comes in its time."""
+        last = None if self.last is None else from_text(self.last)
+        known = 0 if self.early is None else from_text(self.early)
+        early = to_text(max(last, known)) if last is not None and max(last, known) > now else None
+        return self.model_copy(update={"handled": to_text(now), "early": early})
+
+    def was_early(self, fire: int) -> bool:
+        """Whether the run of this fire time was enqueued before its time."""
+        if self.early is None or fire > from_text(self.early):
+            return False
+        return not any(item.covers(fire) for item in self.skipped)
 
     # ------------------------------------------------------------------ what people ask for
     def replaced(self, definition: Definition, now: int) -> "Entry":

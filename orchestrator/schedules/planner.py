@@ -29,6 +29,7 @@ from spark_runner.sql.errors import SqlError
 
 _LONGEST_SECONDS = 5.0  # until the next step: a new schedule is seen by then
 _RETRY_SECONDS = 1.0  # after something could not be done for one schedule
+_AHEAD_MS = 10_000  # the clocks of two who lead one after the other differ by less
 
 
 class Submit(Protocol):
@@ -43,14 +44,24 @@ class Planner:
 
     The id of a run is made of its fire time, so that it can be put once. What has been dealt with is written
     into the node of the schedule after that, by its version; who ends in between leaves a put that is done
-    again, in vain. And nothing is put unless the node still is as it was read: who was paused, or leads no
-    more, repeats no run that has ended and been removed meanwhile.
+    again, in vain. And nothing is put or written unless the node still is as it was read, of the same
+    registration, and nobody was elected since (`fence`): who was paused, or leads no more, repeats no run
+    that has ended and been removed meanwhile, and brings no definition back.
     """
 
     name = "schedules"
 
-    def __init__(self, book: Book, *, submit: Submit, get: Callable[[str], JobView]) -> None:
+    def __init__(
+        self,
+        book: Book,
+        *,
+        submit: Submit,
+        get: Callable[[str], JobView],
+        fence: Callable[[], tuple[Operation, ...]],
+    ) -> None:
         self._book = book
+        self._fence = fence
+        self._fenced: tuple[Operation, ...] = ()  # as it was before this step looked at anything
         self._submit = submit
         self._get = get
         self._known = KnownSchedules(book)
@@ -59,13 +70,15 @@ class Planner:
     def step(self) -> float:
         """Do what is due; returns the seconds until something is, 5 at most.
 
-        Raises Unreachable, OutcomeUnknown or SessionLost; what fails for one schedule is told in the log, and
-        tried again while the others go on.
+        Raises NotLeading, Unreachable, OutcomeUnknown or SessionLost; what fails for one schedule is told in
+        the log, and tried again while the others go on.
         """
+        self._fenced = self._fence()
         self._known.refresh()
         now, failed = self._book.now_ms(), False
         for known in self._known:
-            if known.next_ms is not None and known.next_ms <= now:
+            is_due = known.next_ms is not None and known.next_ms <= now
+            if is_due or _is_ahead(known.entry, now):
                 failed |= not self._try(known, now)
         dues = [known.next_ms for known in self._known if known.next_ms is not None]
         left = (min(dues) - self._book.now_ms()) / 1000 if dues else _LONGEST_SECONDS
@@ -91,13 +104,20 @@ class Planner:
         return True
 
     def _serve(self, known: Known, now: int) -> None:
+        if _is_ahead(known.entry, now):
+            words = "schedule {}: it was dealt with until {}, by a clock that was ahead; it goes on from now"
+            logger.warning(words, known.name, known.entry.handled)
+            self._note(known, known.entry.brought_back(now))
+            return
+        if not known.entry.registration:
+            known = self._note(known, known.entry)
         while (todo := _due(known.entry, now)).missed is not None:
             known = self._note(known, self._missed(known.entry, todo.missed, left=len(todo.times)))
         for fire in todo.times:
             known = self._note(known, self._handled(known, fire))
 
     def _note(self, known: Known, entry: Entry) -> Known:
-        return self._known.note(entry, self._book.write(entry, known.version))
+        return self._known.note(*self._book.write(entry, known.version, self._fenced))
 
     def _missed(self, entry: Entry, missed: tuple[int, int], *, left: int) -> Entry:
         first, last = missed
@@ -122,6 +142,8 @@ class Planner:
     def _handled(self, known: Known, fire: int) -> Entry:
         entry = known.entry
         definition, job_id = entry.definition, run_id(known.name, fire)
+        if entry.was_early(fire):
+            return entry.passing(fire)
         if definition.schedule.overlap == "skip" and entry.last_run is not None:
             before = self._job(entry.last_run)
             if before is not None and not before.is_final:
@@ -131,7 +153,7 @@ class Planner:
             self._submit(
                 run_definition(definition, fire),
                 job_id=job_id,
-                riders=[self._book.unchanged(known.name, known.version)],
+                riders=[*self._fenced, *self._book.unchanged(entry, known.version)],
             )
         except IdTaken:
             pass  # by whoever led before, or leads as well: that is what was wanted
@@ -148,6 +170,10 @@ class Planner:
             return self._get(job_id)
         except (ItemNotFound, CorruptRecord):
             return None
+
+
+def _is_ahead(entry: Entry, now: int) -> bool:
+    return entry.handled_ms > now + _AHEAD_MS
 
 
 def _due(entry: Entry, now: int) -> Due:

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from orchestrator.cli.app import run_app
 from orchestrator.client import Client
 from orchestrator.errors import CorruptSchedule, DefinitionError, ScheduleNotFound
+from orchestrator.leader.election import Election
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.schedule import Schedule
@@ -28,6 +29,7 @@ from queues.operations import Create, Delete, Operation, Set
 from queues.queue import QueueSet
 from queues.transaction import commit
 from spark_runner.sql.errors import SqlError
+from tests.claims_support import lose_reply
 from tests.jobs_support import Office, python_job
 from tests.queues_support import expire
 from tests.waiting import wait_until
@@ -58,10 +60,14 @@ class Hall:
     def client(self) -> Client:
         return build_client(self.office.session(), self.office.settings)
 
-    def leader(self, submit: Callable[[Client], Submit] = lambda client: client.submit) -> Planner:
+    def leader(
+        self,
+        submit: Callable[[Client], Submit] = lambda client: client.submit,
+        fence: tuple[Operation, ...] = (),
+    ) -> Planner:
         client = self.client()
         book = Book(self.office.session(), self.nodes, self.clock)
-        return Planner(book, submit=submit(client), get=client.get)
+        return Planner(book, submit=submit(client), get=client.get, fence=lambda: fence)
 
     def register(self, name: str = "tick", **schedule: Any) -> Definition:
         definition = python_job("pass", name=name, schedule={"every": "1m", **schedule})
@@ -116,7 +122,10 @@ def test_a_registered_schedule_tells_when_it_runs_next(hall: Hall) -> None:
 
 def test_its_node_is_json_that_a_person_can_read(hall: Hall) -> None:
     hall.register()
+    children = hall.book.session.children(hall.nodes.schedule("tick"))
+    assert children == [hall.node()["registration"]]
     assert hall.node() == {
+        "registration": children[0],
         "paused": False,
         "registered": "2026-11-21T11:00:00Z",
         "handled": "2026-11-21T11:00:00Z",
@@ -252,7 +261,7 @@ def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     hall.register(overlap="queue")
     client = hall.client()
     book = Book(hall.office.session(), hall.nodes, hall.clock)
-    leader = Planner(book, submit=client.submit, get=client.get)
+    leader = Planner(book, submit=client.submit, get=client.get, fence=tuple)
     leader.step()
     expire(book.session)
     hall.register("other", overlap="queue")
@@ -284,7 +293,7 @@ def test_the_ensembles_clock_is_the_one_that_counts(office: Office) -> None:
     now = build_queue_set(office.session(), office.settings, owner="test").clock.now_ms()
     assert view.next is not None
     assert abs(from_text(view.next) - now) < 10_000
-    planner = Planner(book, submit=office.client.submit, get=office.client.get)
+    planner = Planner(book, submit=office.client.submit, get=office.client.get, fence=tuple)
     loops = 0
     while not (runs := list(office.client.jobs())):
         threading.Event().wait(planner.step())
@@ -423,6 +432,170 @@ def test_a_schedule_that_is_registered_anew_does_not_repeat_what_the_old_one_did
     for each in (leader, hall.leader()):
         each.step()
     assert hall.runs() == []
+
+
+# ---------------------------------------------------------------------- registered anew
+def register_anew(hall: Hall) -> None:
+    """Remove the schedule and register another program by its name: the versions begin at 0 again."""
+    hall.book.remove("tick")
+    hall.book.put(python_job("print('new')", name="tick", schedule={"every": "1m"}))
+
+
+def assert_only_the_new_one_runs(hall: Hall, runs: Sequence[str] = ()) -> None:
+    assert (hall.node()["definition"]["python"], hall.node()["last"]) == ("print('new')", None)
+    assert hall.runs() == list(runs)
+    hall.pass_time(MINUTE)
+    hall.leader().step()
+    assert hall.runs() == [*runs, "20261121T110200Z"]
+    definition = hall.office.client.detail("tick-20261121T110200Z").definition
+    assert definition["python"] == "print('new')"
+
+
+def test_a_late_leader_neither_enqueues_the_old_program_nor_brings_it_back(hall: Hall) -> None:
+    hall.register()
+    late = hall.leader(interrupted(lambda _: register_anew(hall)))
+    hall.pass_time(MINUTE)
+    late.step()
+    late.step()
+    assert_only_the_new_one_runs(hall)
+
+
+def test_a_leader_that_is_late_after_its_put_does_not_bring_the_old_program_back(hall: Hall) -> None:
+    def late(client: Client) -> Submit:
+        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
+            client.submit(definition, job_id=job_id, riders=riders)
+            register_anew(hall)
+
+        return submit
+
+    hall.register(overlap="queue")
+    hall.pass_time(MINUTE)
+    hall.leader(late).step()
+    assert_only_the_new_one_runs(hall, ["20261121T110100Z"])
+
+
+def replaced_before_the_resend(hall: Hall, monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> list[Any]:
+    """The next change of the schedule's node loses its reply, and is sent again to another registration."""
+    path = hall.nodes.schedule("tick")
+
+    def changes(operations: Sequence[Operation]) -> bool:
+        return any(o.path == path and isinstance(o, Set | Delete) for o in operations)
+
+    def meanwhile() -> None:
+        if hall.book.session.exists(path) is None:
+            hall.register()
+        register_anew(hall)
+
+    return lose_reply(monkeypatch, changes, meanwhile, arrives=arrives)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_leader_whose_reply_was_lost_does_not_bring_the_old_program_back(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    hall.register(overlap="queue")
+    hall.pass_time(MINUTE)
+    lost = replaced_before_the_resend(hall, monkeypatch, arrives=arrives)
+    hall.leader().step()
+    assert lost
+    assert_only_the_new_one_runs(hall, ["20261121T110100Z"])
+
+
+@pytest.mark.parametrize("act", [Book.pause, Book.remove])
+def test_what_was_asked_of_the_old_registration_does_not_happen_to_the_new_one(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, act: Callable[[Book, str], object]
+) -> None:
+    hall.register()
+    hall.pass_time(MINUTE)
+    lost = replaced_before_the_resend(hall, monkeypatch, arrives=True)
+    late = Book(hall.office.session(), hall.nodes, hall.clock)
+    if act is Book.pause:  # it reads again, and then it is the new one that is meant
+        act(late, "tick")
+        assert hall.node()["definition"]["python"] == "print('new')"
+        hall.book.resume("tick")
+    else:
+        act(late, "tick")
+    assert lost
+    assert_only_the_new_one_runs(hall)
+
+
+def test_a_leader_does_nothing_once_another_one_was_elected(hall: Hall) -> None:
+    def elected() -> tuple[Operation, ...]:
+        session = hall.office.session()
+        if session.exists(hall.nodes.leader) is not None:
+            commit(session, [Delete(hall.nodes.leader)])
+        election = Election(session, hall.nodes, "leader")
+        assert election.look(lambda: None)
+        return election.fence()
+
+    hall.register()
+    late = hall.leader(interrupted(lambda _: elected()), fence=elected())
+    hall.pass_time(MINUTE)
+    late.step()
+    assert hall.runs() == []
+    assert hall.node()["last"] is None
+    hall.leader(fence=elected()).step()
+    assert hall.runs() == ["20261121T110100Z"]
+    hall.pass_time(HOUR)  # what it would skip is not its business either
+    before = hall.node()
+    late.step()
+    assert hall.node() == before
+
+
+def test_a_schedule_of_an_older_version_gets_a_registration_when_it_is_served(hall: Hall) -> None:
+    path = hall.nodes.schedule("tick")
+    hall.register()
+    document = hall.node()
+    del document["registration"]
+    hall.book.remove("tick")
+    commit(hall.book.session, [Create(path, encode(document))])
+    hall.pass_time(MINUTE)
+    hall.leader().step()
+    assert hall.runs() == ["20261121T110100Z"]
+    assert hall.book.session.children(path) == [hall.node()["registration"]]
+    hall.book.remove("tick")
+    assert hall.book.session.exists(path) is None
+
+
+# ---------------------------------------------------------------------- a clock that was ahead
+def fire_times(minutes: Iterable[int]) -> list[str]:
+    start = from_text("2026-11-21T11:00:00Z")
+    return [to_text(start + minute * 60_000).replace("-", "").replace(":", "") for minute in minutes]
+
+
+@pytest.mark.parametrize("catch_up", [True, False])
+def test_after_a_clock_that_was_ahead_every_fire_time_has_its_run_once(hall: Hall, catch_up: bool) -> None:
+    hall.register(overlap="queue", catch_up=catch_up, every="10m")
+    leader = hall.leader()
+    hall.pass_time(2 * HOUR)  # a failover to a server whose clock is wrong
+    leader.step()
+    hall.pass_time(20 * MINUTE)
+    leader.step()
+    put_early = hall.runs()
+    assert put_early == fire_times(range(10, 150, 10) if catch_up else [120, 140])
+    for run in put_early:  # they are done and gone: their ids are free
+        hall.end(f"tick-{run}")
+        hall.forget(f"tick-{run}")
+    hall.pass_time(-2 * HOUR)  # its clock is set right, 20 minutes later
+    leader.step()
+    assert hall.node()["handled"] == "2026-11-21T11:20:00Z"
+    for _ in range(15):
+        hall.pass_time(10 * MINUTE)
+        hall.leader().step()
+    everything = fire_times(range(30, 180, 10))
+    assert hall.runs() == [run for run in everything if run not in put_early]
+    assert "early" not in hall.node()
+
+
+def test_a_schedule_that_was_registered_by_a_clock_that_was_ahead_runs_from_now_on(hall: Hall) -> None:
+    hall.pass_time(2 * HOUR)
+    hall.register()
+    hall.pass_time(-2 * HOUR)
+    leader = hall.leader()
+    leader.step()
+    hall.pass_time(MINUTE)
+    leader.step()
+    assert hall.runs() == ["20261121T110100Z"]
 
 
 # ---------------------------------------------------------------------- overlap
@@ -600,9 +773,9 @@ def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_told(hall: Hall)
 
 def test_a_rider_that_is_refused_keeps_the_job_out(hall: Hall) -> None:
     hall.register()
-    rider = hall.book.unchanged("tick", 7)
+    entry, _version = hall.book.read("tick") or pytest.fail("it is not there")
     with pytest.raises(Conflict):
-        hall.office.client.submit(python_job("pass"), job_id="x", riders=[rider])
+        hall.office.client.submit(python_job("pass"), job_id="x", riders=hall.book.unchanged(entry, 7))
     assert not hall.queues.contains("x")
 
 
