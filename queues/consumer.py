@@ -118,6 +118,18 @@ class Consumer:
 
     def _scan(self) -> float:
         """Hand out all that can be; returns the seconds until something may be due."""
+        while not self._stopping.is_set():
+            self._look()  # in each round: pools come, and watches get lost, also while there is much to do
+            candidates = self._views.pick(self._rooms(), min(self._total(), _BATCH))
+            if not candidates:
+                break
+            self._claim(candidates)
+        total = self._total()
+        room = {queue: min(total, free) for queue, free in self._rooms().items()}
+        return max(0.0, min(self._rescan_at - time.monotonic(), self._views.pause(room)))
+
+    def _look(self) -> None:
+        """Learn what has changed, and rescan when it is time to."""
         if self._rearm:
             self._rearm, self._rescan_at = False, 0.0
             self._views.rearm()
@@ -127,14 +139,6 @@ class Consumer:
             self._rescan_at = time.monotonic() + self._rescan_seconds * jitter
             self._views.rescan()
         self._views.refresh()
-        while not self._stopping.is_set():
-            candidates = self._views.pick(self._rooms(), min(self._total(), _BATCH))
-            if not candidates:
-                break
-            self._claim(candidates)
-        total = self._total()
-        room = {queue: min(total, free) for queue, free in self._rooms().items()}
-        return max(0.0, min(self._rescan_at - time.monotonic(), self._views.pause(room)))
 
     def _rooms(self) -> dict[str, int]:
         return {queue: self._room(queue) for queue in self._queues}
@@ -162,6 +166,13 @@ class Consumer:
                 trouble = outcome
         if trouble is not None:
             raise trouble
+        self._views.reconsider(
+            {
+                candidate.pool
+                for candidate, outcome in zip(candidates, outcomes, strict=True)
+                if isinstance(outcome, NotClaimed) and outcome.reason is Refusal.POOL_CHANGED
+            }
+        )
         if not claims:
             for pool in {candidate.pool for candidate in candidates}:
                 self._views[pool].steal_at = time.monotonic() + random.uniform(0.05, 0.2)  # noqa: S311 - not for security

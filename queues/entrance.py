@@ -8,6 +8,7 @@ from queues.clock import EnsembleClock
 from queues.names import DEFAULT_POOL, Layout
 from queues.new_item import NewItem
 from queues.operations import Operation
+from queues.pool_folders import MAX_POOLS
 from queues.pools import Pools
 from queues.producer import Producer
 from queues.record import MAX_RECORD_BYTES, Record
@@ -32,6 +33,7 @@ class Entrance:
         max_record_bytes: int = MAX_RECORD_BYTES,
         paused_queues: Collection[str] | None = None,
         caps: bool = True,
+        max_pools: Callable[[], int] = lambda: MAX_POOLS,
     ) -> None:
         names = queues if dead in queues else (*queues, dead)
         self.root = Root(
@@ -43,6 +45,7 @@ class Entrance:
             max_record_bytes=max_record_bytes,
             paused_queues=paused_queues,
             caps=caps,
+            max_pools=max_pools,
         )
         self._producer = Producer(self.root)
 
@@ -72,7 +75,7 @@ class Entrance:
         return self.root.pools
 
     def ensure_pool(self, pool: str = DEFAULT_POOL) -> None:
-        """Make the folders of a pool in every queue."""
+        """Make the folders of a pool in every queue; no number of pools binds who asks for one by name."""
         self.root.ensure_pool(pool)
 
     def close(self, timeout: float = 10.0) -> bool:
@@ -98,7 +101,8 @@ class Entrance:
 
         `extra` gets the path of the record and returns operations that ride in the same multi. `max_wait`:
         seconds to wait for room in a full pool. `existing`: return the item that has the id instead of
-        raising. Raises IdTaken, QueueFull, TooLarge, InvalidName, InvalidPayload, OutcomeUnknown.
+        raising. Raises IdTaken, QueueFull, TooManyPools, TooLarge, InvalidName, InvalidPayload,
+        OutcomeUnknown.
         """
         item = NewItem(payload, item_id, pool, delay_ms, due_ms, run_key, extra)
         return self._producer.put(queue, item, max_wait=max_wait, existing=existing)

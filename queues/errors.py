@@ -119,6 +119,27 @@ class QueueFull(QueueError):
         self.bound = bound
 
 
+class TooManyPools(QueueError):
+    """A put named a pool that is not there yet, and there are as many as there may be."""
+
+    def __init__(self, pool: str, limit: int) -> None:
+        super().__init__(
+            f"pool {pool!r} would be one too many: {limit:,} is the limit, low lanes among them; "
+            "use a pool that is there, remove those that nobody needs, or raise `max_pools`"
+        )
+        self.pool = pool
+        self.limit = limit
+
+
+class PoolInUse(QueueError):
+    """A pool cannot be removed: items stand in it, or a consumer serves it by name."""
+
+    def __init__(self, pool: str, reason: str) -> None:
+        super().__init__(f"pool {pool!r} is in use and was not removed: {reason}")
+        self.pool = pool
+        self.reason = reason
+
+
 class ItemHeld(QueueError):
     """Somebody holds the item; wait until it is let go, or use force: the holder then loses its claim."""
 

@@ -1,4 +1,4 @@
-"""The sessions that own our locks: a further one where the paths of one would become too many.
+"""The sessions that own our ephemerals: a further one where the paths of one would become too many.
 
 When a session ends, ZooKeeper writes the paths of all its ephemerals into one transaction. One that is larger
 than jute.maxbuffer (1 MB) takes the whole ensemble down and keeps it from starting (ZOOKEEPER-4306).
@@ -15,12 +15,15 @@ class LockSessions:
     def __init__(self, session: Session) -> None:
         self._first = session
         self._limit = session.settings.max_ephemeral_bytes
+        # The server counts the folder of `hosts` too: twice, as a reservation is for a lock and a place.
+        self._extra = 2 * len(session.folder)
         self._guard = threading.Lock()
         self._used: dict[Session, int] = {session: 0}
         self._listeners: list[Wake] = []
 
     def reserve(self, size: int) -> Session:
-        """A session that may own `size` more bytes of paths; opened when none has room."""
+        """A session that may own `size` more bytes of paths, of two at most; opened when none has room."""
+        size += self._extra
         with self._guard:
             for session, used in self._used.items():
                 if used + size <= self._limit:
@@ -36,7 +39,7 @@ class LockSessions:
         """So many bytes are not needed any more."""
         with self._guard:
             if session in self._used:  # it may have been closed meanwhile
-                self._used[session] -= size
+                self._used[session] -= size + self._extra
 
     def owns(self, session_id: int) -> bool:
         """Whether one of ours has this id."""

@@ -128,9 +128,14 @@ class Layout:
         """The ephemeral that takes one place of a capped pool."""
         return f"{self.holds(pool)}/{place}"
 
-    def consumers(self, pool: str) -> str:
-        """The folder of the ephemerals of those who take items of a pool."""
-        return f"{self.root}/consumers/{pool}"
+    @property
+    def consumers(self) -> str:
+        """The folder of the ephemerals of those who take items."""
+        return f"{self.root}/consumers"
+
+    def consumer(self, name: str) -> str:
+        """The ephemeral that says who takes items of which queues and pools."""
+        return f"{self.consumers}/{name}"
 
     def stops(self, pool: str) -> str:
         """The folder of the requests to stop an item."""

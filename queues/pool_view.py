@@ -5,10 +5,11 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from queues.backlog import Backlog, Share
+from queues.backlog import Backlog
 from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
 from queues.folder import Folder
+from queues.membership import Membership
 from queues.names import Token, id_of
 from queues.root import Root
 from queues.session.multi_read import Found
@@ -17,8 +18,6 @@ log = logging.getLogger(__name__)
 
 # Locks come and go with every claim of anybody: they are listed again only so often, and where it matters.
 _LOCKS_REST_SECONDS = 0.2
-# When many consumers start or end together, each of them hears of each of the others.
-_MEMBERS_REST_SECONDS = 0.1
 # What falls to another consumer is left to it for so long after it is due.
 STEAL_AFTER_MS = 250
 MAX_STOLEN = 50
@@ -34,14 +33,15 @@ class PoolView:
         pool: str,
         queues: Sequence[str],
         *,
-        member: str,
+        membership: Membership,
         accepts: Callable[[str], bool],
         declines: Callable[[str, str], bool],
         on_stop: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
         self.pool = pool
-        self._member = member
+        self._membership = membership
+        self._divided = -1  # by which version of the membership
         self.blocked_until = 0.0  # monotonic; the pool is at its cap
         self.steal_at = 0.0  # monotonic; a round of stealing was in vain
         self._root = root
@@ -57,12 +57,11 @@ class PoolView:
         ]
         self._locks = Folder(session, layout.locks(pool), wake, rest=_LOCKS_REST_SECONDS)
         self._stops = Folder(session, layout.stops(pool), wake)
-        self._members = Folder(session, layout.consumers(pool), wake, rest=_MEMBERS_REST_SECONDS)
         self._locked: frozenset[str] = frozenset()
         self._stopped: frozenset[str] = frozenset()
 
     def _folders(self) -> list[Folder]:
-        return [*(backlog.folder for backlog in self.backlogs), self._locks, self._stops, self._members]
+        return [*(backlog.folder for backlog in self.backlogs), self._locks, self._stops]
 
     # ------------------------------------------------------------------ refresh
     def watched(self) -> list[str]:
@@ -80,12 +79,10 @@ class PoolView:
 
         Without room for anything, only what shall stop matters.
         """
-        if self._members.refresh():
-            members = sorted(self._members.names)
-            place = members.index(self._member) if self._member in members else None
-            share = Share(place, max(1, len(members)))
+        if self._divided != self._membership.version:
+            self._divided = self._membership.version
             for backlog in self.backlogs:
-                backlog.divide(share)
+                backlog.divide(self._membership.share(backlog.queue, self.pool))
         if self._stops.refresh():
             self._stopped = frozenset(self._stops.names)
             for item_id in self._stopped:
@@ -207,7 +204,7 @@ class PoolView:
 
     def rest_left(self, now: str, *, has_room: bool) -> float:
         """Seconds until `refresh` will list something; infinite when it would not."""
-        folders = [self._stops, self._members]
+        folders = [self._stops]
         waits = [math.inf]
         if has_room or self._stopped:
             waits += [backlog.rest_left(now) for backlog in self.backlogs]

@@ -2,15 +2,15 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from queues.allowance import Allowance
 from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
 from queues.folder import Folder
+from queues.membership import Membership
 from queues.names import LOW
 from queues.pool_view import STEAL_AFTER_MS, PoolView
-from queues.presence import Presence
 from queues.root import Root
 from queues.rotation import Rotation
 from queues.strays import release_strays
@@ -19,6 +19,7 @@ from queues.strays import release_strays
 # come in between. It is saved up, so that the order is strict unless there is much to do.
 _EXTRA_SHARE = 0.05
 _EXTRA_BURST_SECONDS = 0.05
+_GONE_SECONDS = 0.2  # between claims in a pool whose node is gone
 
 Room = Mapping[str, int]
 """How many items of each queue may be taken now."""
@@ -59,7 +60,7 @@ class PoolViews:
         self._wake = wake
         self._views: dict[str, PoolView] = {}
         self._names = Folder(root.session, root.layout.pools, wake)
-        self._presence = Presence(root, queues, lambda: list(self._views))
+        self._membership = Membership(root, claimer.sessions, queues, self._pools, wake)
         self._rotation: Rotation[Candidate] = Rotation()
         self._extra = Allowance(_EXTRA_SHARE, _EXTRA_BURST_SECONDS)
 
@@ -74,16 +75,17 @@ class PoolViews:
         """Make the folders that are looked at."""
         for pool in self._pools or ():
             self._root.ensure_pool(pool)
-        self._root.session.ensure_path(self._root.layout.pools)
+        for folder in (self._root.layout.pools, self._root.layout.consumers):
+            self._root.session.ensure_path(folder)
 
     def stop(self) -> None:
         """Nothing is taken any more: say so to the other consumers."""
-        self._presence.withdraw()
+        self._membership.withdraw()
 
     # ------------------------------------------------------------------ what there is
     def rearm(self) -> None:
         """The watches are gone with the connection."""
-        self._names.changed = True
+        self._names.changed = self._membership.folder.changed = True
         for view in self._views.values():
             view.rearm()
 
@@ -91,13 +93,18 @@ class PoolViews:
         """Look at all folders, whatever the watches have told: in one request for hundreds of them."""
         views = list(self._views.values())
         watched = [view.watched() for view in views]
-        paths = [self._names.path, *(path for paths in watched for path in paths)]
+        folders = (self._names, self._membership.folder)
+        paths = [*(folder.path for folder in folders), *(path for paths in watched for path in paths)]
         found = self._root.session.get_many(paths)
-        self._names.notice(None if found[0] is None else found[0][1])
-        start = 1
+        for folder, node in zip(folders, found, strict=False):
+            folder.notice(None if node is None else node[1])
+        start = len(folders)
         for view, paths in zip(views, watched, strict=True):
-            view.notice(found[start : start + len(paths)])
+            nodes = found[start : start + len(paths)]
+            view.notice(nodes)
             start += len(paths)
+            if None in nodes and not self._restore(view.pool):
+                continue  # the pool is gone
             view.refresh_locks()
             view.bring_back()
             capped = self._root.pools.limits(view.pool, self._wake)[0].cap > 0
@@ -107,23 +114,49 @@ class PoolViews:
 
     def refresh(self) -> None:
         """Serve the pools that there are now, and their low lanes."""
-        if self._names.refresh():
+        if self._names.refresh(urgent=True):  # what is in a new pool waits for it
             self._arrange()
-        self._presence.announce()
+        self._membership.announce()
+        self._membership.refresh()
+
+    def reconsider(self, pools: Iterable[str]) -> None:
+        """Their limits were not as known here: mend those whose node is gone, which would be so for ever."""
+        for pool in pools:
+            gone = [
+                name
+                for name in dict.fromkeys((pool, pool.removesuffix(LOW)))
+                if self._root.pools.limits(name, self._wake)[1] < 0
+            ]
+            if gone:
+                self._views[pool].blocked_until = time.monotonic() + _GONE_SECONDS
+            for name in gone:
+                self._restore(name)
+
+    def _restore(self, pool: str) -> bool:
+        """Mend a pool of which something was removed by hand; False when it was removed as a whole."""
+        if not self._root.pool_folders.restore(pool):
+            self._names.changed = True
+            return False
+        self._root.pools.forget(pool)
+        if (view := self._views.get(pool)) is not None:
+            view.rearm()
+        return True
 
     def _arrange(self) -> None:
         there = set(self._names.names)
+        self._root.pool_folders.forget(there)
+        there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
         mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
         pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
         for pool in pools:
+            self._root.ensure_pool(pool)
             if pool not in self._views:
-                self._root.ensure_pool(pool)
                 self._views[pool] = PoolView(
                     self._root,
                     self._claimer,
                     pool,
                     self._queues,
-                    member=self._presence.name,
+                    membership=self._membership,
                     accepts=self._accepts,
                     declines=self._declines,
                     on_stop=self._on_stop,
@@ -193,7 +226,8 @@ class PoolViews:
         """Seconds until something may be to do, if no watch fires before; infinite when nothing is due."""
         now_ms = self._root.clock.now_ms()
         has_room = any(free > 0 for free in room.values())
-        pauses = [self._names.rest_left()]  # no watch fires again for a pool that came during the rest
+        pauses = [self._names.rest_left(urgent=True), self._membership.folder.rest_left()]
+        # No watch fires again for a pool that came during the rest
         for pool, view in self._views.items():
             pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
             pauses.append(view.wait(now_ms, _within(room, self._bounds(pool))))  # limits wake us

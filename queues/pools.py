@@ -108,6 +108,10 @@ class Pools:
             return PoolLimits(), -1
         return self._decode(pool, found[0]), found[1].version
 
+    def last_good(self, pool: str) -> PoolLimits | None:
+        """The limits of a pool as they were last read here, None when they never were."""
+        return self._last_good.get(pool)
+
     def _decode(self, pool: str, data: bytes) -> PoolLimits:
         limits = self._last_good[pool] = PoolLimits.decode(pool, data, self._last_good.get(pool))
         return limits

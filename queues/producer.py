@@ -21,6 +21,7 @@ from queues.root import Root
 from queues.transaction import Step
 
 _POLL_FULL_SECONDS = 0.2  # while a put waits for room
+_MAX_SENDS = 5  # each was refused because a folder was removed just then
 
 
 class Producer:
@@ -84,6 +85,19 @@ class Producer:
     def _send(
         self, queue: str, items: Sequence[tuple[int, NewItem]], *, existing: bool
     ) -> dict[int, Record | Exception]:
+        outcomes: dict[int, Record | Exception] = {}
+        for _ in range(_MAX_SENDS):
+            sent = self._send_once(queue, items, existing=existing)
+            outcomes |= sent
+            items = [entry for entry in items if _needs_folder(sent[entry[0]])]
+            if not items:
+                break
+            self._root.forget_folders()  # a pool was removed, and is made again
+        return outcomes
+
+    def _send_once(
+        self, queue: str, items: Sequence[tuple[int, NewItem]], *, existing: bool
+    ) -> dict[int, Record | Exception]:
         root = self._root
         outcomes: dict[int, Record | Exception] = {}
         records: dict[int, Record] = {}  # what was sent, by its place
@@ -112,7 +126,7 @@ class Producer:
 
     def _record(self, queue: str, item: NewItem) -> Record:
         item_id = new_uuid() if item.id is None else check_id(item.id)
-        self._root.ensure_pool(item.pool)
+        self._root.pool_folders.ensure(item.pool, bounded=True)
         now = self._root.clock.now_ms()
         due = now + item.delay_ms if item.due_ms is None else item.due_ms
         return Record(
@@ -138,7 +152,6 @@ class Producer:
         if not isinstance(error, Conflict):
             return error
         if error.index != 0 or error.reason != "NodeExists":
-            root.forget_folders()  # a folder that was there may be gone
             return error
         # The id is there, and not by our own lost reply: that would have shown at the receipt.
         if existing:
@@ -167,3 +180,8 @@ class Producer:
         done = self._background.close(timeout)
         self._receipts.close()
         return done
+
+
+def _needs_folder(outcome: Record | Exception) -> bool:
+    """Whether a put was refused because the folder of its record or of its token is gone."""
+    return isinstance(outcome, Conflict) and outcome.index in {0, 1} and outcome.reason == "NoNode"

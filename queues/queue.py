@@ -16,6 +16,7 @@ from queues.events import Listener
 from queues.inspection import Inspection
 from queues.names import DEFAULT_POOL, Layout, Token
 from queues.operations import Operation
+from queues.pool_folders import MAX_POOLS
 from queues.record import MAX_RECORD_BYTES, Record
 from queues.session import Session, SessionSettings
 from queues.strays import release_strays
@@ -29,6 +30,7 @@ class QueueSet(Entrance):
     Safe to use from several threads. Waits are in seconds, due times in epoch milliseconds of the ensemble.
     `paused_queues`: those from which nothing is claimed while a pool is paused; default all.
     `caps`: whether the cap of a pool limits the items held in it; without, it is for the caller to keep.
+    `max_pools`: how many pools there may be for puts to make one more; asked when a put needs a new one.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class QueueSet(Entrance):
         max_record_bytes: int = MAX_RECORD_BYTES,
         paused_queues: Collection[str] | None = None,
         caps: bool = True,
+        max_pools: Callable[[], int] = lambda: MAX_POOLS,
     ) -> None:
         super().__init__(
             session,
@@ -52,6 +55,7 @@ class QueueSet(Entrance):
             max_record_bytes=max_record_bytes,
             paused_queues=paused_queues,
             caps=caps,
+            max_pools=max_pools,
         )
         self._owns_session = False
         self.claimer = Claimer(self.root)
@@ -131,6 +135,13 @@ class QueueSet(Entrance):
     def requeue(self, item_id: str, *, delay_ms: int = 0, force: bool = False) -> Record:
         """Make an item due after `delay_ms` where it stands; raises as `remove` does."""
         return self._desk.move(item_id, self.get(item_id).queue, delay_ms=delay_ms, force=force)
+
+    def remove_pool(self, pool: str) -> bool:
+        """Remove an empty pool that no consumer names, and its low lane; False when there is none.
+
+        Raises PoolInUse. A put at the same moment stops the removal, or makes the pool again.
+        """
+        return self.root.pool_folders.remove(pool)
 
     def claim_by_id(self, item_id: str, *, force: bool = False) -> Claim:
         """Claim one item wherever it stands, to look at it before it is changed; raises as `remove` does."""

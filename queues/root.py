@@ -1,11 +1,12 @@
 """What all parts of one set of queues share."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from queues.clock import EnsembleClock
 from queues.errors import CorruptRecord, ItemNotFound, UnknownQueue
 from queues.events import Event, EventKind, Listeners
 from queues.names import DEFAULT_POOL, Layout, check_id, check_pool
+from queues.pool_folders import MAX_POOLS, PoolFolders
 from queues.pools import Pools
 from queues.record import MAX_RECORD_BYTES, Record
 from queues.session import Session
@@ -25,6 +26,7 @@ class Root:
         max_record_bytes: int = MAX_RECORD_BYTES,
         paused_queues: Collection[str] | None = None,
         caps: bool = True,
+        max_pools: Callable[[], int] = lambda: MAX_POOLS,
     ) -> None:
         self.session = session
         self.layout = layout
@@ -37,8 +39,9 @@ class Root:
         self.paused_queues = frozenset(self.queues if paused_queues is None else paused_queues)
         self.clock = EnsembleClock(session, layout)
         self.pools = Pools(session, layout)
+        self.pool_folders = PoolFolders(session, layout, self.queues, self.pools, max_pools)
         self.listeners = Listeners()
-        self._ensured: set[str] = set()
+        self._buckets: set[str] = set()
         session.on_change(self._on_session_change)
 
     def _on_session_change(self) -> None:
@@ -82,31 +85,19 @@ class Root:
     # ------------------------------------------------------------------ folders
     def ensure_pool(self, pool: str = DEFAULT_POOL) -> None:
         """Make the folders of a pool in every queue."""
-        if pool in self._ensured:
-            return
-        layout = self.layout
-        check_pool(pool)
-        folders = [layout.queue(queue, pool) for queue in self.queues]
-        folders += [
-            folder(pool)
-            for folder in (layout.locks, layout.stops, layout.holds, layout.consumers, layout.pool)
-        ]
-        # Mostly all are there: one look tells, where each by itself would take a round trip or more.
-        for folder, found in zip(folders, self.session.get_many(folders), strict=True):
-            if found is None:
-                self.session.ensure_path(folder)
-        self._ensured.add(pool)
+        self.pool_folders.ensure(pool)
 
     def ensure_bucket(self, item_id: str) -> None:
         """Make the folder in which the record of an item stands."""
         bucket = self.layout.record(item_id).rpartition("/")[0]
-        if bucket not in self._ensured:
+        if bucket not in self._buckets:
             self.session.ensure_path(bucket)
-            self._ensured.add(bucket)
+            self._buckets.add(bucket)
 
     def forget_folders(self) -> None:
         """Somebody has removed a folder that was there: look before the next use."""
-        self._ensured.clear()
+        self._buckets.clear()
+        self.pool_folders.forget()
 
     def check_queue(self, queue: str) -> str:
         """The name unchanged; raises UnknownQueue."""

@@ -31,7 +31,7 @@ def look_at_service(survey: Survey) -> Iterator[Finding]:
             remedy = (
                 f"start one for it: `orchestrator worker --pool {pool.removesuffix(LOW)}`, or one for all"
             )
-            yield Finding.of(Kind.UNSERVED_POOL, survey.layout.consumers(pool), what, remedy)
+            yield Finding.of(Kind.UNSERVED_POOL, survey.layout.pool(pool), what, remedy)
 
 
 def look_at_pools(survey: Survey) -> Iterator[Finding]:

@@ -64,10 +64,10 @@ def look_at_sizes(survey: Survey) -> Iterator[Finding]:
     """Sessions whose end would make a transaction that is too large: ZOOKEEPER-4306."""
     leader = [] if survey.leader is None else [survey.leader]
     serving = [consumer for consumers in survey.consumers.values() for consumer in consumers]
-    owned = [(node.owner, node.path, node.name) for node in (*survey.workers, *leader, *serving)]
-    owned += [(lock.owner, lock.path, lock.worker) for lock in survey.locks.values()]
+    owned = {node.path: (node.owner, node.name) for node in (*survey.workers, *leader, *serving)}
+    owned |= {lock.path: (lock.owner, lock.worker) for lock in survey.locks.values()}
     sizes, names = defaultdict[int, int](int), dict[int, str]()
-    for owner, path, name in owned:
+    for path, (owner, name) in owned.items():
         sizes[owner] += len(path)
         names[owner] = name
     limit, announced = survey.session.settings.max_ephemeral_bytes, {w.name for w in survey.workers}

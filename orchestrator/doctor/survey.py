@@ -11,6 +11,7 @@ from orchestrator.operating.views import Place, decoded
 from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
+from queues.members import Member
 from queues.names import Layout, Token
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -120,7 +121,7 @@ class Survey:
             tokens=tokens,
             jobs=jobs,
             unreadable=unreadable,
-            consumers={pool: _consumers(queue_set, pool) for pool in limits},
+            consumers=_consumers(queue_set, limits),
             # Last, so that a job that was claimed meanwhile counts as held.
             locks=_locks(queue_set, [pool for pool in limits if sizes.get(layout.locks(pool))]),
         )
@@ -145,13 +146,18 @@ def leader_of(session: Session, nodes: Nodes) -> Announced | None:
     return Announced(name, nodes.leader, document, node[1].created, node[1].owner)
 
 
-def _consumers(queue_set: QueueSet, pool: str) -> list[Announced]:
-    folder, consumers = queue_set.layout.consumers(pool), list[Announced]()
+def _consumers(queue_set: QueueSet, pools: Iterable[str]) -> dict[str, list[Announced]]:
+    folder = queue_set.layout.consumers
+    consumers: dict[str, list[Announced]] = {pool: [] for pool in pools}
     for name, node in _inside(queue_set.session, folder):
-        if node is not None:
-            document, stat = decoded(node) or {}, node[1]
-            worker = str(document.get("worker", ""))
-            consumers.append(Announced(worker, f"{folder}/{name}", document, stat.created, stat.owner))
+        if node is None or (member := Member.of(node)) is None:
+            continue
+        document, stat = decoded(node) or {}, node[1]
+        worker = str(document.get("worker", ""))
+        announced = Announced(worker, f"{folder}/{name}", document, stat.created, stat.owner)
+        for pool, of_pool in consumers.items():
+            if member.serves(pool):
+                of_pool.append(announced)
     return consumers
 
 
@@ -163,10 +169,11 @@ def _inside(session: Session, folder: str) -> list[tuple[str, Found]]:
 def _sizes(queue_set: QueueSet, pools: Iterable[str]) -> dict[str, int]:
     layout, session, nodes = queue_set.layout, queue_set.session, Nodes(queue_set.layout.root)
     folders = [layout.queue(queue, pool) for queue in Queue for pool in pools]
-    by_pool = (layout.locks, layout.stops, layout.consumers, nodes.slots)
+    by_pool = (layout.locks, layout.stops, nodes.slots)
     folders += [folder(pool) for pool in pools for folder in by_pool]
     folders += [f"{layout.buckets}/{name}" for name in session.children(layout.buckets) or ()]
-    folders += [layout.receipts, layout.pools, nodes.workers, nodes.named, nodes.schedules, nodes.histories]
+    folders += [layout.receipts, layout.pools, layout.consumers]
+    folders += [nodes.workers, nodes.named, nodes.schedules, nodes.histories]
     found = session.get_many(folders)
     return {path: node[1].children for path, node in zip(folders, found, strict=True) if node is not None}
 

@@ -93,6 +93,11 @@ class Session:
         return int(client_id[0]) if client_id else 0
 
     @property
+    def folder(self) -> str:
+        """The folder of `hosts` below which all paths are; empty for the root."""
+        return str(self._client.chroot)
+
+    @property
     def state(self) -> SessionState:
         """The connection as known now; LOST by our own clock before the server can have ended the session."""
         return self._contact.state

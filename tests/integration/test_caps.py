@@ -174,7 +174,7 @@ def test_a_place_is_free_again_when_the_session_of_its_holder_ends(open_queues: 
     put_some(holder, 2, cap=1)
     stale = claim_of(holder, "i00")
     with Collector(other) as seen:
-        wait_until(lambda: other.session.children(other.layout.consumers(DEFAULT_POOL)), 10, "it looks")
+        wait_until(lambda: other.session.children(other.layout.consumers), 10, "it looks")
         assert seen.ids() == []
         expire(holder.session)
         wait_until(lambda: seen.claims, 10, "a place was free")

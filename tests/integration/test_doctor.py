@@ -103,9 +103,9 @@ class Practice(Stage):
 
     def serve(self, pool: str = "default", name: str = "worker-7", **more: object) -> str:
         """A worker takes jobs of a pool."""
-        path = f"{self.layout.consumers(pool)}/{name}-1"
-        self.session.ensure_path(self.layout.consumers(pool))
-        self.commit(Create(path, encode({"worker": name, **more}), ephemeral=True))
+        path = self.layout.consumer(f"{name}-{pool}")
+        self.session.ensure_path(self.layout.consumers)
+        self.commit(Create(path, encode({"worker": name, "pools": [pool], **more}), ephemeral=True))
         return path
 
     def staff(self) -> None:

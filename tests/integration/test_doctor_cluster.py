@@ -39,7 +39,7 @@ def test_jobs_of_a_pool_that_no_worker_takes(practice: Practice, monkeypatch: py
     assert practice.kinds() == {}, "a worker may just be coming"
     practice.later(monkeypatch, MINUTE_S + 1)
     finding = practice.one(Kind.UNSERVED_POOL, besides=frozenset(OWN_CLOCK))
-    assert (finding.path, finding.severity) == (practice.layout.consumers("lonely"), Severity.ERROR)
+    assert (finding.path, finding.severity) == (practice.layout.pool("lonely"), Severity.ERROR)
     assert "1 in accept" in finding.what
     assert "--pool lonely" in finding.remedy
     practice.serve("lonely")

@@ -193,7 +193,7 @@ def test_handlers_work_through_a_queue_in_many_sessions(open_small: OpenSmall) -
     with HandlerPool(queues, ["accept"], handle, threads=4, held=8):
         wait_until(lambda: queues.count("accept") == 0, 20, "all are done")
     assert sorted(handled) == ids
-    assert 1 < len(used) <= 4
+    assert 1 < len(used) <= 5  # the first one owns the node of the consumer too
     assert locks(queues) == []
 
 

@@ -10,6 +10,7 @@ from queues.bundle import commit_many
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import InvalidLimit, QueueError
+from queues.folder import Folder
 from queues.names import DEFAULT_POOL
 from queues.new_item import NewItem
 from queues.operations import Set
@@ -122,6 +123,37 @@ def test_a_consumer_of_all_pools_finds_those_that_come_later(open_queues: Open) 
         seen.wait_for("first")
         queues.put("accept", "second", {}, pool="brand-new")
         seen.wait_for("first", "second")
+
+
+def test_a_pool_that_appears_while_another_is_busy_is_served_in_the_next_round(open_queues: Open) -> None:
+    queues = open_queues()
+    put_in(queues, "busy", 1_000)
+
+    def put_beside(claim: Claim) -> None:
+        if claim.id == "busy-000":
+            queues.put("accept", "new", {}, pool="brand-new")
+
+    with Collector(open_queues(), room=2_000, pools=None, then=put_beside) as seen:
+        seen.wait_count(1_001)
+    assert seen.ids().index("new") < 500  # two rounds of two hundred, and some room for the watch
+
+
+def test_a_busy_consumer_rescans_as_well(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    queues = open_queues()
+    queues.ensure_pool("other")
+    put_in(queues, "busy", 1_000)
+    monkeypatch.setattr(Folder, "_on_change", lambda _folder: None)  # all watches are lost
+
+    def put_beside(claim: Claim) -> None:
+        if claim.id == "busy-000":
+            queues.put("accept", "new", {}, pool="other")
+
+    worker = open_queues()
+    with Collector(
+        worker, room=2_000, pools=["busy", "other"], then=put_beside, rescan_seconds=0.001
+    ) as seen:
+        seen.wait_count(1_001)
+    assert seen.ids().index("new") < 500
 
 
 def test_a_consumer_of_some_pools_leaves_the_others_alone(open_queues: Open) -> None:
@@ -300,7 +332,7 @@ def test_consumers_share_the_items_of_a_pool_without_racing_for_them(
         Collector(open_queues("a"), then=lambda claim: claim.remove()) as first,
         Collector(open_queues("b"), then=lambda claim: claim.remove()) as second,
     ):
-        folder = queues.layout.consumers(DEFAULT_POOL)
+        folder = queues.layout.consumers
         wait_until(lambda: len(queues.session.children(folder) or ()) == 2, 10, "both are there")
         put_in(queues, DEFAULT_POOL, count)
         wait_until(lambda: len(first.claims) + len(second.claims) >= count, 20, "all are handed out")
@@ -313,7 +345,7 @@ def test_a_consumer_takes_what_a_dead_fellow_leaves(open_queues: Open) -> None:
     queues, fellow = open_queues(), open_queues("fellow")
     with Collector(open_queues("left")) as seen:
         with Collector(fellow, room=0):  # it is a member with a share, and takes nothing
-            folder = queues.layout.consumers(DEFAULT_POOL)
+            folder = queues.layout.consumers
             wait_until(lambda: len(queues.session.children(folder) or ()) == 2, 10, "both are there")
             fellow.session.close()  # as when its process dies
         put_in(queues, DEFAULT_POOL, 40)
@@ -323,7 +355,7 @@ def test_a_consumer_takes_what_a_dead_fellow_leaves(open_queues: Open) -> None:
 def test_a_consumer_takes_what_a_busy_fellow_leaves_lying(open_queues: Open) -> None:
     queues = open_queues()
     with Collector(open_queues("busy"), room=0), Collector(open_queues("idle")) as seen:
-        folder = queues.layout.consumers(DEFAULT_POOL)
+        folder = queues.layout.consumers
         wait_until(lambda: len(queues.session.children(folder) or ()) == 2, 10, "both are there")
         put_in(queues, DEFAULT_POOL, 40)
         seen.wait_count(40)
@@ -331,7 +363,7 @@ def test_a_consumer_takes_what_a_busy_fellow_leaves_lying(open_queues: Open) -> 
 
 def test_a_consumer_that_stops_is_no_member_any_more(open_queues: Open) -> None:
     queues = open_queues()
-    folder = queues.layout.consumers(DEFAULT_POOL)
+    folder = queues.layout.consumers
     with Collector(queues):
         wait_until(lambda: queues.session.children(folder), 10, "it is a member")
     assert queues.session.children(folder) == []

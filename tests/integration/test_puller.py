@@ -32,7 +32,7 @@ def test_nothing_is_claimed_before_somebody_asks(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 3)
     with Puller(open_queues(), ["accept"]) as puller:
-        folder = queues.layout.consumers("default")
+        folder = queues.layout.consumers
         wait_until(lambda: queues.session.children(folder), 10, "it looks")
         assert locks(queues) == []
         assert len(puller.claim(1, timeout=10)) == 1

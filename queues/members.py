@@ -1,0 +1,48 @@
+"""What consumers say of themselves: of which queues and pools they take items."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from queues.documents import decode
+from queues.names import LOW
+from queues.session import Session
+from queues.session.multi_read import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What a consumer says of itself; None in `queues` or `pools` = all."""
+
+    queues: frozenset[str] | None
+    pools: frozenset[str] | None
+
+    @classmethod
+    def of(cls, found: Found) -> "Member | None":
+        """The consumer of a node, None where there is none: only a session keeps one."""
+        if found is None or not found[1].owner:
+            return None
+        try:
+            document = decode(found[0])
+        except ValueError:
+            document = {}
+        return cls(_names(document, "queues"), _names(document, "pools"))
+
+    def takes(self, queue: str, pool: str) -> bool:
+        """Whether it takes items of this queue and pool."""
+        return (self.queues is None or queue in self.queues) and self.serves(pool)
+
+    def serves(self, pool: str) -> bool:
+        """Whether it takes items of this pool; who serves a pool serves its low lane too."""
+        return self.pools is None or not self.pools.isdisjoint({pool, pool.removesuffix(LOW)})
+
+
+def _names(document: Mapping[str, Any], key: str) -> frozenset[str] | None:
+    names = document.get(key)
+    return frozenset(map(str, names)) if isinstance(names, list) else None
+
+
+def read_members(session: Session, paths: Mapping[str, str]) -> dict[str, Member]:
+    """The consumers among these nodes, given by name with their paths."""
+    found = zip(paths, session.get_many(list(paths.values())), strict=True)
+    return {name: member for name, node in found if (member := Member.of(node)) is not None}

@@ -1,0 +1,158 @@
+"""The nodes of a pool: made together, mended after damage by hand, and removed together."""
+
+import logging
+import posixpath
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+
+from queues.documents import encode
+from queues.errors import Conflict, PoolInUse, TooManyPools
+from queues.members import read_members
+from queues.names import LOW, Layout, check_pool
+from queues.operations import Check, Create, Delete, Operation
+from queues.pools import Pools
+from queues.session import Session
+from queues.session.multi_read import Found
+from queues.transaction import commit
+
+log = logging.getLogger(__name__)
+
+MAX_POOLS = 1_000
+"""Low lanes count too. Each costs every consumer some 10 watches, and time at each of its rescans."""
+
+
+class PoolFolders:
+    """Makes and removes all nodes of a pool in one multi, so that a folder is there only with its pool.
+
+    A token that was put into a folder whose pool no listing names would never be found.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        layout: Layout,
+        queues: Sequence[str],
+        pools: Pools,
+        max_pools: Callable[[], int],
+    ) -> None:
+        self._session, self._layout, self._queues, self._pools = session, layout, queues, pools
+        self._max_pools = max_pools
+        self._made: set[str] = set()
+
+    # ------------------------------------------------------------------ make
+    def ensure(self, pool: str, *, bounded: bool = False) -> None:
+        """Make what is missing of a pool, and of the pool whose low lane it is.
+
+        `bounded`: raise TooManyPools where that would be one pool too many.
+        """
+        while pool not in self._made:
+            missing, there = self._look(check_pool(pool))
+            self._make(pool, missing, there, bounded=bounded)
+
+    def restore(self, pool: str) -> bool:
+        """Make again what was removed by hand, with the last limits known here; False when all is gone."""
+        self._made.discard(pool)
+        while pool not in self._made:
+            missing, there = self._look(pool)
+            if not there:
+                return False
+            if missing:
+                log.warning("nodes of pool %s were removed by hand and are made again: %s", pool, missing)
+            self._make(pool, missing, there, bounded=False)
+        return True
+
+    def forget(self, there: Iterable[str] = ()) -> None:
+        """Look again before the next use of all pools but these."""
+        self._made.intersection_update(there)
+
+    def _folders(self, pool: str) -> list[str]:
+        layout = self._layout
+        folders = [layout.queue(queue, pool) for queue in self._queues]
+        return [layout.pool(pool), *folders, layout.locks(pool), layout.stops(pool), layout.holds(pool)]
+
+    def _look(self, pool: str) -> tuple[list[str], list[str]]:
+        """What is missing, and what is there."""
+        folders = self._folders(pool)
+        # Mostly all are there: one look tells, where each by itself would take a round trip or more.
+        found = list(zip(folders, self._session.get_many(folders), strict=True))
+        return [path for path, node in found if node is None], [path for path, node in found if node]
+
+    def _make(self, pool: str, missing: Sequence[str], there: Sequence[str], *, bounded: bool) -> None:
+        main = pool.removesuffix(LOW)
+        if missing and main != pool:
+            self.ensure(main, bounded=bounded)
+        if bounded and self._layout.pool(pool) in missing:
+            self._check_number(pool)
+        if missing:
+            try:
+                commit(self._session, self._making(pool, missing, there))
+            except Conflict:  # somebody else makes or removes it: look again
+                self._made.discard(main)
+                return
+        self._made.add(pool)
+
+    def _making(self, pool: str, missing: Sequence[str], there: Sequence[str]) -> list[Operation]:
+        above = dict.fromkeys(posixpath.dirname(path) for path in missing)
+        for path, node in zip(above, self._session.get_many(list(above)), strict=True):
+            if node is None:
+                self._session.ensure_path(path)
+        limits = self._pools.last_good(pool) if there else None
+        data = b"" if limits is None else encode(asdict(limits))
+        main = pool.removesuffix(LOW)
+        step: list[Operation] = [] if main == pool else [Check(self._layout.pool(main))]
+        step += [Check(path) for path in there]
+        return step + [Create(path, data if path == self._layout.pool(pool) else b"") for path in missing]
+
+    def _check_number(self, pool: str) -> None:
+        stat, limit = self._session.exists(self._layout.pools), self._max_pools()
+        if stat is not None and stat.children >= limit:
+            raise TooManyPools(pool, limit)
+
+    # ------------------------------------------------------------------ remove
+    def remove(self, pool: str) -> bool:
+        """Remove an empty pool that no consumer names, with its low lane; False when there is none.
+
+        Raises PoolInUse. One multi removes all nodes or none, and a folder with a token in it is not removed:
+        whoever puts at the same moment is either faster, or finds no folder and makes the pool again.
+        """
+        lane = check_pool(pool) + LOW
+        while True:
+            nodes = [self._layout.pool(name) for name in (pool, lane) if self._is_pool(name)]
+            own, *low = self._session.get_many(nodes)
+            if own is None:
+                return False
+            pools = [lane, pool] if low and low[0] is not None else [pool]
+            step: list[Operation] = []
+            if low and low[0] is None:  # and it stays so
+                step += [Create(nodes[1]), Delete(nodes[1])]
+            for name in pools:
+                self.forget(self._made - {name})
+                self.ensure(name)
+                step += [Delete(path) for path in reversed(self._folders(name))]
+            self._check_use(pool, pools)
+            try:
+                commit(self._session, step)
+            except Conflict as conflict:
+                if not (conflict.ambiguous and self._session.exists(nodes[0]) is None):
+                    continue  # it is in use now, or somebody else removes it
+            self.forget(self._made - set(pools))
+            return True
+
+    @staticmethod
+    def _is_pool(name: str) -> bool:
+        return not name.endswith(LOW + LOW)
+
+    def _check_use(self, pool: str, lanes: Sequence[str]) -> None:
+        paths = [path for lane in lanes for path in self._folders(lane)]
+        found: Sequence[Found] = self._session.get_many(paths)
+        used = [
+            f"{node[1].children:,} in {path}"
+            for path, node in zip(paths, found, strict=True)
+            if node is not None and node[1].children
+        ]
+        if used:
+            raise PoolInUse(pool, f"there are nodes in it: {', '.join(used)}")
+        names = self._session.children(self._layout.consumers) or ()
+        members = read_members(self._session, {name: self._layout.consumer(name) for name in names})
+        if serving := sorted(name for name, member in members.items() if pool in (member.pools or ())):
+            raise PoolInUse(pool, f"it is served by name: {', '.join(serving)}")
