@@ -52,7 +52,7 @@ class PoolView:
         self._reported: set[str] = set()
         layout, session = root.layout, root.session
         self.backlogs = [
-            Backlog(queue, pool, Folder(session, layout.queue(queue, pool), wake), self._report)
+            Backlog(queue, pool, Folder(session, layout.queue(queue, pool), wake, follows=True), self._report)
             for queue in queues
         ]
         self._locks = Folder(session, layout.locks(pool), wake, rest=_LOCKS_REST_SECONDS)

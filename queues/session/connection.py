@@ -14,6 +14,7 @@ from kazoo.retry import ForceRetryError
 
 from queues.errors import AccessDenied
 from queues.session.contact import Contact
+from queues.session.following import Followers
 
 # A server that does not answer our goodbye is not waited for: the session ends by its timeout then.
 _GOODBYE_SECONDS = 2.0
@@ -30,6 +31,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
 
     def __init__(self, client: Any, retry: Any, contact: Contact, sasl: dict[str, str] | None) -> None:
         super().__init__(client, retry, logger=client.logger, sasl_options=sasl)
+        self.followers = Followers()
+        self._event_zxid = 0  # of the event that is read
         self._contact = contact
         self._hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
         self._asked: tuple[int, float] | None = None  # xid of a request without answer yet, when it was sent
@@ -75,7 +78,12 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
         if self._asked is not None and answer[0].xid == self._asked[0]:
             self._contact.heard(self._asked[1])
             self._asked = None
+        self._event_zxid = answer[0].zxid
         return answer
+
+    def _read_watch_event(self, buffer: Any, offset: int) -> None:
+        self.followers.tell(buffer, offset, self._event_zxid)
+        super()._read_watch_event(buffer, offset)
 
     def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
         # kazoo pings, and so notices silence, only while nothing else is sent.
@@ -101,6 +109,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
 
     def _connect(self, host: str, hostip: str, port: int) -> Any:
         self._asked = None
+        self.followers.clear()
         self._attempts += 1
         try:
             timeouts = super()._connect(host, hostip, port)

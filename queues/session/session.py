@@ -23,6 +23,7 @@ from queues.errors import SessionLost
 from queues.operations import Operation
 from queues.session.client import acls, build_client
 from queues.session.contact import Contact, SessionState
+from queues.session.following import AddWatch, Follow
 from queues.session.listeners import Wake
 from queues.session.multi import Multi, acl_bytes
 from queues.session.multi_read import MAX_PATHS, Found, MultiRead
@@ -180,6 +181,15 @@ class Session:
         except NoNodeError:
             return None
         return names, Stat.of(stat)
+
+    def follow(self, path: str, follow: Follow) -> None:
+        """Call `follow` with each child that comes or goes, until the connection breaks.
+
+        Raises Refused where the server cannot do that.
+        """
+        path = self.folder + path
+        self._client._connection.followers.add(path, follow)  # noqa: SLF001 - ours, but kazoo's attribute
+        self._read(path, lambda: self._requests.call(AddWatch(path)))
 
     def get_many(self, paths: Sequence[str]) -> list[Found]:
         """Data and stat of many nodes in few requests, None where there is no node."""

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queues import folder as folders
 from queues.backlog import Backlog, Share
 from queues.folder import Folder
 from queues.names import Token
 from queues.session import Session, Stat
+from queues.session.following import Follow
 
 DUES = st.lists(st.integers(1, 50), max_size=30)
 
@@ -22,6 +24,20 @@ class FakeSession(Session):
         self.zxid = 0
         self.fails = False
         self.watch: Callable[[], None] | None = None
+        self.follower: Follow | None = None
+
+    @property
+    def connections(self) -> int:
+        return 1
+
+    def follow(self, _path: str, follow: Follow) -> None:
+        self.follower = follow
+
+    def tell(self, name: str, *, there: bool) -> None:
+        """One child comes or goes, of a folder that is followed."""
+        self.zxid += 1
+        assert self.follower is not None
+        self.follower(name, there, self.zxid)
 
     def listing(self, path: str, wake: Callable[[], None] | None = None) -> tuple[list[str], Stat] | None:
         self.listings += 1
@@ -44,12 +60,12 @@ class FakeSession(Session):
 class Made:
     """A backlog of a folder that a test fills."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, follows: bool = False) -> None:
         self.session = FakeSession()
         self.session.names = list(names)
         self.woken: list[bool] = []
         self.foreign: list[tuple[str, str]] = []
-        self.folder = Folder(self.session, "/q", lambda: self.woken.append(True))
+        self.folder = Folder(self.session, "/q", lambda: self.woken.append(True), follows=follows)
         self.backlog = Backlog("accept", "default", self.folder, lambda q, n: self.foreign.append((q, n)))
 
     def refresh(self, now: int, *, force: bool = False) -> bool:
@@ -214,6 +230,51 @@ def test_a_listing_that_costs_nothing_is_there_when_it_is_urgent() -> None:
     assert folder.refresh()
     folder.changed = True
     assert folder.refresh(urgent=True)
+
+
+# ---------------------------------------------------------------------- large
+@given(
+    names=st.lists(st.integers(0, 15), unique=True, min_size=1),
+    changes=st.lists(st.tuples(st.integers(0, 15), st.booleans())),
+    of=st.integers(1, 3),
+)
+def test_what_is_told_of_a_large_folder_leads_to_the_same_as_a_listing(
+    names: list[int], changes: list[tuple[int, bool]], of: int
+) -> None:
+    # Some have the same due time and sequence: another producer's.
+    tokens = [token(f"i{number}", number // 4, number // 2) for number in range(16)]
+    there = {tokens[number] for number in names}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folders, "LARGE", 1)
+        made = Made(*there, follows=True)
+        made.backlog.divide(Share(0, of))
+        assert made.refresh(now=9)
+        for number, comes in changes:
+            (there.add if comes else there.discard)(tokens[number])
+            made.session.tell(tokens[number], there=comes)
+    has_come = any(comes for _, comes in changes)
+    assert made.backlog.rest_left(at(9)) == (0 if changes else math.inf)
+    assert made.backlog.refresh(at(9)) == has_come
+    listed = Made(*there)
+    listed.backlog.divide(Share(0, of))
+    listed.refresh(now=9)
+    assert sorted(made.take_all(now=9)) == sorted(listed.take_all(now=9))
+    assert sorted(made.backlog.find({f"i{number}" for number in range(16)})) == sorted(
+        listed.backlog.find({f"i{number}" for number in range(16)})
+    )
+    assert made.session.listings == 2
+
+
+def test_what_is_told_of_a_large_folder_comes_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "LARGE", 1)
+    made = Made(token("b", 3), token("e", 9), follows=True)
+    made.refresh(now=4)
+    for item_id, due in (("d", 5), ("a", 1), ("c", 4)):
+        made.session.tell(token(item_id, due), there=True)
+    made.session.tell("no-token", there=True)
+    assert made.backlog.refresh(at(9))
+    assert made.take_all(now=9) == ["a", "b", "c", "d", "e"]
+    assert made.foreign == [("accept", "no-token")]
 
 
 # ---------------------------------------------------------------------- held by others
