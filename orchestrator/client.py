@@ -122,7 +122,10 @@ class Client(Jobs):
         return self._queue_views.load()
 
     def standing(self, queue: Queue, pool: str | None = None) -> Sequence[dict[str, Any]]:
-        """What stands in a queue, in the order in which it is due: id, pool, status, due, held_by, reason."""
+        """What stands in a queue, in the order in which it is due: id, pool, status, due, held_by, reason.
+
+        And `waiting`, why it does not run yet, where it waits for that.
+        """
         return self._queue_views.standing(queue, pool)
 
     def count(self, queue: Queue, pool: str | None = None) -> int:

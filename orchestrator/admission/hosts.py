@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.nodes import Nodes
@@ -12,6 +13,24 @@ from queues.session import Session
 from spark_runner.runners.base import Place
 
 _LOOK_SECONDS = 2.0  # workers come and go seldom, and many jobs may ask
+
+
+def announced(session: Session, nodes: Nodes) -> dict[str, Mapping[str, Any]]:
+    """What each worker says of itself, by name; what is no worker's is left out."""
+    names = session.children(nodes.workers) or []
+    found = session.get_many([nodes.worker(name) for name in names])
+    workers: dict[str, Mapping[str, Any]] = {}
+    for name, node in zip(names, found, strict=True):
+        with suppress(ValueError):  # somebody's note
+            if node is not None:
+                workers[name] = decode(node[0])
+    return workers
+
+
+def serves(worker: Mapping[str, Any], pool: str) -> bool:
+    """Whether a worker says of itself that it takes jobs of this pool, or of its low lane."""
+    told = worker.get("pools")
+    return told is None or (isinstance(told, list) and pool.removesuffix(LOW) in told)
 
 
 def reaches(worker: Mapping[str, Any], place: Place) -> bool:
@@ -27,31 +46,16 @@ class Hosts:
     def __init__(self, session: Session, nodes: Nodes) -> None:
         self._session, self._nodes = session, nodes
         self._guard = threading.Lock()
-        self._workers: list[Mapping[str, Any]] = []
+        self._workers: Collection[Mapping[str, Any]] = []
         self._looked_at = float("-inf")
 
     def has_worker(self, place: Place, pool: str) -> bool:
         """Whether a worker that serves this pool and reaches this place is announced."""
-        main = pool.removesuffix(LOW)
-        return any(
-            reaches(worker, place) and (worker.get("pools") is None or main in worker["pools"])
-            for worker in self._known()
-        )
+        return any(reaches(worker, place) and serves(worker, pool) for worker in self._known())
 
-    def _known(self) -> list[Mapping[str, Any]]:
+    def _known(self) -> Collection[Mapping[str, Any]]:
         with self._guard:
             now = time.monotonic()
             if now - self._looked_at >= _LOOK_SECONDS:
-                self._workers, self._looked_at = self._look(), now
+                self._workers, self._looked_at = announced(self._session, self._nodes).values(), now
             return self._workers
-
-    def _look(self) -> list[Mapping[str, Any]]:
-        names = self._session.children(self._nodes.workers) or []
-        found = self._session.get_many([self._nodes.worker(name) for name in names])
-        workers: list[Mapping[str, Any]] = []
-        for node in found:
-            try:
-                workers.append({} if node is None else decode(node[0]))
-            except ValueError:
-                continue  # somebody's note: it is no worker
-        return workers

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.models.job import JobState
+from orchestrator.models.waiting import Waiting, at_cap, at_concurrency
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
 from queues.documents import encode
@@ -81,8 +82,8 @@ class Slots:
             self._unplaced[main] = (count, time.monotonic())
         return count
 
-    def take(self, pool: str, name: str, concurrency: int, *, owner: dict[str, object]) -> Places | None:
-        """Places for one job, None when there is none; `owner` is what their nodes say.
+    def take(self, pool: str, name: str, concurrency: int, *, owner: dict[str, object]) -> Places | Waiting:
+        """Places for one job, or why there are none; `owner` is what their nodes say.
 
         Somebody may be faster: then the multi that makes the nodes is refused.
         """
@@ -91,14 +92,14 @@ class Slots:
         slot = name_slot = None
         operations = []
         if cap:
-            slot = self._free(self._nodes.slots(main), cap, pool=main)
+            slot, running = self._free(self._nodes.slots(main), cap, pool=main)
             if slot is None:
-                return None
+                return at_cap(main, running, cap)
             operations.append(Create(self._nodes.slot(main, slot), data))
         if concurrency:
-            name_slot = self._free(self._nodes.name_slots(name), concurrency)
+            name_slot, running = self._free(self._nodes.name_slots(name), concurrency)
             if name_slot is None:
-                return None
+                return at_concurrency(name, running, concurrency)
             operations.append(Create(self._nodes.name_slot(name, name_slot), data))
         return Places(slot, name_slot, tuple(operations))
 
@@ -120,14 +121,15 @@ class Slots:
             if node is not None and run_key.encode() in node[0]
         ]
 
-    def _free(self, folder: str, limit: int, *, pool: str | None = None) -> int | None:
+    def _free(self, folder: str, limit: int, *, pool: str | None = None) -> tuple[int | None, int]:
+        """A place that nobody has, None when there is none, and how many run."""
         names = self._session.children(folder)
         if names is None:
             self._session.ensure_path(folder)
             names = []
-        unplaced = 0 if pool is None else self._without_place(pool)
-        if len(names) + unplaced >= limit:  # also those above a limit that was lowered
-            return None
+        running = len(names) + (0 if pool is None else self._without_place(pool))
+        if running >= limit:  # also those above a limit that was lowered
+            return None, running
         taken = {int(name) for name in names if name.isdecimal()}
         free: list[int] = [place for place in range(limit) if place not in taken]
-        return random.choice(free)  # noqa: S311 - so that workers do not race for the same one
+        return random.choice(free), running  # noqa: S311 - so that workers do not race for the same one

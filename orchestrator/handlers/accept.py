@@ -3,7 +3,9 @@
 from orchestrator.handlers import resubmit
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.warnings import recordable
 from orchestrator.models.job import CallbackState, JobError
+from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Status
 from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent
@@ -33,16 +35,16 @@ def handle(job: HeldJob) -> Action:
         place = context.runners.for_target(spark.target).place()
     except SubmissionError as error:
         return _nowhere(job, error)
-    if context.fits(spark) is not None:
+    if (short := context.fits(spark)) is not None:
         context.declined.add(job.id, spark.model_dump_json(), lambda: context.fits(spark) is None)
-        return Release()
+        return _left(job, Waiting(reason=Reason.MEMORY, message=recordable(short)))
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
     places = context.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
-    if places is None:
+    if isinstance(places, Waiting):
         if definition.concurrency:
             context.declined.add_named(job.id, definition.name, definition.concurrency)
-        return Release()
+        return _left(job, places)
     announced = intent(
         attempt_path(job.record_path, number),
         run_key=job.run_key,
@@ -59,6 +61,12 @@ def handle(job: HeldJob) -> Action:
         **dict.fromkeys(("started", "ended", "error", "warning", "application_id")),
     }
     return Move(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
+
+
+def _left(job: HeldJob, waiting: Waiting) -> Release:
+    """The job stays where it is, and its record says why."""
+    said = {"worker": job.claim.root.owner, "at": timestamp()}
+    return Release(waiting=waiting.model_copy(update=said))
 
 
 def _nowhere(job: HeldJob, error: SubmissionError) -> Move:

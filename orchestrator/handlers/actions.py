@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.models.job import JobError
+from orchestrator.models.waiting import Waiting
 from orchestrator.states import Status
 from queues.operations import Operation
 
@@ -46,9 +47,10 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Let go of the job as it is; another worker, or a later scan, goes on with it."""
+    """Let go of the job; another worker, or a later scan, goes on with it."""
 
     extra: tuple[Operation, ...] = ()
+    waiting: Waiting | None = None  # why it cannot be begun here; None: what the record says stays
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
+from orchestrator.models.waiting import Waiting
 from orchestrator.states import FINAL, Queue, Status
 from queues.documents import timestamp
 from queues.record import Record
@@ -73,6 +74,7 @@ class JobState(BaseModel):
     buried_from: dict[str, str] | None = None  # in dead: the queue and the status that it had
     buried_error: JobError | None = None  # in dead: the error that it had before the one that buried it
     times: dict[str, str] = {}  # queue -> when the job last came to it
+    waiting: Waiting | None = None  # why a worker left it in accept, at the last look since it came there
 
     @classmethod
     def enqueued(cls, name: str, *, queued_limit: float = 0.0) -> "JobState":
@@ -88,7 +90,9 @@ class JobState(BaseModel):
         )
 
     def evolve(self, **changes: Any) -> "JobState":
-        """A copy with these fields changed."""
+        """A copy with these fields changed; with a status it waits for nothing that was said before."""
+        if "status" in changes:
+            changes = {"waiting": None, **changes}
         return self.model_copy(update=changes)
 
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.models.job import JobState
 from orchestrator.operating.views import READ_AT_ONCE, Place, decoded
-from orchestrator.records import view_of
+from orchestrator.operating.waits import Waits
+from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
 from queues.names import DEFAULT_POOL, LOW
@@ -14,6 +16,9 @@ from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.session.multi_read import Found
+from spark_runner.attempt import attempt_path
+
+_Read = tuple[Record, JobState] | CorruptRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,10 @@ class QueueViews:
         self._layout = queue_set.layout
 
     def standing(self, queue: Queue, pool: str | None = None) -> list[dict[str, Any]]:
-        """What stands in a queue, in the order in which it is due: id, pool, status, due, held_by, reason."""
+        """What stands in a queue, in the order in which it is due: id, pool, status, due, held_by, reason.
+
+        And `waiting`, why it does not run yet, where it waits for that.
+        """
         places = sorted(
             (
                 Place(queue, name, token)
@@ -49,31 +57,58 @@ class QueueViews:
             ),
             key=lambda place: place.token,
         )
-        rows = list[dict[str, Any]]()
+        rows, waits = list[dict[str, Any]](), Waits(self._set)
         for start in range(0, len(places), READ_AT_ONCE):
             part = places[start : start + READ_AT_ONCE]
             records = self._session.get_many([self._layout.record(place.token.id) for place in part])
             locks = self._session.get_many([self._layout.lock(place.pool, place.token.id) for place in part])
-            rows += [self._row(*read) for read in zip(part, records, locks, strict=True)]
+            read = [_read(place, record) for place, record in zip(part, records, strict=True)]
+            attempts = self._attempts(read) if queue is Queue.RUNNING else [None] * len(part)
+            rows += [
+                self._row(*row, waits) for row in zip(part, read, map(decoded, locks), attempts, strict=True)
+            ]
         return rows
 
-    def _row(self, place: Place, record: Found, lock: Found) -> dict[str, Any]:
+    def _attempts(self, read: Sequence[_Read]) -> list[dict[str, Any] | None]:
+        """The last attempt of each."""
+        paths = [
+            attempt_path(self._layout.record(found[0].id), found[1].attempt)
+            for found in read
+            if not isinstance(found, CorruptRecord)
+        ]
+        left = iter(self._session.get_many(paths))
+        return [None if isinstance(found, CorruptRecord) else decoded(next(left)) for found in read]
+
+    def _row(
+        self,
+        place: Place,
+        read: _Read,
+        lock: dict[str, Any] | None,
+        attempt: dict[str, Any] | None,
+        waits: Waits,
+    ) -> dict[str, Any]:
         token = place.token
         row: dict[str, Any] = {
             "id": token.id,
             "pool": place.pool,
             "status": None,
             "due": datetime.fromtimestamp(token.due / 1000, UTC).isoformat(timespec="milliseconds"),
-            "held_by": (decoded(lock) or {}).get("worker"),
+            "held_by": (lock or {}).get("worker"),
             "reason": None,
+            "waiting": None,
         }
-        try:
-            view = view_of(Record.decode(token.id, b"" if record is None else record[0]))
-        except CorruptRecord as error:
+        if isinstance(read, CorruptRecord):
             # What is buried has its reason in the token: its record was left as it was.
             note = decoded(self._session.get(self._layout.token(place.queue, place.pool, token))) or {}
-            return {**row, "reason": note.get("reason", str(error))}
-        return {**row, "status": view.status.value, "reason": view.error.message if view.error else None}
+            return {**row, "reason": note.get("reason", str(read))}
+        record, state = read
+        waiting = waits.of(record, state, lock=lock, attempt=attempt)
+        told = {
+            "status": state.status.value,
+            "reason": state.error.message if state.error else None,
+            "waiting": waiting and waiting.model_dump(exclude_defaults=True),
+        }
+        return row | told
 
     def count(self, queue: Queue, pool: str | None = None) -> int:
         """How many stand in a queue."""
@@ -104,3 +139,11 @@ class QueueViews:
         if pool is not None:
             return (pool,)
         return sorted({DEFAULT_POOL, *self._set.pools.names(low=True)})
+
+
+def _read(place: Place, record: Found) -> _Read:
+    try:
+        found = Record.decode(place.token.id, b"" if record is None else record[0])
+        return found, state_of(found)
+    except CorruptRecord as error:
+        return error

@@ -8,7 +8,9 @@ from itertools import islice
 from typing import Any
 
 from orchestrator.models.job import JobView
-from orchestrator.records import view_of
+from orchestrator.models.waiting import Waiting
+from orchestrator.operating.waits import Waits
+from orchestrator.records import state_of, view_of
 from orchestrator.states import Queue
 from queues.documents import decode
 from queues.errors import CorruptRecord
@@ -33,6 +35,7 @@ class JobDetail:
     progress: dict[str, Any] | None  # what the driver shows while it runs
     held_by: dict[str, Any] | None  # the lock
     due: str | None  # when it may be begun, while it waits in accept
+    waiting: Waiting | None = None  # why it does not run yet; None when it does, or has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,8 @@ class Views:
         record = self._set.get(job_id)
         view, path = view_of(record), self._layout.record(job_id)
         found = self._session.get_many([attempt_path(path, number) for number in range(1, view.attempt + 1)])
+        lock = self._document(self._layout.lock(record.pool, job_id))
+        last = decoded(found[-1]) if found else None
         return JobDetail(
             job=view,
             run_key=record.run_key,
@@ -125,8 +130,9 @@ class Views:
             definition=self._document(f"{path}/definition") or {},
             attempts=[document for node in found if (document := decoded(node)) is not None],
             progress=self.progress(view),
-            held_by=self._document(self._layout.lock(record.pool, job_id)),
+            held_by=lock,
             due=_time(record.token.due) if view.queue is Queue.ACCEPT else None,
+            waiting=Waits(self._set).of(record, state_of(record), lock=lock, attempt=last),
         )
 
     def attempt(self, view: JobView) -> Attempt | None:

@@ -10,7 +10,9 @@ from typing import Any
 
 from loguru import logger
 
+from orchestrator.handlers.warnings import recordable
 from orchestrator.loop import Loop
+from orchestrator.models.waiting import Waiting
 from orchestrator.nodes import Nodes
 from queues.documents import encode, timestamp
 from queues.errors import Conflict, QueueError
@@ -21,6 +23,7 @@ from spark_runner.process import current_boot_id
 from spark_runner.runners.base import Place
 
 _REFRESH_SECONDS = 10.0  # for people to look at: more writes would be load without a reader
+_LOOK_SECONDS = 2.0  # whether it has begun, or ceased, to take jobs: who waits for one asks why
 _STOP_SECONDS = 0.5  # it waits for ZooKeeper then, and has nothing to say any more
 _MAX_NAMED = 100  # jobs; the others are counted
 
@@ -38,20 +41,23 @@ class Presence:
         pools: Sequence[str] | None,
         places: Sequence[Place],
         running: Callable[[], list[str]],
+        refused: Callable[[], Waiting | None] = lambda: None,
         log_trouble: Callable[[], str] = lambda: "",
         refresh_seconds: float = _REFRESH_SECONDS,
     ) -> None:
         self._session, self._path, self._folder = session, nodes.worker(name), nodes.workers
         self._name, self._slots, self._running = name, slots, running
-        self._log_trouble = log_trouble
+        self._refused, self._log_trouble = refused, log_trouble
         self._pools = pools  # None = all
         self._places = [place.to_json() for place in places]
         self._refresh_seconds = refresh_seconds
         self._since = timestamp()
         self._generation = -1
         self._written = b""
+        self._written_refusal = ""  # the reason of it
+        self._refresh_at = 0.0  # monotonic
         self._guard = threading.Lock()
-        self._loop = Loop("presence", self._step, first=refresh_seconds)
+        self._loop = Loop("presence", self._step, first=min(_LOOK_SECONDS, refresh_seconds))
 
     def start(self) -> None:
         """Announce the worker, and keep that true."""
@@ -77,12 +83,15 @@ class Presence:
             session = self._session
             if session.state is not SessionState.CONNECTED:
                 return
-            generation, data = session.generation, encode(self._document())
+            generation, refused = session.generation, self._refused()
+            data = encode(self._document(refused))
             if generation != self._generation or session.exists(self._path) is None:
                 self._create(data)
             elif data != self._written:
                 commit(session, [Set(self._path, data, -1)])
             self._generation, self._written = generation, data
+            self._written_refusal = refused.reason if refused else ""
+            self._refresh_at = time.monotonic() + self._refresh_seconds
 
     def _create(self, data: bytes) -> None:
         self._session.ensure_path(self._folder)
@@ -94,10 +103,13 @@ class Presence:
                 logger.warning("another worker is announced as {}", self._name)
 
     def _step(self) -> float:
-        self.announce()
-        return self._refresh_seconds
+        refused = self._refused()
+        is_news = (refused.reason if refused else "") != self._written_refusal
+        if is_news or self._generation != self._session.generation or time.monotonic() >= self._refresh_at:
+            self.announce()
+        return min(_LOOK_SECONDS, self._refresh_seconds)
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self, refused: Waiting | None) -> dict[str, Any]:
         running = self._running()
         return {
             "host": os.uname().nodename,
@@ -111,6 +123,8 @@ class Presence:
             "places": self._places,  # what runs there it can see and stop
             "running": len(running),
             "jobs": running[:_MAX_NAMED],
+            # Why it takes no new job, null when it does.
+            "refuses": refused and {"reason": refused.reason, "message": recordable(refused.message)},
             "logs": self._log_trouble(),  # why its log records are not where they should be
         }
 

@@ -75,9 +75,10 @@ class Steps:
                 is_due = job.claim.record.token.due <= self._context.clock.now_ms()
                 step = job.claim.removal(extra) if is_due else job.claim.step(release=True)
                 return Change(job, step, before=job.state if is_due else None, removes=is_due)
-            case Release(extra):
+            case Release(extra, waiting):
+                payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
                 # A step: who is let go of in order does not count as one that ends its workers.
-                return Change(job, job.claim.step(extra=extra, release=True))
+                return Change(job, job.claim.step(payload=payload, extra=extra, release=True))
             case Wait():
                 raise TypeError("who waits takes no step")
             case _:

@@ -9,6 +9,7 @@ from orchestrator.cluster_config import ClusterConfig
 from orchestrator.handlers.job import Context
 from orchestrator.leader.leadership import Leadership
 from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
 from orchestrator.worker.crew import Crew
@@ -58,6 +59,7 @@ class Worker:
         self._config = config
         self._refusal = refusal
         self._taking = True
+        self._refused: Waiting | None = None  # why no new job was taken at the last look
         self.crew = Crew(context, on_end=self.look_again)
         self._consumer = Consumer(
             queue_set,
@@ -84,6 +86,7 @@ class Worker:
             pools=served,
             places=context.runners.places(),
             running=self.crew.tally.running,
+            refused=lambda: self._refused,
             log_trouble=lambda: "" if logs is None else logs.trouble,
         )
         self._leadership = leadership
@@ -143,15 +146,22 @@ class Worker:
         tally = self.crew.tally
         match Queue(queue):
             case Queue.ACCEPT:
-                if not self._taking or self._refusal() is not None:
-                    return 0
                 # What runs on another host is only watched: it takes nothing of this one.
                 here = tally.count(Queue.ACCEPT, Queue.RUNNING) - tally.count_out_of_reach()
-                return self._slots - here
+                self._refused = self._why_full(self._slots - here)
+                return 0 if self._refused else self._slots - here
             case Queue.RUNNING:
                 return _MAX_RUNNING - tally.count(Queue.RUNNING)
             case other:
                 return _MAX_PASSING - tally.count(other)
+
+    def _why_full(self, free: int) -> Waiting | None:
+        words = self._refusal()
+        if not self._taking:
+            return Waiting(reason=Reason.DRAINING, message="it is about to end")
+        if free <= 0:
+            return Waiting(reason=Reason.SLOTS, message=f"its slots are taken, all {self._slots}")
+        return Waiting(reason=Reason.PRESSURE, message=words) if words else None
 
     def _declines(self, queue: str, job_id: str) -> bool:
         # Each queue has its own: what was declined before it ran may have been started by another worker.

@@ -103,6 +103,27 @@ def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(desk: Desk) ->
     assert_says(desk.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
 
 
+# ---------------------------------------------------------------------- why does it not run?
+def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: Desk, stage: Stage) -> None:
+    for job_id, pool in (("a", "nightly"), ("b", "nightly"), ("c", "default")):
+        stage.put(job_id=job_id, pool=pool)
+    stage.client.pause("nightly")
+    paused = "pool nightly is paused; `orchestrator queue resume nightly` ends that"
+    shown = operator.type("job", "show", "a").stdout.splitlines()
+    assert f"waits:    {paused}" in shown
+    document = operator.type("job", "show", "a", "-o", "json").json()
+    assert document["waiting"] == {"reason": "paused", "message": paused}
+    rows = operator.type("queue", "show", "accept", "-o", "json").json()
+    assert [row["waiting"]["reason"] for row in rows] == ["paused", "paused", "no-worker"]
+    table = operator.type("queue", "show", "accept").stdout
+    rows_shown, _, sums = table.partition("\n\n")
+    assert rows_shown.count(paused) == 2
+    assert [line.split()[:2] for line in sums.splitlines()[2:]] == [["paused", "2"], ["no-worker", "1"]]
+    stage.put(Queue.FINISH, job_id="ended")
+    assert operator.type("job", "show", "ended", "-o", "json").json()["waiting"] is None
+    assert "waits:" not in operator.type("job", "show", "ended").stdout
+
+
 # ---------------------------------------------------------------------- kill, retry, remove
 def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Desk, stage: Stage) -> None:
     for job_id, pool in (("a", "default"), ("b", "team.low")):
@@ -201,8 +222,9 @@ def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Desk, sta
         ("a", "default", "ACCEPT", None),
         ("b", "team", "ACCEPT", "worker-7"),
     ]
-    assert set(rows[0]) == {"id", "pool", "status", "due", "held_by", "reason"}
-    table = operator.type("queue", "show", "accept", "--pool", "team").stdout.splitlines()
+    assert set(rows[0]) == {"id", "pool", "status", "due", "held_by", "reason", "waiting"}
+    shown = operator.type("queue", "show", "accept", "--pool", "team").stdout
+    table = shown.partition("\n\n")[0].splitlines()
     assert [line.split()[0] for line in table[2:]] == ["b"]
     claim.release()
 

@@ -18,6 +18,7 @@ def show_detail(detail: JobDetail) -> None:
     facts = {
         "job": f"{job.id} ({job.name})",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
+        "waits": detail.waiting.message if detail.waiting else "",
         "created": local_time(job.created),
         "next try": local_time(detail.due) if job.error else "",
         "attempts": str(job.attempt),

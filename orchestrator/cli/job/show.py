@@ -18,7 +18,7 @@ def show(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show all that is known of one job: states, attempts, what it wrote, why it failed, its node.
+    """Show all that is known of one job: why it waits, states, attempts, what it wrote, why it failed.
 
     Of one that ZooKeeper does not have any more: its last state, as logs tell.
 
@@ -37,4 +37,6 @@ def show(
 
 
 def _document(detail: JobDetail) -> dict[str, object]:
-    return {**detail.job.model_dump(mode="json"), **{name: getattr(detail, name) for name in _DETAILS}}
+    waiting = detail.waiting and detail.waiting.model_dump(exclude_defaults=True)
+    facts = {name: getattr(detail, name) for name in _DETAILS}
+    return {**detail.job.model_dump(mode="json"), **facts, "waiting": waiting}

@@ -1,5 +1,6 @@
 """The commands of this group."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.exits import explain_error
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
-from orchestrator.cli.output import local_time, repeat, show_rows, stderr_console
+from orchestrator.cli.output import local_time, repeat, show_rows, stderr_console, stdout_console
 from orchestrator.client import QueueLoad
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import parse_seconds
@@ -73,19 +74,38 @@ def show(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show what stands in a queue, in the order in which it is due.
+    """Show what stands in a queue, in the order in which it is due; then how many wait for what.
 
     Example: orchestrator queue show dead -o json
     """
     with connected() as (client, _):
 
         def show_once() -> None:
-            rows = [{**row, "due_here": local_time(row["due"])} for row in client.standing(queue, pool)]
+            rows = client.standing(queue, pool)
             if output is not OutputFormat.TABLE:
-                rows = [{name: row[name] for name in row if name != "due_here"} for row in rows]
-            show_rows(rows, _COLUMNS, output)
+                show_rows(rows, {}, output)
+                return
+            waiting = [row["waiting"] for row in rows if row["waiting"] is not None]
+            show_rows([_told(row) for row in rows], _COLUMNS, output)
+            if waiting:
+                stdout_console().print()
+                show_rows(_sums(waiting), {"reason": "wait for", "jobs": "jobs", "message": "as one"}, output)
 
         repeat(show_once, watch)
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    reason = row["reason"] if row["waiting"] is None else row["waiting"]["message"]
+    return {**row, "due_here": local_time(row["due"]), "reason": reason}
+
+
+def _sums(waiting: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many wait for what, the most frequent reason first, with the sentence of the first of them."""
+    first = {told["reason"]: told["message"] for told in reversed(waiting)}
+    counts = Counter(told["reason"] for told in waiting)
+    return [
+        {"reason": reason, "jobs": jobs, "message": first[reason]} for reason, jobs in counts.most_common()
+    ]
 
 
 def pause(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:

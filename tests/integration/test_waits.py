@@ -1,0 +1,286 @@
+"""Why a job does not run yet: each reason by what really keeps it, as who looks at the job reads it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.admission.guard import Guard
+from orchestrator.models.job import JobState
+from orchestrator.models.waiting import Reason, Waiting
+from orchestrator.nodes import Nodes
+from orchestrator.operating.waits import Waits
+from orchestrator.records import state_of
+from orchestrator.states import Queue, Status
+from orchestrator.worker import presence
+from queues.operations import Create
+from queues.transaction import commit
+from spark_runner.attempt import AttemptState
+from spark_runner.errors import SubmissionError
+from spark_runner.runners.base import Submission, SubmitRequest
+from tests.jobs_support import ScriptedOffice, python_job
+from tests.operators_support import JOB, Stage
+from tests.scripted.runner import ScriptedRunner
+from tests.waiting import wait_until
+
+
+@pytest.fixture(autouse=True)
+def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "_LOOK_SECONDS", 0.1)
+
+
+def waits(office: ScriptedOffice, job_id: str, reason: Reason) -> Waiting:
+    """Wait until the job waits for this; returns what is said of it, by both commands."""
+
+    def said() -> Waiting | None:
+        found = office.client.detail(job_id).waiting
+        return found if found is not None and found.reason == reason else None
+
+    waiting = wait_until(said, 30, f"{job_id} waits for {reason}")
+    queue = office.client.get(job_id).queue
+    (row,) = [row for row in office.client.standing(queue) if row["id"] == job_id]
+    assert row["waiting"]["reason"] == reason
+    return waiting
+
+
+def occupied(office: ScriptedOffice, go: Path, **fields: object) -> str:
+    """A job that runs until the file is there."""
+    job_id = office.submit(f"until({str(go)!r})", **fields)
+    wait_until(
+        lambda: [attempt["state"] for attempt in office.client.detail(job_id).attempts] == ["started"],
+        30,
+        "it runs",
+    )
+    return job_id
+
+
+def announce(office: ScriptedOffice, name: str, **told: object) -> None:
+    """A worker, as its node says."""
+    session, nodes = office.session(), Nodes(office.settings.root)
+    session.ensure_path(nodes.workers)
+    commit(session, [Create(nodes.worker(name), json.dumps(told).encode(), ephemeral=True)])
+
+
+# ---------------------------------------------------------------------- in the nodes
+def test_without_a_worker_for_its_pool(scripted_office: ScriptedOffice) -> None:
+    job_id = scripted_office.submit("pass", pool="reports")
+    assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
+    announce(scripted_office, "of-a-run", pools=[])
+    assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
+    announce(scripted_office, "theirs", pools=["nightly"])
+    assert "no worker serves pool reports" in waits(scripted_office, job_id, Reason.NO_WORKER).message
+    announce(scripted_office, "ours", pools=["reports"])
+    assert "next worker" in waits(scripted_office, job_id, Reason.TURN).message
+
+
+@pytest.mark.parametrize("pool", ["team", "team.low"])
+def test_in_a_paused_pool(scripted_office: ScriptedOffice, pool: str) -> None:
+    stage = Stage(scripted_office)
+    stage.put(pool=pool)
+    stage.queues.ensure_pool("team")
+    scripted_office.client.pause("team")
+    scripted_office.worker()
+    assert waits(scripted_office, JOB, Reason.PAUSED).message.startswith("pool team is paused")
+    scripted_office.client.resume("team")
+    assert scripted_office.wait(JOB).waiting is None
+
+
+def test_until_it_is_due(scripted_office: ScriptedOffice) -> None:
+    scripted_office.worker()
+    job = scripted_office.client.submit(python_job("pass"), delay=3600)
+    waiting = waits(scripted_office, job.id, Reason.DUE)
+    assert waiting.message.startswith("it is due at ")
+    assert waiting.until == scripted_office.client.detail(job.id).due
+
+
+def test_until_the_next_attempt_may_begin(scripted_office: ScriptedOffice) -> None:
+    scripted_office.worker()
+    job_id = scripted_office.submit("fail('no rows today')", retry={"attempts": 2, "delay": "1h"})
+    waiting = waits(scripted_office, job_id, Reason.BACKOFF)
+    assert waiting.message.startswith("attempt 1 is over, and the next may begin at ")
+    assert "no rows today" in waiting.message
+    assert waiting.until
+
+
+class Unreachable(ScriptedRunner):
+    """The runner of a cluster that does not answer."""
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        raise SubmissionError(f"no driver for {request.run}: nobody listens at rm:8032")
+
+
+def test_while_its_cluster_is_out_of_reach(scripted_office: ScriptedOffice) -> None:
+    scripted_office.worker(runner=Unreachable(scripted_office.settings.state_dir))
+    job_id = scripted_office.submit("pass", retry={"attempts": 1, "submissions": 5, "delay": "1h"})
+    waiting = waits(scripted_office, job_id, Reason.SUBMISSION)
+    assert waiting.message.startswith("it could not be submitted, and the next try is at ")
+    assert "nobody listens at rm:8032" in waiting.message
+
+
+def test_at_the_cap_of_its_pool(scripted_office: ScriptedOffice, tmp_path: Path) -> None:
+    scripted_office.queues.ensure_pool("team")
+    scripted_office.client.change_pool("team", cap=1)
+    scripted_office.worker()
+    running = occupied(scripted_office, tmp_path / "go", pool="team")
+    job_id = scripted_office.submit("pass", pool="team")
+    waiting = waits(scripted_office, job_id, Reason.CAP)
+    assert waiting.message == "1 jobs of pool team run, and its cap is 1"
+    assert scripted_office.client.detail(running).waiting is None
+    (tmp_path / "go").touch()
+    assert scripted_office.wait(job_id).waiting is None
+
+
+def test_while_a_worker_has_it_in_hand(scripted_office: ScriptedOffice) -> None:
+    stage = Stage(scripted_office)
+    stage.put()
+    stage.hold()
+    waiting = waits(scripted_office, JOB, Reason.HELD)
+    assert (waiting.worker, "worker-7" in waiting.message) == ("worker-7", True)
+
+
+# ---------------------------------------------------------------------- said by handlers
+def test_at_the_concurrency_of_its_name_until_it_runs(
+    scripted_office: ScriptedOffice, tmp_path: Path
+) -> None:
+    worker = scripted_office.worker()
+    occupied(scripted_office, tmp_path / "go", name="alone", concurrency=1)
+    job_id = scripted_office.submit("pass", name="alone", concurrency=1)
+    waiting = waits(scripted_office, job_id, Reason.CONCURRENCY)
+    assert waiting.worker == worker.name
+    assert "1 jobs named alone run, and its concurrency is 1" in waiting.message
+    (tmp_path / "go").touch()
+    detail = scripted_office.wait(job_id)
+    assert (detail.job.status, detail.waiting) == (Status.SUCCESS, None)
+    assert "waiting" not in scripted_office.queues.get(job_id).payload
+
+
+def test_without_memory_for_its_driver(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker(memory_guard=True)
+    job_id = scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})
+    waiting = waits(scripted_office, job_id, Reason.MEMORY)
+    assert waiting.message.startswith(f"worker {worker.name} left it at ")
+    assert "its driver needs" in waiting.message
+    worker.drain()  # what a worker that is gone has said holds no more
+    assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
+
+
+def test_until_its_driver_begins(scripted_office: ScriptedOffice) -> None:
+    hold = scripted_office.settings.state_dir / "hold"
+    hold.parent.mkdir(parents=True, exist_ok=True)
+    hold.touch()  # a cluster that is full
+    worker = scripted_office.worker()
+    job_id = scripted_office.submit("pass")
+    waiting = waits(scripted_office, job_id, Reason.STARTING)
+    assert waiting.message == f"worker {worker.name} has announced its driver, which has not begun"
+    hold.unlink()
+    assert scripted_office.wait(job_id).waiting is None
+
+
+def test_an_attempt_that_nobody_holds_waits_for_a_worker(scripted_office: ScriptedOffice) -> None:
+    Stage(scripted_office).put(Queue.RUNNING, None, AttemptState.INTENT)
+    waits(scripted_office, JOB, Reason.NO_WORKER)
+    announce(scripted_office, "ours", pools=None)
+    assert "nobody holds it" in waits(scripted_office, JOB, Reason.TURN).message
+
+
+# ---------------------------------------------------------------------- said by workers
+def test_while_all_slots_of_the_workers_are_taken(scripted_office: ScriptedOffice, tmp_path: Path) -> None:
+    worker = scripted_office.worker(slots=1)
+    occupied(scripted_office, tmp_path / "go")
+    job_id = scripted_office.submit("pass")
+    waiting = waits(scripted_office, job_id, Reason.SLOTS)
+    assert waiting.message == f"worker {worker.name} takes no new job: its slots are taken, all 1"
+    announce(scripted_office, "other", refuses={"reason": "pressure", "message": "its disk is busy"})
+    both = scripted_office.client.detail(job_id).waiting
+    assert both is not None
+    assert both.message.startswith("none of the 2 workers of its pool takes a new job: ")
+    assert "other: its disk is busy" in both.message
+    (tmp_path / "go").touch()
+    scripted_office.wait(job_id)
+
+
+def test_while_the_host_is_under_pressure(
+    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = ["the host is busy"]
+    monkeypatch.setattr(Guard, "refusal", lambda _self: busy[0] if busy else None)
+    worker = scripted_office.worker()
+    job_id = scripted_office.submit("pass")
+    waiting = waits(scripted_office, job_id, Reason.PRESSURE)
+    assert waiting.message == f"worker {worker.name} takes no new job: the host is busy"
+    busy.clear()
+    assert scripted_office.wait(job_id).waiting is None
+
+
+def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word(
+    scripted_office: ScriptedOffice,
+) -> None:
+    session, nodes = scripted_office.session(), Nodes(scripted_office.settings.root)
+    refused: list[Waiting | None] = [None]
+    asked: list[int] = []
+
+    def ask() -> Waiting | None:
+        asked.append(1)
+        return refused[0]
+
+    made = presence.Presence(
+        session, nodes, "w", slots=1, pools=None, places=[], running=list, refused=ask, refresh_seconds=600
+    )
+
+    def version() -> int:
+        found = session.exists(nodes.worker("w"))
+        assert found is not None
+        return found.version
+
+    def asked_twice_more() -> None:
+        before = len(asked)
+        wait_until(lambda: len(asked) > before + 2, 20, "it has looked")
+
+    made.start()
+    try:
+        asked_twice_more()
+        assert version() == 0
+        refused[0] = Waiting(reason=Reason.PRESSURE, message="0.91 of 1")
+        wait_until(lambda: version() == 1, 20, "it is written")
+        refused[0] = Waiting(reason=Reason.PRESSURE, message="0.92 of 1")
+        asked_twice_more()
+        assert version() == 1
+        refused[0] = None
+        wait_until(lambda: version() == 2, 20, "it is written")
+    finally:
+        made.stop()
+
+
+# ---------------------------------------------------------------------- odd nodes
+@pytest.mark.parametrize(
+    "told",
+    [{"pools": 7}, {"pools": None, "refuses": "no"}, {"pools": None, "refuses": {"reason": None}}, {}],
+    ids=str,
+)
+def test_the_node_of_a_worker_that_makes_no_sense_breaks_nothing(
+    scripted_office: ScriptedOffice, told: dict[str, object]
+) -> None:
+    job_id = scripted_office.submit("pass")
+    announce(scripted_office, "odd", **told)
+    waiting = scripted_office.client.detail(job_id).waiting
+    assert waiting is not None
+    assert waiting.reason in {Reason.TURN, Reason.NO_WORKER}
+
+
+def test_a_reason_of_a_newer_version_and_a_time_that_is_none_are_shown_as_they_are(
+    scripted_office: ScriptedOffice,
+) -> None:
+    job_id = scripted_office.submit("pass")
+    announce(scripted_office, "ours")
+    record = scripted_office.queues.get(job_id)
+    told = {"reason": "moon", "message": "it is full", "worker": "ours", "at": "tonight"}
+    state = state_of(record).evolve(waiting=Waiting(**told))
+    waiting = Waits(scripted_office.queues).of(record, state, lock=None, attempt=None)
+    assert waiting is not None
+    assert (waiting.reason, waiting.message) == ("moon", "worker ours left it at tonight: it is full")
+
+
+def test_what_was_said_of_a_job_goes_with_its_status() -> None:
+    state = JobState.enqueued("x").evolve(waiting=Waiting(reason=Reason.MEMORY, message="none"))
+    assert state.evolve(updated="now").waiting is not None
+    assert state.evolve(status=Status.RUNNING).waiting is None
