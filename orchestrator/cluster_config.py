@@ -66,6 +66,7 @@ class ClusterConfig:
         self._unreadable: tuple[int, int] | None = None  # of what was last found so: made when, version
         self._wakes: list[Callable[[], None]] = []
         self._loop = Loop("config", self._look, first=_LOOK_AGAIN_SECONDS)
+        self.trouble = self._loop.trouble
 
     # ------------------------------------------------------------------ follow
     def start(self) -> None:

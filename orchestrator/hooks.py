@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 from loguru import logger
 
 from orchestrator.models.job import JobState
+from orchestrator.models.waiting import Waiting
 from orchestrator.states import Queue
 
 ENTRY_POINTS = "spark_job_orchestrator.hooks"
@@ -29,6 +30,9 @@ class Hook:
 
     def after_transition(self, job_id: str, before: JobState, after: JobState, queue: Queue) -> None:
         """A change of the record was committed; `queue` is where the job stands now."""
+
+    def after_decline(self, job_id: str, waiting: Waiting) -> None:
+        """The job was claimed and left in accept, because of this."""
 
     def after_removal(self, job_id: str, state: JobState) -> None:
         """The job was removed at the end of its retention."""

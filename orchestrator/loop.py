@@ -6,6 +6,7 @@ from collections.abc import Callable
 from loguru import logger
 
 from queues.errors import QueueError
+from queues.heartbeat import STUCK_SECONDS, Heartbeat
 
 _STOP_SECONDS = 2.0  # who is in the middle of a step ends with the process
 
@@ -13,16 +14,24 @@ _STOP_SECONDS = 2.0  # who is in the middle of a step ends with the process
 class Loop:
     """Calls `step` again and again; it returns the seconds until the next call.
 
-    A step that fails is told and tried again after `retry` seconds: a loop ends by `stop` alone.
+    A step that fails is told and tried again after `retry` seconds: a loop ends by `stop` alone. One that
+    lasts for longer than `stuck_after` seconds is taken for stuck.
     """
 
     def __init__(
-        self, name: str, step: Callable[[], float], *, retry: float = 1.0, first: float = 0.0
+        self,
+        name: str,
+        step: Callable[[], float],
+        *,
+        retry: float = 1.0,
+        first: float = 0.0,
+        stuck_after: float = STUCK_SECONDS,
     ) -> None:
         self._name, self._step, self._retry, self._first = name, step, retry, first
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._heartbeat = Heartbeat(self._thread, stuck_after=stuck_after)
 
     def start(self) -> None:
         """Start the thread; the first step is `first` seconds later."""
@@ -40,6 +49,11 @@ class Loop:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def trouble(self) -> str:
+        """Why it does not get on, empty when it does or was asked to stop."""
+        words = "" if self._stopping.is_set() else self._heartbeat.trouble()
+        return f"{self._name}: {words}" if words else ""
+
     @property
     def is_stopping(self) -> bool:
         """Whether a long step should come to its end."""
@@ -53,9 +67,11 @@ class Loop:
             if self._stopping.is_set():
                 return
             pause = self._retry
+            self._heartbeat.begin()
             try:
                 pause = self._step()
             except QueueError as error:
                 logger.warning("{}: {}; again in {:g} s", self._name, error, self._retry)
             except Exception:  # noqa: BLE001 - a bug in one step must not end all later ones
                 logger.exception("{} failed; again in {:g} s", self._name, self._retry)
+            self._heartbeat.rest()

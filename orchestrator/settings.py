@@ -19,6 +19,7 @@ from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.errors import SettingsError
 from orchestrator.logs.settings import LogSettings
 from orchestrator.models.fields import Seconds, explain
+from orchestrator.models.listening import Listening
 from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
 from orchestrator.warm_settings import WarmSettings
 from orchestrator.zookeeper_access import LoginFile, TlsFiles
@@ -92,6 +93,9 @@ class Settings(BaseModel):
         default_factory=ArchiveSettings.model_construct, description="where jobs go at the end of `retention`"
     )
     logs: LogSettings = Field(default_factory=LogSettings.model_construct, description="where log records go")
+    metrics: Listening = Field(
+        default_factory=Listening.model_construct, description="where a worker serves metrics and probes"
+    )
     load_limit: Annotated[float, Field(ge=0, le=1000)] = Field(
         1.5, description="load per processor above which no new job is taken; 0 = whatever the load"
     )

@@ -35,12 +35,14 @@ from orchestrator.logs.indices import daily_indices
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
-from orchestrator.metrics import Metrics
+from orchestrator.metrics.queue_events import QueueEvents
+from orchestrator.metrics.registry import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
 from orchestrator.pool_spark import pool_confs, pool_spark, warm_specs
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
+from orchestrator.worker.measures import JobMeasures, WorkerMeasures
 from orchestrator.worker.worker import Worker
 from queues.queue import QueueSet
 from queues.scrubber import Scrubber
@@ -171,6 +173,8 @@ def build_worker(
     )
     in_force = (lambda: config.limits) if limits is None else limits
     guard = Guard(in_force) if guarded else None
+    metrics = Metrics()
+    queue_set.listen(QueueEvents(metrics.registry).note)
     context = Context(
         session=session,
         layout=queue_set.layout,
@@ -184,13 +188,13 @@ def build_worker(
         limits=in_force,
         spark_of=pool_spark(settings.spark),
         fits=(lambda _spark: None) if guard is None else guard.fits,
-        hooks=Hooks([*hooks, *installed_hooks()]),
+        hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
         history=History(session, nodes),
         archive=open_archive(settings.archive, settings.state_dir),
     )
-    metrics = Metrics()
     if logs is not None:
         metrics.ask_logs(logs.status)
+        metrics.ask_spool(logs.usage)
     worker = Worker(
         queue_set,
         context,
@@ -202,7 +206,9 @@ def build_worker(
         config=config,
         refusal=(lambda: None) if guard is None else guard.refusal,
         logs=logs,
+        metrics=metrics,
     )
+    metrics.registry.register(WorkerMeasures(worker))
     slots.on_change(worker.look_again)
     config.on_change(worker.look_again)
     return worker

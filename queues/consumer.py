@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, Refusal
+from queues.heartbeat import Heartbeat
 from queues.names import DEFAULT_POOL
 from queues.pool_views import PoolRoom, PoolViews
 from queues.queue import QueueSet
@@ -69,6 +70,8 @@ class Consumer:
             wake=self._wake.set,
         )
         self._thread = threading.Thread(target=self._loop, name="consumer", daemon=True)
+        self._heartbeat = Heartbeat(self._thread)
+        self._failing = "it has not looked yet"  # why the last scan was none
 
     def start(self) -> None:
         """Start the loop in its own thread; raises Unreachable, and may be called again then."""
@@ -91,6 +94,14 @@ class Consumer:
         """Scan now: room has become free."""
         self._wake.set()
 
+    def trouble(self) -> str:
+        """Why its loop does not get on, empty when it does or was asked to stop."""
+        return "" if self._stopping.is_set() else self._heartbeat.trouble()
+
+    def failing(self) -> str:
+        """Why it takes nothing, empty when it does: the error of the last look, or that there was none."""
+        return self._failing
+
     def _on_session_change(self) -> None:
         self._rearm = True
         self._wake.set()
@@ -106,13 +117,18 @@ class Consumer:
         while not self._stopping.is_set():
             self._wake.clear()
             pause = _RETRY_SECONDS
+            self._heartbeat.begin()
             try:
                 if self._set.session.state is SessionState.CONNECTED:
                     pause = self._scan()
+                    self._failing = ""
             except QueueError as error:
+                self._failing = str(error)
                 log.warning("scan failed, trying again in %.0f s: %s", pause, error)
-            except Exception:  # a bug in a scan must not silence the queue: said aloud, then tried again
+            except Exception as error:  # a bug in a scan must not silence the queue: it is tried again
+                self._failing = f"{type(error).__name__}: {error}"
                 log.exception("scan failed, trying again in %.0f s", pause)
+            self._heartbeat.rest()
             self._wake.wait(pause)
         self._views.stop()
 

@@ -21,6 +21,15 @@ class LockSessions:
         self._used: dict[Session, int] = {session: 0}
         self._listeners: list[Wake] = []
 
+    @property
+    def first(self) -> Session:
+        """The one that does all but own further locks."""
+        return self._first
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._used)
+
     def reserve(self, size: int) -> Session:
         """A session that may own `size` more bytes of paths, of two at most; opened when none has room."""
         size += self._extra

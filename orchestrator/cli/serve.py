@@ -21,6 +21,7 @@ from orchestrator.cli.own_server import (
 from orchestrator.client import Client
 from orchestrator.errors import AlreadyEnded
 from orchestrator.logs.console import log_to_stderr
+from orchestrator.metrics.server import serving
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
 from orchestrator.wiring import build_client, build_worker, find_hosts, open_logs, open_session
@@ -37,15 +38,25 @@ Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of ZooKee
 Slots = Annotated[
     int | None, typer.Option(min=1, max=20_000, help="Jobs that run at once; default: half the processors.")
 ]
+MetricsAddress = Annotated[
+    str | None,
+    typer.Option(metavar="[HOST:]PORT", help="Serve /metrics, /livez and /readyz; default: nowhere."),
+]
 
 
-def up(port: Port = None, slots: Slots = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+def up(
+    port: Port = None,
+    slots: Slots = None,
+    metrics_address: MetricsAddress = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
     """Run ZooKeeper and a worker in the foreground, for development; other terminals find them.
 
     Ctrl-C ends both: jobs that run are killed and say so, jobs that wait stay for the next `up`.
     """
     interrupt = Interrupt.install()
-    settings = load_settings(slots=slots)
+    settings = _settings(slots, metrics_address)
     find_java()
     _log(verbose, quiet)
     with ExitStack() as stack:
@@ -53,6 +64,7 @@ def up(port: Port = None, slots: Slots = None, verbose: Verbose = 0, quiet: Quie
         logs = stack.enter_context(open_logs(settings))
         session = stack.enter_context(open_session(settings, hosts))
         served = build_worker(session, settings, owned=True, logs=logs)
+        stack.enter_context(serving(settings.metrics, served.metrics.registry, served.probes))
         served.start()
         stack.callback(served.drain)
         _say(quiet, f"ZooKeeper and a worker run at {hosts}; Ctrl-C ends them. In another terminal:")
@@ -90,6 +102,7 @@ def worker(
         typer.Option(metavar="NAME[=WEIGHT]", help="Serve only these pools; default: all there are."),
     ] = None,
     slots: Slots = None,
+    metrics_address: MetricsAddress = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -102,7 +115,7 @@ def worker(
     """
     interrupt = Interrupt.install()
     interrupt.force_when_repeated()
-    settings, pools = load_settings(slots=slots), parse_pools(pool)
+    settings, pools = _settings(slots, metrics_address), parse_pools(pool)
     find_java()
     prepare_state_dir(settings)
     _log(verbose, quiet)
@@ -112,6 +125,7 @@ def worker(
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, hosts))
         served = build_worker(session, settings, pools=pools, logs=logs)
+        stack.enter_context(serving(settings.metrics, served.metrics.registry, served.probes))
         served.start()
         while not interrupt.wait(_CHECK_SECONDS):
             pass
@@ -148,6 +162,12 @@ def zkcli(context: typer.Context) -> None:
             os.execv(command[0], command)  # noqa: S606 - the terminal belongs to zkCli from here on
         code = subprocess.run(command, check=False).returncode
     raise typer.Exit(code)
+
+
+def _settings(slots: int | None, metrics_address: str | None) -> Settings:
+    return load_settings(
+        slots=slots, metrics=None if metrics_address is None else {"address": metrics_address}
+    )
 
 
 def _log(verbose: int, quiet: bool) -> None:  # typer's flag

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from orchestrator.leader.token_folders import TokenFolders
-from orchestrator.metrics import Depths, Metrics
+from orchestrator.metrics.registry import Depths, Metrics
 from orchestrator.states import Queue
 from queues.names import Token
 from queues.queue import QueueSet

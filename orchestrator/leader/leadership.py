@@ -18,6 +18,7 @@ from queues.errors import QueueError
 _RESCAN_SECONDS = 3.0
 _STANDBY_SECONDS = 60.0  # woken when it is elected
 _RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0  # after an error of a duty; doubled with each in a row
+_STUCK_SECONDS = 3600.0  # a duty may look at a million jobs
 _STOP_SECONDS = 2.0  # for duties that are under way; without a leader's fence they can do no harm
 
 
@@ -39,6 +40,11 @@ class Leadership:
     def is_leader(self) -> bool:
         """Whether this worker leads, as far as is known here; asks nobody."""
         return self._election.is_leader
+
+    def trouble(self) -> str:
+        """Which of its loops do not get on, empty when all do."""
+        troubles = [self._loop.trouble(), *(task.trouble() for task in self._tasks)]
+        return "; ".join(filter(None, troubles))
 
     def start(self) -> None:
         """Stand for election, and do the duties whenever it is won."""
@@ -78,10 +84,11 @@ class _Task:
 
     def __init__(self, duty: Duty, election: Election) -> None:
         self._duty, self._election = duty, election
-        self._loop = Loop(f"duty {duty.name}", self._step)
+        self._loop = Loop(f"duty {duty.name}", self._step, stuck_after=_STUCK_SECONDS)
         self._due = 0.0  # monotonic
         self._errors = 0  # in a row
         self.start, self.wake, self.stop = self._loop.start, self._loop.wake, self._loop.stop
+        self.trouble = self._loop.trouble
 
     def _step(self) -> float:
         left = self._due - time.monotonic()

@@ -16,7 +16,7 @@ from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.targets import open_target
 from orchestrator.logs.sink import SpoolSink, is_ours_to_ship
-from orchestrator.logs.spool.folder import expire
+from orchestrator.logs.spool.folder import bytes_in, expire
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
 
@@ -102,6 +102,12 @@ class LogPipeline:
     def status(self) -> dict[str, Any] | None:
         """What the shipper says of itself; None without one."""
         return None if self._shipper is None else self._shipper.status()
+
+    def usage(self) -> tuple[int, int] | None:
+        """Bytes in the spools of this host, and the most there may be; None without a spool."""
+        if self._spool is None:
+            return None
+        return bytes_in(spool_root(self._settings, self._folder)), self._settings.max_bytes
 
     def _ship(self, spool: Spool, root: Path) -> None:
         try:

@@ -1,7 +1,5 @@
 """The threads that look at jobs, one look of a handler at a time; what they ask for is committed together."""
 
-import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -12,12 +10,14 @@ from orchestrator.handlers.actions import Action, Bury, Release, Wait
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.models.job import JobError
 from orchestrator.states import Queue
+from orchestrator.worker.hands import Hands
 from orchestrator.worker.steps import Change, Steps
 from orchestrator.worker.tally import Tally
 from orchestrator.worker.telling import tell
 from orchestrator.worker.waiting_room import WaitingRoom
 from queues.claim import Claim
 from queues.errors import ClaimLost, Conflict, OutcomeUnknown, QueueError, SessionLost, Unreachable
+from queues.heartbeat import STUCK_SECONDS
 from queues.settler import Settler
 from queues.step import Step, run_steps
 
@@ -35,6 +35,7 @@ MAX_CLAIMS = 10  # without a step between: such a job ends the worker that handl
 _WITHOUT_DRIVER = {Queue.ACCEPT, Queue.SUCCESS, Queue.FAIL}
 _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
 _THREADS = 32  # looks are short, but for kills, callbacks, archives and the start of drivers
+_SLOW_STUCK_SECONDS = 3600.0  # a kill may be given ten minutes, an archive be away
 _SLOW = {Queue.KILL, Queue.FINISH}  # half of the threads are for these: drivers that obey late, archives
 _DRAIN_LOOK_SECONDS = 0.02
 
@@ -57,27 +58,33 @@ class Crew:
         self._handlers = handlers
         self._steps = Steps(context)
         # Apart, so that a hundred kills, or an archive that is slow to answer, keep no other job waiting.
-        self._quick: queue.SimpleQueue[HeldJob] = queue.SimpleQueue()
-        self._slow: queue.SimpleQueue[HeldJob] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._work, args=(inbox,), name=f"{name}-{number}", daemon=True)
-            for name, inbox in (("handler", self._quick), ("slow-handler", self._slow))
-            for number in range((threads + 1) // 2)
-        ]
+        half = (threads + 1) // 2
+        self._quick = Hands("handler", self._work, threads=half, stuck_after=STUCK_SECONDS)
+        self._slow = Hands("slow-handler", self._work, threads=half, stuck_after=_SLOW_STUCK_SECONDS)
         self._settler: Settler[tuple[HeldJob, Action | Exception]] = Settler(self._commit)
 
     def start(self) -> None:
         """Begin to look at jobs."""
         self._settler.start()
         self.room.start()
-        for thread in self._threads:
-            thread.start()
+        self._quick.start()
+        self._slow.start()
 
     def take(self, claim: Claim) -> None:
         """Follow this job from now on."""
         job = HeldJob(claim, self._context, on_wake=self.room.wake)
         self.tally.note(job)
         self._send(job)
+
+    @property
+    def checks(self) -> dict[str, Callable[[], str]]:
+        """By name, what says why a part of it does not get on, and nothing while it does."""
+        return {
+            "handlers": self._quick.trouble,
+            "slow-handlers": self._slow.trouble,
+            "commits": self._settler.trouble,
+            "timers": self.room.trouble,
+        }
 
     def drain(self, seconds: float) -> bool:
         """Let go of all jobs, those that wait in one go; False when some are still looked at after that.
@@ -103,14 +110,12 @@ class Crew:
             is_slow = job.claim.queue in _SLOW or job.watch.ends_driver
             (self._slow if is_slow else self._quick).put(job)
 
-    def _work(self, inbox: queue.SimpleQueue[HeldJob]) -> None:
-        while True:  # as long as the process: daemon threads, which no long kill keeps from its end
-            job = inbox.get()
-            try:
-                self._look(job)
-            except BaseException as error:  # noqa: BLE001 - SystemExit too: a thread less for ever, and no word
-                logger.opt(exception=error).error("{} is let go", job.id)
-                self._end(job)
+    def _work(self, job: HeldJob) -> None:
+        try:
+            self._look(job)
+        except BaseException as error:  # noqa: BLE001 - SystemExit too: a thread less for ever, and no word
+            logger.opt(exception=error).error("{} is let go", job.id)
+            self._end(job)
 
     def _look(self, job: HeldJob) -> None:
         """One look; never raises."""

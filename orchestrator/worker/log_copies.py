@@ -11,6 +11,7 @@ from spark_runner.runners.base import Runner
 
 _COPY_SECONDS = 5.0
 _REST = 5  # a round of many takes its time: it may have a fifth of it
+_STUCK_SECONDS = 3600.0  # logs may be many gigabytes
 _HERE = "local"  # what runs on this host writes here
 
 
@@ -20,8 +21,8 @@ class LogCopies:
     def __init__(self, waiting: Callable[[], Sequence[HeldJob]]) -> None:
         self._waiting = waiting
         self._known: dict[str, Runner] = {}  # run -> who has it
-        self._loop = Loop("log-copies", self.step, first=_COPY_SECONDS)
-        self.start, self.stop = self._loop.start, self._loop.stop
+        self._loop = Loop("log-copies", self.step, first=_COPY_SECONDS, stuck_after=_STUCK_SECONDS)
+        self.start, self.stop, self.trouble = self._loop.start, self._loop.stop, self._loop.trouble
 
     def step(self) -> float:
         """Copy once; returns the seconds until the next time."""

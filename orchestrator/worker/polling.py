@@ -21,6 +21,7 @@ class Polling:
         self._waiting = waiting
         self._failing: set[int] = set()
         self._loop = Loop("polling", self.step, retry=_POLL_SECONDS, first=_POLL_SECONDS)
+        self.trouble = self._loop.trouble
 
     def start(self) -> None:
         """Start to poll."""

@@ -58,6 +58,7 @@ class Presence:
         self._refresh_at = 0.0  # monotonic
         self._guard = threading.Lock()
         self._loop = Loop("presence", self._step, first=min(_LOOK_SECONDS, refresh_seconds))
+        self.trouble = self._loop.trouble
 
     def start(self) -> None:
         """Announce the worker, and keep that true."""
@@ -76,6 +77,11 @@ class Presence:
         if self._generation == session.generation:
             with contextlib.suppress(QueueError):
                 insist(session, [Delete(self._path)], time.monotonic() + _STOP_SECONDS, sent=False)
+
+    def missing(self) -> str:
+        """Why others do not see this worker, empty when they do as far as is known here."""
+        is_there = self._generation == self._session.generation
+        return "" if is_there else "the worker is not announced in ZooKeeper"
 
     def announce(self) -> None:
         """Make the node, or write it anew when something has changed."""

@@ -12,6 +12,7 @@ from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Rele
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.handlers.warnings import recordable
 from orchestrator.models.job import JobError, JobState
+from orchestrator.models.waiting import Waiting
 from orchestrator.states import Queue, Status, check_transition
 from queues.documents import timestamp
 from queues.errors import TooLarge
@@ -36,6 +37,7 @@ class Change:
     stood_in: str = ""
     queue: Queue | None = None  # where the job will stand
     removes: bool = False
+    waiting: Waiting | None = None  # why it is left where it is
 
     @property
     def frees_name(self) -> str:
@@ -78,7 +80,8 @@ class Steps:
             case Release(extra, waiting):
                 payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
                 # A step: who is let go of in order does not count as one that ends its workers.
-                return Change(job, job.claim.step(payload=payload, extra=extra, release=True))
+                step = job.claim.step(payload=payload, extra=extra, release=True)
+                return Change(job, step, waiting=waiting)
             case Wait():
                 raise TypeError("who waits takes no step")
             case _:

@@ -15,6 +15,8 @@ def tell(change: Change, hooks: Hooks) -> None:
     """Log what was done, and tell the hooks."""
     job, before, after, stands_in = change.job, change.before, change.after, change.queue
     record = job.claim.record
+    if (waiting := change.waiting) is not None:
+        hooks.fire(lambda hook: hook.after_decline(job.id, waiting))
     if change.removes and before is not None:
         about(record, change.stood_in, before, action=REMOVAL).info("{} removed", job.id)
         hooks.fire(lambda hook: hook.after_removal(job.id, before))

@@ -24,6 +24,7 @@ class WaitingRoom:
         self._heap: list[tuple[float, int, HeldJob]] = []
         self._tickets = itertools.count()
         self._loop = Loop("waiting-room", self._call_due)
+        self.trouble = self._loop.trouble
 
     def start(self) -> None:
         """Start to call those whose time has come."""

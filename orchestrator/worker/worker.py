@@ -9,6 +9,8 @@ from orchestrator.cluster_config import ClusterConfig
 from orchestrator.handlers.job import Context
 from orchestrator.leader.leadership import Leadership
 from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.metrics.health import Check, Probe
+from orchestrator.metrics.registry import Metrics
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
@@ -51,15 +53,17 @@ class Worker:
         accepts: Callable[[str], bool] | None = None,
         refusal: Callable[[], str | None] = lambda: None,
         logs: LogPipeline | None = None,
+        metrics: Metrics,
     ) -> None:
         self.name = check_pool(name)
         self._set = queue_set
         self._context = context
-        self._slots = slots
+        self.slots = slots
         self._config = config
         self._refusal = refusal
         self._taking = True
-        self._refused: Waiting | None = None  # why no new job was taken at the last look
+        self.refused: Waiting | None = None  # why no new job was taken at the last look
+        self.sessions = queue_set.claimer.sessions
         self.crew = Crew(context, on_end=self.look_again)
         self._consumer = Consumer(
             queue_set,
@@ -86,10 +90,11 @@ class Worker:
             pools=served,
             places=context.runners.places(),
             running=self.crew.tally.running,
-            refused=lambda: self._refused,
+            refused=lambda: self.refused,
             log_trouble=lambda: "" if logs is None else logs.trouble,
         )
         self._leadership = leadership
+        self.metrics = metrics
 
     def start(self) -> None:
         """Announce the worker and start to claim jobs; raises Unreachable."""
@@ -103,7 +108,32 @@ class Worker:
         self._consumer.start()
         self._leadership.start()
         self._context.runners.start()
-        logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self._slots)
+        logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self.slots)
+
+    @property
+    def probes(self) -> tuple[Probe, Probe]:
+        """Whether all parts get on, and whether the worker could take a job now."""
+        return Probe("livez", self._live_checks()), Probe("readyz", self._ready_checks())
+
+    def _live_checks(self) -> dict[str, Check]:
+        copies = {} if self._copies is None else {"log-copies": self._copies.trouble}
+        return {
+            "consumer": self._consumer.trouble,
+            **self.crew.checks,
+            "polling": self._polling.trouble,
+            "announcement": self._presence.trouble,
+            "config": self._config.trouble,
+            "leadership": self._leadership.trouble,
+            **copies,
+        }
+
+    def _ready_checks(self) -> dict[str, Check]:
+        return {
+            "zookeeper": self._session_trouble,
+            "draining": lambda: "" if self._taking else "it takes no new jobs any more",
+            "announced": self._presence.missing,
+            "claims": self._consumer.failing,
+        }
 
     def stop_taking(self) -> None:
         """Start no new job from now on; those at hand, and those on their way to an end, go on."""
@@ -148,8 +178,8 @@ class Worker:
             case Queue.ACCEPT:
                 # What runs on another host is only watched: it takes nothing of this one.
                 here = tally.count(Queue.ACCEPT, Queue.RUNNING) - tally.count_out_of_reach()
-                self._refused = self._why_full(self._slots - here)
-                return 0 if self._refused else self._slots - here
+                self.refused = self._why_full(self.slots - here)
+                return 0 if self.refused else self.slots - here
             case Queue.RUNNING:
                 return _MAX_RUNNING - tally.count(Queue.RUNNING)
             case other:
@@ -160,7 +190,7 @@ class Worker:
         if not self._taking:
             return Waiting(reason=Reason.DRAINING, message="it is about to end")
         if free <= 0:
-            return Waiting(reason=Reason.SLOTS, message=f"its slots are taken, all {self._slots}")
+            return Waiting(reason=Reason.SLOTS, message=f"its slots are taken, all {self.slots}")
         return Waiting(reason=Reason.PRESSURE, message=words) if words else None
 
     def _declines(self, queue: str, job_id: str) -> bool:
@@ -180,6 +210,10 @@ class Worker:
         return None if room is None else room - self.crew.tally.count_in(Queue.ACCEPT, pool)
 
     # ------------------------------------------------------------------ events
+    def _session_trouble(self) -> str:
+        state = self._set.session.state
+        return "" if state is SessionState.CONNECTED else f"its session is {state}"
+
     def _on_stop(self, job_id: str) -> None:
         job = self.crew.tally.get(job_id)
         if job is not None:

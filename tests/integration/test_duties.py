@@ -17,7 +17,7 @@ from orchestrator.leader.retention_count import RetentionCount
 from orchestrator.leader.scrub import Scrub
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
-from orchestrator.metrics import Depths, Metrics
+from orchestrator.metrics.registry import Depths, Metrics
 from orchestrator.models.job import JobState, JobView
 from orchestrator.nodes import Nodes
 from orchestrator.settings import Settings

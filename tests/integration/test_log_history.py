@@ -14,7 +14,7 @@ from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.settings import LogSettings
-from orchestrator.metrics import Metrics
+from orchestrator.metrics.registry import Metrics
 from orchestrator.states import Status
 from orchestrator.transitions import TRANSITION
 from spark_runner.runners.base import Submission, SubmitRequest

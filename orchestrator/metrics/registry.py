@@ -1,10 +1,10 @@
-"""What is counted and measured of all jobs, for Prometheus to read; nothing listens here."""
+"""What is counted and measured by one process, for Prometheus to read; nothing listens here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Metric
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -42,7 +42,9 @@ class Metrics(Collector):
         self._depths = Depths()
         self._leads: Callable[[], bool] = lambda: False
         self._logs: Callable[[], Mapping[str, Any] | None] = lambda: None
+        self._spool: Callable[[], tuple[int, int] | None] = lambda: None
         self.registry.register(self)
+        ProcessCollector(registry=self.registry)  # process_resident_memory_bytes and the like
 
     def ask_leader(self, leads: Callable[[], bool]) -> None:
         """Ask this, at each reading, whether the process leads."""
@@ -52,6 +54,10 @@ class Metrics(Collector):
         """Ask this, at each reading, what became of the log records of the process; None: nobody ships."""
         self._logs = status
 
+    def ask_spool(self, usage: Callable[[], tuple[int, int] | None]) -> None:
+        """Ask this, at each reading, for the bytes of the log spools of this host, and their limit."""
+        self._spool = usage
+
     def show_depths(self, depths: Depths) -> None:
         """Show these from now on."""
         self._depths = depths
@@ -60,6 +66,11 @@ class Metrics(Collector):
         """What the registry asks for at each reading."""
         if (logs := self._logs()) is not None:
             yield from _of_logs(logs)
+        if (usage := self._spool()) is not None:
+            used, limit = usage
+            yield GaugeMetricFamily("orchestrator_spool_bytes", "Size of the log spools here", value=used)
+            words = "Size at which the log spools here are full"
+            yield GaugeMetricFamily("orchestrator_spool_limit_bytes", words, value=limit)
         leads = self._leads()
         yield GaugeMetricFamily("orchestrator_leader", "1 on the worker that leads", value=float(leads))
         depths = self._depths if leads else Depths()

@@ -1,0 +1,1 @@
+"""What monitoring reads of one process: metrics, and whether it lives and is ready."""

@@ -1,0 +1,139 @@
+"""What a worker measures of itself and of the jobs that pass through its hands."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from orchestrator.hooks import Hook
+from orchestrator.models.job import JobState
+from orchestrator.models.waiting import Reason, Waiting
+from orchestrator.states import Queue, Status
+from orchestrator.worker.worker import Worker
+from queues.session import SessionState
+
+_STATE_SECONDS = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
+_END_OF = {Status.SUCCESS: "success", Status.KILL: "kill", Status.CANCEL: "kill"}
+# Error classes are words of drivers too: others than these are counted together, so that series are bounded.
+_CLASSES = (
+    *("definition", "submission", "infrastructure", "lost", "memory", "timeout", "user", "killed"),
+    *("callback", "handler"),
+)
+_OTHER = "other"
+_DECLINES = (Reason.CAP, Reason.CONCURRENCY, Reason.MEMORY)
+_REFUSALS = (Reason.SLOTS, Reason.PRESSURE, Reason.DRAINING)
+
+
+class JobMeasures(Hook):
+    """Counts ends of attempts and of jobs, and how long jobs stay in each queue."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        words = "Attempts that have ended: success, kill, or the class of the error"
+        self._attempts = Counter("orchestrator_attempts", words, ("end",), registry=registry)
+        words = "Jobs that came to finish, by their status"
+        self._finished = Counter("orchestrator_jobs_finished", words, ("status",), registry=registry)
+        words = "Jobs that were claimed and left in accept, by what was missing"
+        self._declined = Counter("orchestrator_jobs_declined", words, ("reason",), registry=registry)
+        words = "Looks at jobs that have failed"
+        self._errors = Counter("orchestrator_handler_errors", words, registry=registry)
+        self._seconds = Histogram(
+            "orchestrator_state_seconds",
+            "How long jobs stood in a queue that they have left",
+            ("queue",),
+            registry=registry,
+            buckets=_STATE_SECONDS,
+        )
+        for end in (*_END_OF.values(), *_CLASSES, _OTHER):
+            self._attempts.labels(end)
+        for status in (Status.SUCCESS, Status.ERROR_FAIL, Status.KILL, Status.CANCEL):
+            self._finished.labels(status.value)
+        for reason in _DECLINES:
+            self._declined.labels(reason.value)
+
+    def after_outcome(self, job_id: str, state: JobState) -> None:  # noqa: ARG002 - of all hooks
+        """An attempt has ended."""
+        told = "" if state.error is None else state.error.error_class
+        end = _END_OF.get(state.status) or (told if told in _CLASSES else _OTHER)
+        self._attempts.labels(end).inc()
+
+    def after_transition(
+        self,
+        job_id: str,  # noqa: ARG002 - of all hooks
+        before: JobState,
+        after: JobState,
+        queue: Queue,
+    ) -> None:
+        """The job may have left a queue."""
+        left = before.status.queue
+        if left is queue:
+            return
+        if queue is Queue.FINISH:
+            self._finished.labels(after.status.value).inc()
+        came, went = before.times.get(left.value), after.times.get(queue.value)
+        if came and went:
+            with suppress(ValueError):  # somebody's
+                seconds = (datetime.fromisoformat(went) - datetime.fromisoformat(came)).total_seconds()
+                # Two workers may have written them: clocks differ a little.
+                self._seconds.labels(left.value).observe(max(0.0, seconds))
+
+    def after_decline(self, job_id: str, waiting: Waiting) -> None:  # noqa: ARG002 - of all hooks
+        """The job could not be begun here."""
+        self._declined.labels(waiting.reason if waiting.reason in _DECLINES else _OTHER).inc()
+
+    def after_error(self, job_id: str, error: Exception) -> None:  # noqa: ARG002 - of all hooks
+        """A handler has failed."""
+        self._errors.inc()
+
+
+class WorkerMeasures(Collector):
+    """What the worker has in hand, what it refuses and how its parts are, at each reading."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def collect(self) -> Iterable[Metric]:
+        """What the registry asks for at each reading."""
+        yield from self._hands()
+        yield from self._connection()
+        words = "1 for a check of /livez and /readyz that passes, 0 for one that fails"
+        checks = GaugeMetricFamily("orchestrator_check", words, labels=("probe", "check"))
+        for probe in self._worker.probes:
+            for name, check in probe.checks.items():
+                checks.add_metric((probe.name, name), float(not check()))
+        yield checks
+
+    def _hands(self) -> Iterator[Metric]:
+        tally, refused = self._worker.crew.tally, self._worker.refused
+        yield GaugeMetricFamily("orchestrator_slots", "Jobs that may run at once", value=self._worker.slots)
+        held = GaugeMetricFamily("orchestrator_jobs_held", "Jobs in hand, by queue", labels=("queue",))
+        for queue in Queue:
+            held.add_metric((queue.value,), tally.count(queue))
+        yield held
+        words = "Drivers of the jobs in hand; of those beyond reach this worker sees their attempts alone"
+        drivers = GaugeMetricFamily("orchestrator_drivers", words, labels=("reach",))
+        beyond = tally.count_out_of_reach()
+        drivers.add_metric(("within",), max(0, tally.count(Queue.RUNNING) - beyond))
+        drivers.add_metric(("beyond",), beyond)
+        yield drivers
+        words = "1 for the reason for which no new job is taken"
+        refuses = GaugeMetricFamily("orchestrator_refuses", words, labels=("reason",))
+        for reason in _REFUSALS:
+            refuses.add_metric((reason.value,), float(refused is not None and refused.reason == reason))
+        yield refuses
+
+    def _connection(self) -> Iterator[Metric]:
+        sessions = self._worker.sessions
+        first = sessions.first
+        words = "1 while ZooKeeper can be asked"
+        connected = float(first.state is SessionState.CONNECTED)
+        yield GaugeMetricFamily("orchestrator_zookeeper_connected", words, value=connected)
+        words = "Seconds without a connection to ZooKeeper"
+        away = first.seconds_without_contact()
+        yield GaugeMetricFamily("orchestrator_zookeeper_away_seconds", words, value=away)
+        words = "Sessions with ZooKeeper; further ones own locks"
+        yield GaugeMetricFamily("orchestrator_zookeeper_sessions", words, value=len(sessions))
+        words = "Sessions that have ended against our will, with what was held in them"
+        yield CounterMetricFamily("orchestrator_zookeeper_sessions_lost", words, value=first.generation)

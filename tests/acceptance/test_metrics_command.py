@@ -1,0 +1,56 @@
+"""A worker with `--metrics-address`, as its operator sees it."""
+
+import re
+import urllib.request
+
+import psutil
+import pytest
+
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk, Running
+from tests.acceptance.words import assert_says
+from tests.waiting import wait_until
+
+_URL = re.compile(r"served at (http://127\.0\.0\.1:\d+)")
+
+
+def listens(running: Running) -> list[str]:
+    """The hosts of the addresses at which a process listens."""
+    found = psutil.Process(running.pid).net_connections("inet")
+    return [each.laddr[0] for each in found if each.status == psutil.CONN_LISTEN]
+
+
+def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_desk: Desk) -> None:
+    quiet = shared_desk.start("worker", "--slots", "1")
+    worker = shared_desk.start("worker", "--slots", "3", "--metrics-address", "0")
+    worker.wait_for_words("3 slots", COMMAND_TIMEOUT_S)
+    found = _URL.search(worker.stderr)
+    assert found is not None
+
+    def read(path: str) -> str:
+        with urllib.request.urlopen(found[1] + path, timeout=30) as answer:  # noqa: S310 - http, by the pattern above
+            return str(answer.read().decode())
+
+    def is_ready() -> bool:
+        try:
+            return read("/readyz") == "ok\n"
+        except OSError:
+            return False
+
+    wait_until(is_ready, COMMAND_TIMEOUT_S, "it is ready")
+    assert "[+]consumer ok\n" in read("/livez?verbose")
+    lines = read("/metrics").splitlines()
+    assert "orchestrator_slots 3.0" in lines
+    assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+    assert listens(worker) == ["127.0.0.1"]
+    quiet.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+    assert listens(quiet) == [], "nothing listens unless it is asked for"
+    worker.terminate()
+    assert worker.wait().code == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("0.0.0.0:9187", "can be reached from other hosts"), (":9187", "is not [host:]port")],
+)
+def test_an_address_that_is_open_to_others_or_none_is_refused(desk: Desk, address: str, words: str) -> None:
+    assert_says(desk.type("worker", "--metrics-address", address), 2, words)

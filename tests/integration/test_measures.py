@@ -1,0 +1,304 @@
+"""What a worker says of itself: metrics after what really happened, and its probes."""
+
+import json
+import re
+import threading
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from orchestrator.handlers.job import HeldJob
+from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.logs.settings import LogSettings
+from orchestrator.metrics.health import Probe
+from orchestrator.models.job import JobError, JobState
+from orchestrator.models.waiting import Waiting
+from orchestrator.states import Queue, Status
+from orchestrator.worker import crew as crews
+from orchestrator.worker.measures import JobMeasures
+from orchestrator.worker.worker import Worker
+from queues.session import SessionState
+from tests.claims_support import SOON
+from tests.jobs_support import ScriptedOffice
+from tests.queues_support import expire
+from tests.waiting import wait_until
+
+_PROJECT = Path(__file__).parents[2]
+MONITORING = _PROJECT / "deploy" / "monitoring"
+DOCUMENT = _PROJECT / "docs" / "operating.md"
+_NAME = re.compile(r"\borchestrator_\w+")
+_SELECTOR = re.compile(r"\b(orchestrator_\w+)\{([^}]*)\}")
+_TARGETS = {"instance", "job"}  # Prometheus itself adds these
+
+
+def value(worker: Worker, name: str, **labels: str) -> float | None:
+    return worker.metrics.registry.get_sample_value(f"orchestrator_{name}", labels)
+
+
+def probe(worker: Worker, name: str) -> Probe:
+    return next(each for each in worker.probes if each.name == name)
+
+
+def failing(worker: Worker, name: str) -> list[str]:
+    return [line for line in probe(worker, name).report().lines if line.startswith("[-]")]
+
+
+def _runs(office: ScriptedOffice, job_id: str) -> bool:
+    return [attempt["state"] for attempt in office.client.detail(job_id).attempts] == ["started"]
+
+
+@pytest.fixture(autouse=True)
+def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.leader.depth._LOOK_SECONDS", 0.1)
+
+
+# ---------------------------------------------------------------------- metrics
+def test_what_happens_to_jobs_is_counted(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker(slots=3)
+    well = scripted_office.submit("pass")
+    failed = scripted_office.submit("fail('no rows')", retry={"attempts": 2, "delay": "10ms"})
+    killed = scripted_office.submit("hang()")
+    wait_until(lambda: _runs(scripted_office, killed), 30, "it runs")
+    assert value(worker, "slots") == 3
+    assert (value(worker, "drivers", reach="within") or 0) >= 1
+    scripted_office.client.kill(killed)
+    for job_id in (well, failed, killed):
+        scripted_office.wait(job_id)
+    wait_until(lambda: value(worker, "drivers", reach="within") == 0, 30, "all are let go")
+    ends = {end: value(worker, "attempts_total", end=end) for end in ("success", "user", "kill", "lost")}
+    assert ends == {"success": 1, "user": 2, "kill": 1, "lost": 0}
+    statuses = [value(worker, "jobs_finished_total", status=status) for status in ("SUCCESS", "ERROR_FAIL")]
+    assert statuses == [1, 1]
+    assert value(worker, "jobs_finished_total", status="KILL") == 1
+    assert value(worker, "state_seconds_count", queue="running") == 4
+    assert (value(worker, "claims_total", queue="accept") or 0) >= 4
+    assert (value(worker, "commits_total", kind="move") or 0) >= 12
+    assert (value(worker, "zookeeper_multi_seconds_count", kind="commit") or 0) >= 12
+    assert value(worker, "handler_errors_total") == 0
+    wait_until(lambda: value(worker, "leader") == 1, 30, "it leads")
+    wait_until(lambda: value(worker, "queue_depth", queue="finish", pool="default") == 3, 30, "it counts")
+
+
+def test_what_keeps_jobs_back_is_counted(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker(slots=1, memory_guard=True)
+    scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})
+    wait_until(lambda: value(worker, "jobs_declined_total", reason="memory"), 30, "it is left")
+    assert value(worker, "refuses", reason="slots") == 0
+    scripted_office.submit("hang()")
+    wait_until(lambda: value(worker, "refuses", reason="slots") == 1, 30, "its slot is taken")
+    assert value(worker, "refuses", reason="pressure") == 0
+
+
+def test_a_session_that_ends_shows(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker()
+    scripted_office.submit("hang()")
+    wait_until(lambda: value(worker, "jobs_held", queue="running"), 30, "it runs")
+    before = value(worker, "zookeeper_sessions_lost_total")
+    session = worker.sessions.first
+    expire(session)
+    wait_until(lambda: value(worker, "claims_lost_total", reason="session") == 1, 30, "the claim is lost")
+    assert value(worker, "zookeeper_sessions_lost_total") == (before or 0) + 1
+    assert value(worker, "zookeeper_session_changes_total", state="connected")
+    wait_until(lambda: value(worker, "zookeeper_connected") == 1, SOON, "it is back")
+    assert value(worker, "zookeeper_sessions") == 1
+
+
+def test_the_spool_is_measured(scripted_office: ScriptedOffice, tmp_path: Path) -> None:
+    with LogPipeline(LogSettings(), tmp_path / "logs", "orchestrator") as logs:
+        worker = scripted_office.worker(logs=logs)
+        assert value(worker, "spool_limit_bytes") == LogSettings().max_bytes
+        wait_until(lambda: value(worker, "spool_bytes"), 30, "what it logs is spooled")
+
+
+def test_words_of_drivers_make_no_series(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker()
+    measures = next(
+        hook
+        for hook in worker._context.hooks._hooks  # noqa: SLF001 - the one under test
+        if isinstance(hook, JobMeasures)
+    )
+    state = JobState.enqueued("x")
+    before = sum(len(family.samples) for family in worker.metrics.registry.collect())
+    for number in range(50):
+        error = JobError(error_class=f"class-{number}", message="")
+        measures.after_outcome("x", state.evolve(status=Status.ERROR_FAIL, error=error))
+        measures.after_decline("x", Waiting(reason=f"reason-{number}", message=""))
+    odd = state.evolve(times={"accept": "tonight"})
+    measures.after_transition("x", odd, odd.evolve(status=Status.RUNNING), Queue.RUNNING)
+    assert value(worker, "attempts_total", end="other") == 50
+    assert value(worker, "jobs_declined_total", reason="other") == 50
+    after = sum(len(family.samples) for family in worker.metrics.registry.collect())
+    assert after - before <= 2, "`other` of declined, with the time since when it is there"
+
+
+# ---------------------------------------------------------------------- what reads them
+def test_rules_and_dashboard_name_metrics_and_labels_that_are_there(
+    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = dict.fromkeys(
+        ("spooled", "dropped", "created", "duplicates", "diverted", "retried", "dead", "trouble"), 0
+    )
+    monkeypatch.setattr(LogPipeline, "status", lambda _self: shipped)
+    with LogPipeline(LogSettings(), tmp_path / "logs", "orchestrator") as logs:
+        worker = scripted_office.worker(logs=logs)
+        job_id = scripted_office.submit("pass")
+        scripted_office.wait(job_id)
+        wait_until(lambda: value(worker, "queue_depth", queue="finish", pool="default"), 30, "it is counted")
+        labels = {
+            sample.name: {*sample.labels}
+            for family in worker.metrics.registry.collect()
+            for sample in family.samples
+        }
+        seen = {
+            (sample.name, *label)
+            for family in worker.metrics.registry.collect()
+            for sample in family.samples
+            for label in sample.labels.items()
+        }
+    expressions = [*_rules(), *_panels()]
+    assert len(expressions) > 30
+    for expression in expressions:
+        names = set(_NAME.findall(expression))
+        assert names <= labels.keys(), expression
+        of_all = set[str]().union(*(labels[name] for name in names)) | _TARGETS
+        for grouped in re.findall(r"\bby \(([^)]*)\)", expression):
+            assert {label.strip() for label in grouped.split(",")} <= of_all, expression
+        for name, selector in _SELECTOR.findall(expression):
+            for label, operator, text in re.findall(r'(\w+)(=~|!=|=)"([^"]*)"', selector):
+                assert label in labels[name], expression
+                assert operator in {"=", "!=", "=~"}
+                assert all((name, label, part) in seen for part in text.split("|")), expression
+
+
+def test_the_document_has_all_metrics_and_no_others(scripted_office: ScriptedOffice) -> None:
+    rows = re.findall(r"^\| (`[a-z_`, ;]+) \|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    told = {f"orchestrator_{name}" for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
+    families = list(scripted_office.worker().metrics.registry.collect())
+    made = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
+    shipped = {"log_records_total", "logs_waiting", "spool_bytes", "spool_limit_bytes"}
+    ours = {name for name in made if not name.startswith("process_")}
+    assert ours | {f"orchestrator_{name}" for name in shipped} <= told
+    assert {name for name in told if "_" in name.removeprefix("orchestrator_")} <= ours | {
+        f"orchestrator_{name}" for name in shipped
+    }
+
+
+def _rules() -> Iterable[str]:
+    document = yaml.safe_load((MONITORING / "alerts.yml").read_text("utf-8"))
+    rules = list(chain.from_iterable(group["rules"] for group in document["groups"]))
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    for rule in rules:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert rule["annotations"]["summary"]
+        assert rule["annotations"]["action"]
+        yield rule["expr"]
+
+
+def _panels() -> Iterable[str]:
+    document: dict[str, Any] = json.loads((MONITORING / "dashboard.json").read_text("utf-8"))
+    for panel in document["panels"]:
+        for target in panel["targets"]:
+            yield target["expr"]
+
+
+# ---------------------------------------------------------------------- probes
+def test_a_worker_is_live_and_ready_until_it_drains(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker()
+    wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
+    assert [line.partition(" ")[0] for line in probe(worker, "readyz").report().lines[:-1]] == [
+        "[+]zookeeper",
+        "[+]draining",
+        "[+]announced",
+        "[+]claims",
+    ]
+    assert failing(worker, "livez") == []
+    worker.drain()
+    assert failing(worker, "readyz")[0] == "[-]draining failed: it takes no new jobs any more"
+    assert failing(worker, "livez") == [], "its loops have ended because they were asked to"
+
+
+def test_without_zookeeper_a_worker_is_live_and_not_ready(
+    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = scripted_office.worker()
+    wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
+    session = worker.sessions.first
+    monkeypatch.setattr(type(session), "state", SessionState.SUSPENDED)
+    assert failing(worker, "readyz") == ["[-]zookeeper failed: its session is suspended"]
+    assert failing(worker, "livez") == []
+    assert value(worker, "zookeeper_connected") == 0
+    assert value(worker, "check", probe="readyz", check="zookeeper") == 0
+    assert value(worker, "check", probe="livez", check="consumer") == 1
+
+
+def test_a_worker_whose_looks_at_the_queues_fail_is_not_ready(
+    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = scripted_office.worker()
+    wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
+
+    def broken(_self: object) -> None:
+        raise RuntimeError("no such pool")
+
+    monkeypatch.setattr("queues.pool_views.PoolViews.refresh", broken)
+    worker.look_again()
+    wait_until(lambda: failing(worker, "readyz"), 30, "it says so")
+    assert failing(worker, "readyz") == ["[-]claims failed: RuntimeError: no such pool"]
+    monkeypatch.undo()
+    wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready again")
+
+
+def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
+    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crews, "STUCK_SECONDS", 0.05)
+    go = threading.Event()
+    worker = scripted_office.worker(slots=20)
+    hands = worker.crew._quick  # noqa: SLF001 - what is judged
+    look, threads = hands._look, hands._threads  # noqa: SLF001 - likewise
+
+    def hang(job: HeldJob) -> None:
+        go.wait(30)
+        look(job)
+
+    monkeypatch.setattr(hands, "_look", hang)
+    jobs = [scripted_office.submit("pass", pool="p0")]
+    try:
+        wait_until(lambda: _stuck(worker), 30, "one hangs")
+        assert failing(worker, "livez") == [], "the others go on"
+        jobs += [scripted_office.submit("pass", pool=f"p{number}") for number in range(1, len(threads))]
+        (words,) = wait_until(lambda: failing(worker, "livez"), 30, "all hang")
+        assert words.startswith(
+            f"[-]handlers failed: none of {len(threads)} threads gets on; of one, one step"
+        )
+        assert value(worker, "check", probe="livez", check="handlers") == 0
+    finally:
+        go.set()
+    for job_id in jobs:
+        scripted_office.wait(job_id)
+    wait_until(lambda: not failing(worker, "livez"), 30, "it is live again")
+
+
+def _stuck(worker: Worker) -> list[str]:
+    return [words for beat in worker.crew._quick._heartbeats if (words := beat.trouble())]  # noqa: SLF001 - what is judged
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # it is what is made here
+def test_a_worker_whose_loop_has_died_is_not_live(
+    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = scripted_office.worker()
+    wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
+
+    def die(_self: object) -> None:
+        raise SystemExit  # what no loop catches, as it is meant for the whole process
+
+    monkeypatch.setattr("queues.pool_views.PoolViews.refresh", die)
+    worker.look_again()
+    wait_until(lambda: failing(worker, "livez"), 30, "it says so")
+    assert failing(worker, "livez") == ["[-]consumer failed: its thread has ended"]

@@ -1,0 +1,215 @@
+"""What is served to whom, and that nobody can hold it up."""
+
+import shutil
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from orchestrator.errors import SettingsError
+from orchestrator.metrics import server
+from orchestrator.metrics.health import Probe
+from orchestrator.metrics.server import serving
+from orchestrator.models.listening import Listening
+from tests.servers.secured import Certificates
+from tests.servers.zookeeper import unavailable
+from tests.waiting import wait_until
+
+TOKEN = "0123456789abcdef"  # noqa: S105 - of this test
+LIVE: dict[str, str] = {}
+Serve = Callable[..., int]
+Answer = tuple[int, str]
+
+
+def _live() -> str:
+    return LIVE.get("loop", "")
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    made = CollectorRegistry()
+    Gauge("some", "A gauge", registry=made).set(7)
+    return made
+
+
+@pytest.fixture
+def serve(registry: CollectorRegistry) -> Iterator[Serve]:
+    """Serves a registry and two probes; returns the port."""
+    LIVE.clear()
+    with ExitStack() as stack:
+
+        def start(**listening: object) -> int:
+            probes = [Probe("livez", {"loop": _live, "other": lambda: ""}), Probe("readyz")]
+            given = Listening.model_validate({"address": "127.0.0.1:0", **listening})
+            return int(stack.enter_context(serving(given, registry, probes)).rpartition(":")[2])
+
+        yield start
+
+
+def get(port: int, target: str, method: str = "GET", **headers: str) -> Answer:
+    return _answer(HTTPConnection("127.0.0.1", port, timeout=20), target, method, headers)
+
+
+def _answer(connection: HTTPConnection, target: str, method: str, headers: dict[str, str]) -> Answer:
+    connection.request(method, target, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, body
+
+
+def test_nothing_listens_without_an_address(
+    registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket.socket, "bind", lambda *_: pytest.fail("something listens"))
+    with serving(Listening(), registry, []) as url:
+        assert url == ""
+    assert not [thread for thread in threading.enumerate() if thread.name == "metrics"]
+
+
+def test_metrics_are_served_on_loopback(serve: Serve) -> None:
+    port = serve()
+    status, body = get(port, "/metrics")
+    assert (status, "some 7.0" in body.splitlines()) == (200, True)
+    assert get(port, "/metrics", "HEAD") == (200, "")
+    with socket.socket() as elsewhere, pytest.raises(OSError, match="refused"):
+        elsewhere.connect(("127.0.0.2", port))
+
+
+def test_a_probe_says_ok_or_each_check(serve: Serve) -> None:
+    port = serve()
+    assert get(port, "/livez") == (200, "ok\n")
+    assert get(port, "/livez?verbose") == (200, "[+]loop ok\n[+]other ok\nlivez check passed\n")
+    LIVE["loop"] = "its thread\nhas ended"
+    failed = "[-]loop failed: its thread has ended\n[+]other ok\nlivez check failed\n"
+    assert get(port, "/livez") == get(port, "/livez?verbose=1") == (500, failed)
+    assert get(port, "/readyz") == (200, "ok\n")
+
+
+def test_a_check_that_raises_has_failed_and_shows_no_trace(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.LIVE", None)
+    status, body = get(serve(), "/livez")
+    assert (status, body.splitlines()[0]) == (500, "[-]loop failed: it cannot be asked")
+    assert "Traceback" not in body
+
+
+def test_a_collector_that_raises_is_no_trace_for_the_reader(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: CollectorRegistry) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(CollectorRegistry, "collect", broken)
+    assert get(serve(), "/metrics") == (500, "it has failed, see the log\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "method", "status"),
+    [("/", "GET", 404), ("/metrics/", "GET", 404), ("/../etc/passwd", "GET", 404), ("/livez", "POST", 501)],
+)
+def test_there_is_nothing_else(serve: Serve, target: str, method: str, status: int) -> None:
+    found, body = get(serve(), target, method)
+    assert found == status
+    assert "Traceback" not in body
+
+
+# ---------------------------------------------------------------------- who may read
+def test_with_a_token_only_whether_a_probe_passes_is_for_everybody(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n", "utf-8")
+    port = serve(token_file=tmp_path / "token")
+    for wrong in ({}, {"Authorization": "Bearer 0123456789abcdeX"}, {"Authorization": TOKEN}):
+        assert get(port, "/metrics", **wrong) == (401, "a bearer token is needed\n")
+        assert get(port, "/livez?verbose", **wrong)[0] == 401
+        assert get(port, "/livez", **wrong) == (200, "ok\n")
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    assert get(port, "/metrics", **right)[0] == get(port, "/livez?verbose", **right)[0] == 200
+    LIVE["loop"] = "a word about the inside"
+    assert get(port, "/livez") == (500, "livez check failed\n")
+    assert "a word about the inside" in get(port, "/livez", **right)[1]
+
+
+def test_with_a_certificate_it_speaks_tls_alone(serve: Serve, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        unavailable("no openssl to make certificates with")
+    certificates = Certificates(tmp_path)
+    port = serve(certificate_file=certificates.server)
+    trusting = ssl.create_default_context(cafile=certificates.ca)
+    connection = HTTPSConnection("localhost", port, timeout=20, context=trusting)
+    assert _answer(connection, "/livez", "GET", {}) == (200, "ok\n")
+    with pytest.raises(OSError):  # noqa: PT011 - a reset, or an end without a word
+        get(port, "/livez")
+
+
+@pytest.mark.parametrize("text", ["", "short", "with a space in it, so none", "ü" * 20, "x" * 5000], ids=len)
+def test_what_is_no_token_is_refused(serve: Serve, tmp_path: Path, text: str) -> None:
+    (tmp_path / "token").write_text(text, "utf-8")
+    with pytest.raises(SettingsError, match="holds no token: 16 to 4096 printable characters"):
+        serve(token_file=tmp_path / "token")
+
+
+def test_files_that_cannot_be_used_and_an_address_that_is_taken_are_refused(
+    serve: Serve, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError, match=r"token_file .*cannot be read"):
+        serve(token_file=tmp_path / "none")
+    (tmp_path / "junk").write_text("junk", "utf-8")
+    with pytest.raises(SettingsError, match=r"certificate_file .*cannot be used with its key"):
+        serve(certificate_file=tmp_path / "junk")
+    port = serve()
+    with pytest.raises(SettingsError, match=r"listened on: Address already in use.*metrics-address"):
+        serve(address=str(port))
+
+
+# ---------------------------------------------------------------------- bounds
+def test_silent_readers_hold_up_nobody_for_long(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_SECONDS", 0.5)
+    port = serve()
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            for _ in range(server._AT_ONCE)  # noqa: SLF001 - the bound under test
+        ]
+        # All hands are full, whatever is asked is closed unread; then the silent ones are ended.
+        for each in silent:
+            each.sendall(b"GET /livez HT")
+            assert each.recv(100) == b""
+        wait_until(lambda: _answers(port), 10, "it answers again")
+
+
+def test_a_drip_of_bytes_is_ended_as_well(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_SECONDS", 0.5)
+    with socket.create_connection(("127.0.0.1", serve()), 20) as slow:
+
+        def is_ended() -> bool:
+            try:
+                slow.sendall(b"X")
+            except OSError:
+                return True
+            return False
+
+        wait_until(is_ended, 10, "it is ended")
+
+
+def test_more_readers_than_there_is_room_for_are_closed_unread(serve: Serve) -> None:
+    port, most = serve(), server._AT_ONCE  # noqa: SLF001 - the bound under test
+    with ExitStack() as stack:
+        for _ in range(most):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+
+        wait_until(lambda: not _answers(port), 10, "there is no room for one more")
+    wait_until(lambda: _answers(port), 10, "there is room again")
+
+
+def _answers(port: int) -> bool:
+    try:
+        return get(port, "/livez")[0] == 200
+    except OSError:
+        return False
