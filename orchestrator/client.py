@@ -97,15 +97,16 @@ class Client(Jobs):
     ) -> Sequence[JobView]:
         """The jobs that fit, the newest first, at most `limit`; what is empty excludes nothing.
 
-        One whose record cannot be read stands in `dead` and is left out: `standing` names it.
+        One whose record cannot be read is among them as `JobView.unreadable`, unless names or statuses are
+        asked for.
         """
         return self._views.list(pools=pools, names=names, statuses=statuses, queues=queues, limit=limit)
 
     def jobs(self, queues: Collection[Queue] = tuple(Queue)) -> Iterator[JobView]:
         """All jobs in these queues of all pools, each once, in the order of the queues.
 
-        A job that moves while this looks is seen where it was first met; one whose record cannot be read
-        is left out.
+        A job that moves while this looks is seen where it was first met; one whose record cannot be read is
+        among them as `JobView.unreadable`.
         """
         return self._views.jobs(queues)
 

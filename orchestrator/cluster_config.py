@@ -147,7 +147,7 @@ class ClusterConfig:
         try:
             document = _Document.model_validate(decode(data) if data else {})
             values = _checked(document.values)
-        except (ValueError, RecursionError, SettingsError) as error:
+        except (ValueError, SettingsError) as error:
             told = explain(error, _Document, _SOURCE) if isinstance(error, ValidationError) else str(error)
             raise ConfigUnreadable(self._path, stat.version, told.replace("\n", "; ")) from error
         return StoredConfig(self._with(values), values, stat.version, document.changed)

@@ -2,6 +2,7 @@
 
 from pydantic import ValidationError
 
+from orchestrator.models.fields import explain
 from orchestrator.models.job import JobState, JobView
 from queues.errors import CorruptRecord
 from queues.record import Record
@@ -12,7 +13,7 @@ def state_of(record: Record) -> JobState:
     try:
         return JobState.model_validate(record.payload)
     except ValidationError as error:
-        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error
+        raise CorruptRecord(record.id, f"its payload is no job's: {_mistakes(error)}") from error
 
 
 def view_of(record: Record) -> JobView:
@@ -20,4 +21,9 @@ def view_of(record: Record) -> JobView:
     try:
         return JobView.of(record)
     except ValueError as error:  # of the state, or a queue that is none of ours
-        raise CorruptRecord(record.id, f"its payload is no job's: {error}") from error
+        raise CorruptRecord(record.id, f"its payload is no job's: {_mistakes(error)}") from error
+
+
+def _mistakes(error: ValueError) -> str:
+    words = explain(error, JobState, "it") if isinstance(error, ValidationError) else str(error)
+    return words.replace("\n", "; ")

@@ -18,8 +18,17 @@ def encode(document: dict[str, Any]) -> bytes:
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """The document in these bytes; raises ValueError when they are not a JSON object."""
-    document = json.loads(data.decode())
+    """The document in these bytes; raises ValueError unless they are a JSON object that can be written again.
+
+    One with half of a surrogate pair cannot: no path, log or terminal takes that either.
+    """
+    try:
+        document = json.loads(data.decode())
+        if b"\\u" in data:  # UTF-8 has halves only as escapes
+            _ENCODER.encode(document).encode()
+    except RecursionError:
+        message = "it is nested too deeply"
+        raise ValueError(message) from None
     if not isinstance(document, dict):
         message = f"expected a JSON object, found {type(document).__name__}"
         raise ValueError(message)  # noqa: TRY004 - one error type for every kind of bad bytes

@@ -50,7 +50,7 @@ class PoolLimits:
             document = decode(data)
             known = {field.name for field in fields(cls)}
             return cls(**{name: value for name, value in document.items() if name in known})
-        except (ValueError, RecursionError, InvalidLimit) as error:
+        except (ValueError, InvalidLimit) as error:
             stay = cls() if last_good is None else last_good
             log.warning("the limits of pool %s cannot be read, it goes by %s: %s", pool, stay, error)
             return stay

@@ -78,7 +78,7 @@ class Record:
                 failures=int(document.get("failures", 0)),
                 error=dict(document["error"]) if document.get("error") is not None else None,
             )
-        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise CorruptRecord(item_id, f"{type(error).__name__}: {error}") from error
 
     def evolve(self, **changes: Any) -> "Record":

@@ -4,6 +4,7 @@ Its version is the state: 0 intent, 1 started, 2 ended; or 0 -> closed | killed,
 writes first wins, and the loser of each race has to obey.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +16,7 @@ from queues.session import Session, Stat, Wake
 
 VERSION_INTENT = 0
 VERSION_STARTED = 1
+_NAME = re.compile(r"attempt-(\d{1,10})")  # as many digits as a path of a sequential node has
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -38,6 +40,12 @@ class AttemptState(StrEnum):
 def attempt_path(record_path: str, number: int) -> str:
     """The node of an attempt; attempts count from 1 and are never reset."""
     return f"{record_path}/attempt-{number}"
+
+
+def attempt_number(name: str) -> int | None:
+    """The number of the attempt in a node of this name; None for a node of another kind."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 def run_name(run_key: str, number: int) -> str:

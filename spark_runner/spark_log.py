@@ -39,7 +39,7 @@ def spark_event(line: bytes) -> SparkEvent | None:
         thread = str(found["process.thread.name"])
         stage, task = task_in(str(found.get("task", ""))) or task_in(thread) or (None, None)
         return SparkEvent(
-            time=datetime.fromisoformat(found["@timestamp"]),
+            time=datetime.fromisoformat(found["@timestamp"]).astimezone(),
             level=str(found["log.level"]),
             logger=str(found["log.logger"]),
             thread=thread,
@@ -48,7 +48,7 @@ def spark_event(line: bytes) -> SparkEvent | None:
             stage=stage,
             task=task,
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -63,6 +64,9 @@ def options(
 def run_app(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code. No error ends as a traceback unless -v asks for it."""
     leave_out_plugins()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what it cannot write, as in JSON: \ud800
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(args=arguments, standalone_mode=False)
     except BrokenPipeError:  # who read our output has seen enough

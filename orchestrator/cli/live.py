@@ -1,7 +1,6 @@
 """The life of one job as it happens: a live line per state on a terminal, plain lines on a pipe."""
 
 import time
-from datetime import datetime
 from typing import Any, Protocol, Self
 
 from rich.console import Console, Group, RenderableType
@@ -9,7 +8,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from orchestrator.cli.output import duration, stderr_console
+from orchestrator.cli.output import duration, moment, stderr_console
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue, Status
 
@@ -40,8 +39,9 @@ def display(*, quiet: bool) -> Display:
 
 def states(job: JobView) -> list[tuple[Queue, float, float | None]]:
     """The states of the job so far: queue, when it came there, when it left (epoch seconds)."""
+    times = [(Queue(queue), moment(at)) for queue, at in job.times.items() if queue in set(Queue)]
     came = sorted(
-        ((Queue(queue), datetime.fromisoformat(at).timestamp()) for queue, at in job.times.items()),
+        ((queue, at.timestamp()) for queue, at in times if at is not None),
         key=lambda item: (item[1], _ORDER.index(item[0])),
     )
     leaving = [at for _, at in came[1:]]
@@ -52,10 +52,15 @@ def describe_progress(progress: dict[str, Any] | None) -> str:
     """What the driver does now, in one line."""
     if progress is None:
         return ""
-    parts = [str(progress.get("phase") or "")]
-    parts += [f"stage {s['stage']}: {s['done']}/{s['tasks']} tasks" for s in progress.get("stages", [])]
+    parts, stages = [str(progress.get("phase") or "")], progress.get("stages")
+    parts += [
+        f"stage {stage.get('stage')}: {stage.get('done')}/{stage.get('tasks')} tasks"
+        for stage in (stages if isinstance(stages, list) else ())
+        if isinstance(stage, dict)
+    ]
     for done in ("read", "written"):
-        if rows := (progress.get(done) or {}).get("rows"):
+        moved = progress.get(done)
+        if isinstance(moved, dict) and isinstance(rows := moved.get("rows"), int) and rows:
             parts.append(f"{rows:,} rows {done}")
     return " · ".join(part for part in parts if part)
 

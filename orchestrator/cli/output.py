@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -99,18 +99,27 @@ def short_path(location: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else location
 
 
-def local_time(timestamp: str | None) -> str:
-    """A stored time (ISO 8601, UTC) as a person at this machine reads it."""
+def moment(timestamp: object) -> datetime | None:
+    """A stored time (ISO 8601, UTC) in the time of this machine; None for what is none."""
+    try:
+        found = datetime.fromisoformat(timestamp)  # type: ignore[arg-type]  # who gives no text hears it
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def local_time(timestamp: object) -> str:
+    """A stored time as a person at this machine reads it; what is none as it stands."""
     if timestamp is None:
         return ""
-    return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    found = moment(timestamp)
+    return str(timestamp) if found is None else found.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def elapsed(start: str | None, end: str | None) -> str:
-    """The time between two stored times, as `12.3 s` or `4 min 05 s`."""
-    if start is None or end is None:
-        return ""
-    return duration((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+def elapsed(start: object, end: object) -> str:
+    """The time between two stored times, as `12.3 s` or `4 min 05 s`; empty where one of them is none."""
+    begun, ended = moment(start), moment(end)
+    return "" if begun is None or ended is None else duration((ended - begun).total_seconds())
 
 
 def duration(seconds: float) -> str:

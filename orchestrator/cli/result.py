@@ -4,16 +4,16 @@ import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from orchestrator.cli.documents import print_json
+from orchestrator.cli.job.attempts import written
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import (
-    duration,
     elapsed,
-    short_path,
     stderr_console,
     stdout_console,
     table,
@@ -63,11 +63,12 @@ def _printed(runner: Runner, run: str, incarnation: str) -> str:
 def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> None:
     """Write the result to stdout, and to stderr what went wrong."""
     job = detail.job
-    tables: list[dict[str, Any]] = detail.attempts[-1].get("tables", []) if detail.attempts else []
+    told = detail.attempts[-1].get("tables") if detail.attempts else None
+    tables: list[dict[str, Any]] = told if isinstance(told, list) else []
     if output is not OutputFormat.TABLE:
         print_json({"job": job.model_dump(mode="json"), "tables": tables}, output)
     elif job.status is Status.SUCCESS:
-        _show_tables(tables, local)
+        _show_tables(detail.attempts[-1] if tables else {}, local)
     if job.error is not None and job.status is not Status.SUCCESS:
         stderr_console().print(f"error: {job.error.message}", markup=False, style="red")
 
@@ -95,23 +96,13 @@ def _program() -> str:
     return called.name if shutil.which(called.name) else os.path.relpath(called)
 
 
-def _show_tables(tables: list[dict[str, Any]], local: LocalResult) -> None:
+def _show_tables(attempt: Mapping[str, Any], local: LocalResult) -> None:
     console = stdout_console()
     if local.stdout:
         console.print(local.stdout.rstrip("\n"), markup=False, soft_wrap=True)
-    if not tables:
+    if (wrote := written(attempt)) is None:
         return
-    rows = [
-        [
-            item["target"],
-            item["connector"],
-            item["rows"],
-            duration(item["seconds"]),
-            short_path(item["location"]),
-        ]
-        for item in tables
-    ]
-    console.print(table(["wrote", "as", "rows", "took", "to"], rows))
+    console.print(wrote)
     for item in local.tables:
         if item["preview"]:
             console.print(f"\nfirst rows of {item['target']}", markup=False, style="bold")

@@ -82,7 +82,7 @@ def _stop_running_jobs(client: Client, served: Worker, quiet: bool, limit: float
     """Kill what runs and wait until each has ended: its ZooKeeper is about to go."""
     deadline, asked = time.monotonic() + limit, set()
     while time.monotonic() < deadline:
-        running = list(client.jobs(_ON_THEIR_WAY))
+        running = [job for job in client.jobs(_ON_THEIR_WAY) if job.is_readable]
         if not running and not served.is_busy():
             return
         for job in running:

@@ -34,6 +34,6 @@ def _broken(data: bytes) -> str:
     known = {field.name for field in fields(PoolLimits)}
     try:
         PoolLimits(**{name: value for name, value in decode(data or b"{}").items() if name in known})
-    except (ValueError, RecursionError, InvalidLimit) as error:
+    except (ValueError, InvalidLimit) as error:
         return str(error)
     return ""

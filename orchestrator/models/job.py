@@ -10,6 +10,9 @@ from orchestrator.states import FINAL, Queue, Status
 from queues.documents import timestamp
 from queues.record import Record
 
+UNREADABLE = "unreadable"
+"""The error class of what stands for a record that cannot be read."""
+
 _MAX_MESSAGE, _MAX_TRACEBACK = 4_000, 8_000
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -118,6 +121,32 @@ class JobView(BaseModel):
     warning: str | None = None
     callback: CallbackState = CallbackState.model_construct()
     times: dict[str, str]
+
+    @classmethod
+    def unreadable(cls, job_id: str, pool: str, queue: Queue, *, since: str, reason: str) -> "JobView":
+        """The view of a record that cannot be read: where its token stands since when, and what is wrong.
+
+        It has no name, and the status of what cannot be processed; whoever claims it brings it to dead.
+        """
+        return cls(
+            id=job_id,
+            name="",
+            pool=pool,
+            queue=queue,
+            status=Status.DEAD,
+            attempt=0,
+            created=since,
+            updated=since,
+            started=None,
+            ended=None,
+            error=JobError(error_class=UNREADABLE, message=reason),
+            times={},
+        )
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether more is known of it than its token tells."""
+        return self.error is None or self.error.error_class != UNREADABLE
 
     @property
     def is_final(self) -> bool:

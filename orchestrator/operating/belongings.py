@@ -62,5 +62,5 @@ def _in_order(name: str) -> tuple[bool, int, str]:
 def _attempt(path: str, data: bytes, stat: Stat) -> Attempt | None:
     try:
         return Attempt.of(path, data, stat)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None

@@ -100,7 +100,7 @@ class QueueViews:
         if isinstance(read, CorruptRecord):
             # What is buried has its reason in the token: its record was left as it was.
             note = decoded(self._session.get(self._layout.token(place.queue, place.pool, token))) or {}
-            return {**row, "reason": note.get("reason", str(read))}
+            return {**row, "reason": str(note.get("reason", read))}
         record, state = read
         waiting = waits.of(record, state, lock=lock, attempt=attempt)
         told = {

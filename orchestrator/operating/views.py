@@ -1,6 +1,5 @@
 """Looking at jobs without touching them."""
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from queues.names import Token
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.session.multi_read import Found
-from spark_runner.attempt import Attempt, attempt_path
+from spark_runner.attempt import Attempt, attempt_number, attempt_path
 
 READ_AT_ONCE = 256  # records: a request of some 20 KiB, its answer some hundred
 
@@ -46,6 +45,11 @@ class Place:
     pool: str
     token: Token
 
+    def unreadable(self, error: CorruptRecord) -> JobView:
+        """What is known of a job whose record cannot be read."""
+        since = _time(self.token.seq // 1000)
+        return JobView.unreadable(self.token.id, self.pool, self.queue, since=since, reason=str(error))
+
 
 class Views:
     """Reads jobs, many at a time. Safe to use from several threads."""
@@ -57,7 +61,10 @@ class Views:
 
     # ------------------------------------------------------------------ many jobs
     def jobs(self, queues: Collection[Queue]) -> Iterator[JobView]:
-        """All jobs in these queues of all pools, each once, in the order of the queues."""
+        """All jobs in these queues of all pools, each once, in the order of the queues.
+
+        What cannot be read is among them, as `JobView.unreadable`.
+        """
         yield from self._read(self._places(queues).values(), queues)
 
     def list(
@@ -69,7 +76,10 @@ class Views:
         queues: Collection[Queue] = (),
         limit: int | None = None,
     ) -> Sequence[JobView]:
-        """The jobs that fit, the newest first, at most `limit`; what is empty excludes nothing."""
+        """The jobs that fit, the newest first, at most `limit`; what is empty excludes nothing.
+
+        What cannot be read has neither name nor status: it fits unless these are asked for.
+        """
         wanted = tuple(queues or Queue)
         # The sequence in a token's name is of the moment of the submission: no record has to be read to sort.
         places = sorted(
@@ -79,7 +89,7 @@ class Views:
             view
             for view in self._read(places, wanted)
             if (not names or view.name in names)
-            and (not statuses or view.status in statuses)
+            and (not statuses or (view.status in statuses and view.is_readable))
             and (not pools or view.pool in pools)
         )
         return tuple(islice(fitting, limit))
@@ -103,15 +113,16 @@ class Views:
 
     def _read(self, places: Iterable[Place], queues: Collection[Queue]) -> Iterator[JobView]:
         left = iter(places)
-        while part := [place.token.id for place in islice(left, READ_AT_ONCE)]:
-            found = self._session.get_many([self._layout.record(job_id) for job_id in part])
-            for job_id, node in zip(part, found, strict=True):
+        while part := list(islice(left, READ_AT_ONCE)):
+            found = self._session.get_many([self._layout.record(place.token.id) for place in part])
+            for place, node in zip(part, found, strict=True):
                 if node is None:
                     continue  # removed meanwhile
                 try:
-                    view = view_of(Record.decode(job_id, node[0]))
-                except CorruptRecord:
-                    continue  # it is in dead, or will be: `standing` names it
+                    view = view_of(Record.decode(place.token.id, node[0]))
+                except CorruptRecord as error:
+                    yield place.unreadable(error)
+                    continue
                 if view.queue in queues:
                     yield view
 
@@ -120,7 +131,9 @@ class Views:
         """All that is known of one job; raises ItemNotFound, CorruptRecord."""
         record = self._set.get(job_id)
         view, path = view_of(record), self._layout.record(job_id)
-        found = self._session.get_many([attempt_path(path, number) for number in range(1, view.attempt + 1)])
+        # Those that are there: the number in the record may be anything.
+        numbers = sorted(filter(None, map(attempt_number, self._session.children(path) or ())))
+        found = self._session.get_many([attempt_path(path, number) for number in numbers])
         lock = self._document(self._layout.lock(record.pool, job_id))
         last = decoded(found[-1]) if found else None
         return JobDetail(
@@ -136,10 +149,13 @@ class Views:
         )
 
     def attempt(self, view: JobView) -> Attempt | None:
-        """The last attempt of a job."""
+        """The last attempt of a job; raises CorruptRecord where it cannot be read."""
         if view.attempt == 0:
             return None
-        return Attempt.read(self._session, attempt_path(self._layout.record(view.id), view.attempt))
+        try:
+            return Attempt.read(self._session, attempt_path(self._layout.record(view.id), view.attempt))
+        except ValueError as error:
+            raise CorruptRecord(view.id, f"its attempt {view.attempt} is none: {error}") from error
 
     def progress(self, view: JobView) -> dict[str, Any] | None:
         """What the driver shows of itself while it runs; None when none does."""
@@ -161,5 +177,5 @@ def decoded(found: Found) -> dict[str, Any] | None:
         return None
     try:
         return decode(found[0])
-    except (ValueError, json.JSONDecodeError):
+    except ValueError:
         return {"unreadable": found[0].decode(errors="replace")}

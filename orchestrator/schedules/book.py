@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from loguru import logger
-
 from orchestrator.errors import CorruptSchedule, ScheduleNotFound
 from orchestrator.models.definition import Definition
 from orchestrator.nodes import Nodes
 from orchestrator.schedules.entry import Entry, ScheduleView
 from orchestrator.schedules.runs import check_registration
-from queues.errors import Conflict
+from queues.errors import Conflict, InvalidName
 from queues.names import check_id
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session
@@ -28,18 +26,16 @@ class Book:
         self.now_ms = now_ms
 
     def list(self) -> "tuple[ScheduleView, ...]":
-        """All schedules by name; one that cannot be read is left out and told in the log."""
+        """All schedules by name; one that cannot be read is among them with the reason."""
         names = sorted(self.session.children(self.nodes.schedules) or [])
-        views = []
-        for name, found in zip(
-            names, self.session.get_many([self._path(name) for name in names]), strict=True
-        ):
+        views, paths = list[ScheduleView](), [self.nodes.schedule(name) for name in names]
+        for name, path, found in zip(names, paths, self.session.get_many(paths), strict=True):
             if found is None:
                 continue  # removed meanwhile
             try:
                 views.append(self._view(Entry.decode(name, self._path(name), found[0])))
-            except CorruptSchedule as error:
-                logger.warning("{}", error)
+            except (CorruptSchedule, InvalidName) as error:
+                views.append(ScheduleView.unreadable(name, path, str(error)))
         return tuple(views)
 
     def get(self, name: str) -> ScheduleView:

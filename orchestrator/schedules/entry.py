@@ -79,8 +79,12 @@ class Entry(BaseModel):
             entry = cls.model_validate(decode(data))
         except ValidationError as error:
             raise CorruptSchedule(name, path, explain(error, cls, "it")) from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise CorruptSchedule(name, path, str(error)) from error
+        try:
+            _ = entry.next_ms, entry.last_run
+        except (ValueError, OverflowError) as error:  # a time that no calendar goes on from
+            raise CorruptSchedule(name, path, f"it has no next fire time: {error}") from error
         if entry.definition.name != name:
             raise CorruptSchedule(name, path, f"it holds the definition of {entry.definition.name!r}")
         return entry
@@ -180,6 +184,28 @@ class ScheduleView(BaseModel):
     skipped: tuple[Skipped, ...]
     path: str = Field(description="its node")
     definition: dict[str, Any]
+    error: str | None = None  # why its node cannot be read: no run is enqueued
+
+    @classmethod
+    def unreadable(cls, name: str, path: str, reason: str) -> "ScheduleView":
+        """What is known of one whose node cannot be read."""
+        return cls(
+            name=name,
+            when="",
+            timezone="",
+            next=None,
+            last=None,
+            last_run=None,
+            paused=False,
+            overlap="skip",
+            catch_up=False,
+            registered="",
+            handled="",
+            skipped=(),
+            path=path,
+            definition={},
+            error=reason,
+        )
 
     @classmethod
     def of(cls, entry: Entry, path: str, now: int) -> "ScheduleView":

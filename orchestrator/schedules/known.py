@@ -11,6 +11,7 @@ from loguru import logger
 from orchestrator.errors import CorruptSchedule
 from orchestrator.schedules.book import Book
 from orchestrator.schedules.entry import Entry
+from queues.errors import InvalidName
 from queues.folder import Folder
 
 _RESCAN_SECONDS = (
@@ -74,7 +75,7 @@ class KnownSchedules:
         self._known.pop(name, None)
         try:
             found = self._book.read(name, _Changed(self, name))
-        except CorruptSchedule as error:
+        except (CorruptSchedule, InvalidName) as error:  # one that is none of ours keeps no other back
             logger.error("{}", error)
             return None
         return None if found is None else self.note(*found)

@@ -14,6 +14,7 @@ from kazoo.protocol.serialization import int_struct, multiheader_struct, stat_st
 from kazoo.security import ACL
 
 from queues.operations import Check, Create, Delete, Operation, Set
+from queues.session.paths import path_bytes
 from queues.session.stat import Stat
 
 _CREATE, _DELETE, _SET, _CHECK, _ERROR = 1, 2, 5, 13, -1
@@ -37,31 +38,13 @@ class Multi:
     type = 14
 
     def __init__(self, operations: Sequence[Operation], root: str, acl: bytes) -> None:
-        self._operations = operations
-        self._root = root.encode()  # the chroot
-        self._acl = acl
+        self._count = len(operations)
+        # Here, and not in kazoo's thread, which would fail for ever on what has no bytes.
+        self._request = _request(operations, root.encode(), acl)
 
     def serialize(self) -> bytes:
         """The request: a header and a body for each operation, then the header that ends it."""
-        root, parts = self._root, list[bytes]()
-        for operation in self._operations:
-            path = root + operation.path.encode()
-            length = _LENGTH.pack(len(path))
-            match operation:
-                case Check():
-                    parts += (_HEADERS[_CHECK], length, path, _LENGTH.pack(operation.version))
-                case Delete():
-                    parts += (_HEADERS[_DELETE], length, path, _LENGTH.pack(operation.version))
-                case Set():
-                    data = operation.data
-                    parts += (_HEADERS[_SET], length, path, _LENGTH.pack(len(data)), data)
-                    parts.append(_LENGTH.pack(operation.version))
-                case Create():
-                    data = operation.data
-                    parts += (_HEADERS[_CREATE], length, path, _LENGTH.pack(len(data)), data, self._acl)
-                    parts.append(_EPHEMERAL if operation.ephemeral else _PERSISTENT)
-        parts.append(_END)
-        return b"".join(parts)
+        return self._request
 
     def deserialize(self, reply: bytes, offset: int) -> list[Any]:
         """A result per operation: the stat after a set, True for other successes, else the exception."""
@@ -85,4 +68,26 @@ class Multi:
                 results.append(True)
 
     def __str__(self) -> str:
-        return f"Multi({len(self._operations)} operations)"
+        return f"Multi({self._count} operations)"
+
+
+def _request(operations: Sequence[Operation], root: bytes, acl: bytes) -> bytes:
+    parts = list[bytes]()
+    for operation in operations:
+        path = root + path_bytes(operation.path)
+        length = _LENGTH.pack(len(path))
+        match operation:
+            case Check():
+                parts += (_HEADERS[_CHECK], length, path, _LENGTH.pack(operation.version))
+            case Delete():
+                parts += (_HEADERS[_DELETE], length, path, _LENGTH.pack(operation.version))
+            case Set():
+                data = operation.data
+                parts += (_HEADERS[_SET], length, path, _LENGTH.pack(len(data)), data)
+                parts.append(_LENGTH.pack(operation.version))
+            case Create():
+                data = operation.data
+                parts += (_HEADERS[_CREATE], length, path, _LENGTH.pack(len(data)), data, acl)
+                parts.append(_EPHEMERAL if operation.ephemeral else _PERSISTENT)
+    parts.append(_END)
+    return b"".join(parts)

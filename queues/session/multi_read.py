@@ -13,9 +13,9 @@ from kazoo.protocol.serialization import (
     multiheader_struct,
     read_buffer,
     stat_struct,
-    write_string,
 )
 
+from queues.session.paths import path_bytes
 from queues.session.stat import Stat
 
 _GET_DATA = 4
@@ -35,15 +35,17 @@ class MultiRead:
     type = 22
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = paths  # as the server knows them: below the chroot
+        self._count = len(paths)
+        request = bytearray()
+        header = multiheader_struct.pack(_GET_DATA, False, -1)
+        for path in paths:  # as the server knows them: below the chroot
+            sent = path_bytes(path)
+            request += header + int_struct.pack(len(sent)) + sent + _NO_WATCH
+        self._request = bytes(request + multiheader_struct.pack(-1, True, -1))
 
     def serialize(self) -> bytes:
         """The request: one getData per path, then the header that ends it."""
-        request = bytearray()
-        header = multiheader_struct.pack(_GET_DATA, False, -1)
-        for path in self._paths:
-            request += header + write_string(path) + _NO_WATCH
-        return bytes(request + multiheader_struct.pack(-1, True, -1))
+        return self._request
 
     def deserialize(self, reply: bytes, offset: int) -> list[Found | KazooException]:
         """One result per path; errors other than a missing node stand among the results."""
@@ -64,4 +66,4 @@ class MultiRead:
             results.append((data or b"", Stat.of(stat)))
 
     def __str__(self) -> str:
-        return f"MultiRead({len(self._paths)} paths)"
+        return f"MultiRead({self._count} paths)"

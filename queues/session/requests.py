@@ -12,6 +12,7 @@ from kazoo.security import ACL
 
 from queues.errors import AccessDenied, QueueError, Refused, Unreachable
 from queues.session.contact import Contact
+from queues.session.paths import path_bytes
 from queues.session.posted import NO_RIGHT, REPLY_LOST
 
 # The break is known here before the session reports the connection away: do not spin until then.
@@ -60,6 +61,7 @@ class Requests:
     def make_path(self, above: str, path: str, acls: list[ACL], seconds: float) -> None:
         """Make the nodes of a path that are not there yet, below one that is; each within `seconds`."""
         made = above
+        path_bytes(path)
         for part in path.strip("/").split("/"):
             made = f"{made}/{part}"
             if self.read(made, partial(self.call, Exists(made, None)), seconds) is None:

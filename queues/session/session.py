@@ -27,6 +27,7 @@ from queues.session.following import AddWatch, Follow
 from queues.session.listeners import Wake
 from queues.session.multi import Multi, acl_bytes
 from queues.session.multi_read import MAX_PATHS, Found, MultiRead
+from queues.session.paths import checked_path
 from queues.session.posted import NO_RIGHT, Posted
 from queues.session.requests import Requests
 from queues.session.settings import SessionSettings
@@ -147,6 +148,7 @@ class Session:
 
         Without `await_creation` no watch is left where there is no node: for one that may never come.
         """
+        checked_path(path)
         try:
             data, stat = self._read(path, lambda: self._client.get_async(path, watch=_watcher(wake)))
         except NoNodeError:
@@ -157,6 +159,7 @@ class Session:
 
     def exists(self, path: str, wake: Wake | None = None) -> Stat | None:
         """Stat of a node, None where there is none; `wake` is called once when that changes."""
+        checked_path(path)
         stat = self._read(path, lambda: self._client.exists_async(path, watch=_watcher(wake)))
         return None if stat is None else Stat.of(stat)
 
@@ -175,7 +178,9 @@ class Session:
 
     def listing(self, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
         """The children and the stat that belongs to them; `wake` is called once when they change."""
-        listed = partial(self._client.get_children_async, path, watch=_watcher(wake), include_data=True)
+        listed = partial(
+            self._client.get_children_async, checked_path(path), watch=_watcher(wake), include_data=True
+        )
         try:
             names, stat = self._read(path, listed)
         except NoNodeError:

@@ -195,13 +195,16 @@ def test_what_could_never_run_is_not_registered(hall: Hall) -> None:
     assert hall.book.list() == ()
 
 
-def test_a_node_that_is_no_schedule_is_left_out_told_and_can_be_removed(hall: Hall) -> None:
+def test_a_node_that_is_no_schedule_is_listed_as_such_keeps_no_other_back_and_can_be_removed(
+    hall: Hall,
+) -> None:
     hall.register()
     commit(hall.book.session, [Create(hall.nodes.schedule("broken"), b"{not json")])
     other = encode({**hall.node(), "handled": "soon"})
     commit(hall.book.session, [Create(hall.nodes.schedule("timeless"), other)])
     commit(hall.book.session, [Create(hall.nodes.schedule("copied"), encode(hall.node()))])
-    assert [view.name for view in hall.book.list()] == ["tick"]
+    assert [view.name for view in hall.book.list() if view.error is None] == ["tick"]
+    assert len(hall.book.list()) == 4
     for name, words in (("broken", "Expecting"), ("timeless", "handled"), ("copied", "definition of 'tick'")):
         with pytest.raises(CorruptSchedule, match=words):
             hall.book.get(name)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestrator.cli.job.log_files import Tail
 from spark_runner.runners.base import LogFile
@@ -71,3 +73,21 @@ def test_events_in_the_log_of_a_pod_are_shown_as_lines_and_what_a_program_prints
         shown = b"".join(Tail(stack, log).chunks())
     assert shown.startswith(b"printed\n")
     assert shown.endswith(b"WARN Executor: one\n" if is_mixed else line(message="one"))
+
+
+@given(
+    st.binary(max_size=60)
+    | st.sampled_from([b"[" * 90_000, b"9" * 5_000, b"\xed\xa0\x80", b"9999-12-31T23:59"])
+)
+def test_no_line_keeps_the_others_from_being_read(odd: bytes) -> None:
+    begun = b'{"@timestamp":"' + odd
+    for words in (odd, begun, begun + b'"}', line(**{"@timestamp": odd.decode("utf-8", "surrogateescape")})):
+        bad = words.replace(b"\n", b"").replace(b"\r", b"") + b"\n"
+        assert readable_lines(bad + line(message="behind it")).endswith(b"Executor: behind it\n")
+
+
+@pytest.mark.parametrize(
+    "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-31T00:00:00"]
+)
+def test_no_time_keeps_a_line_from_being_read(time: str) -> None:
+    assert b"two" in readable_lines(line(**{"@timestamp": time}))

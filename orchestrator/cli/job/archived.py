@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from orchestrator.cli.logs.places import reader_of
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
+from orchestrator.models.fields import explain
 from orchestrator.models.job import JobView
 from orchestrator.settings import load_settings
 from orchestrator.states import Queue
@@ -49,5 +50,9 @@ def _view(entry: Entry) -> JobView | None:
     place = {"id": entry.text("job.id"), "pool": entry.text("job.pool"), "queue": entry.text("job.queue")}
     try:
         return JobView.model_validate({**usual, **state, **place})
-    except ValidationError:  # of another version
-        return None
+    except ValidationError as error:  # of another version
+        if place["queue"] not in set(Queue):
+            return None
+        since, reason = entry.text("@timestamp"), explain(error, JobView, "its state").replace("\n", "; ")
+        queue = Queue(place["queue"])
+        return JobView.unreadable(place["id"], place["pool"], queue, since=since, reason=reason)

@@ -40,7 +40,8 @@ def list_(
 ) -> None:
     """List jobs of all pools, the newest first.
 
-    Each option may be given several times. What cannot be read is left out: `queue show dead` names it.
+    Each option may be given several times. A record that cannot be read is listed as DEAD with what is wrong,
+    unless names or statuses are asked for: it has none.
     With --archived ZooKeeper is not asked, but Elasticsearch (`logs.url`), or the spools of this host.
 
     Example: orchestrator job list --status ERROR_FAIL --status KILL --limit 20 -o json
@@ -49,7 +50,7 @@ def list_(
         from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom, and slow
 
         found = archived_jobs(pools=pool or (), names=name or (), statuses=status or (), queues=queue or ())
-        show_rows([_row(job, output) for job in found[:limit]], _COLUMNS, output)
+        show_rows([list_row(job, output) for job in found[:limit]], _COLUMNS, output)
         return
     with connected() as (client, _):
 
@@ -57,12 +58,13 @@ def list_(
             jobs = client.list(
                 pools=pool or (), names=name or (), statuses=status or (), queues=queue or (), limit=limit
             )
-            show_rows([_row(job, output) for job in jobs], _COLUMNS, output)
+            show_rows([list_row(job, output) for job in jobs], _COLUMNS, output)
 
         repeat(show, watch)
 
 
-def _row(job: JobView, output: OutputFormat) -> dict[str, Any]:
+def list_row(job: JobView, output: OutputFormat) -> dict[str, Any]:
+    """A row of the list, of a job that may not be readable."""
     if output is not OutputFormat.TABLE:
         return job.model_dump(mode="json")
     lines = [] if job.error is None else [*job.error.message.splitlines(), job.error.type]

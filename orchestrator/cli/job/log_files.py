@@ -75,7 +75,11 @@ def _find(
             return None
         have = f"its last attempt is {job.attempt}" if job.attempt else "it has not been started"
         raise NoSuchAttempt(f"job {job.id!r} has no logs{f' of attempt {number}' if number else ''}: {have}")
-    place = Place(**document["place"])
+    place = Place.of(document.get("place"))
+    if place is None:
+        raise NoSuchAttempt(
+            f"job {job.id!r} has no logs of attempt {wanted}: its node does not say where it ran"
+        )
     runner, run = runners.at(place.of_files), run_name(detail.run_key, wanted)
     found = [] if runner is None else runner.logs(run)
     if not found and not patient:

@@ -1,15 +1,14 @@
 """One job on one screen."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from rich.table import Table
 
+from orchestrator.cli.job.attempts import application, attempts_table, written
 from orchestrator.cli.live import describe_progress, states
-from orchestrator.cli.output import duration, elapsed, local_time, short_path, stdout_console, table
+from orchestrator.cli.output import duration, elapsed, local_time, stdout_console, table
 from orchestrator.client import JobDetail
 from orchestrator.models.job import JobError, JobView
-from spark_runner.runners.base import Place
 
 
 def show_detail(detail: JobDetail) -> None:
@@ -24,8 +23,8 @@ def show_detail(detail: JobDetail) -> None:
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
-        "spark": " · ".join(_application(progress)),
-        "held by": (detail.held_by or {}).get("worker", ""),
+        "spark": " · ".join(application(progress)),
+        "held by": str((detail.held_by or {}).get("worker", "")),
         "node": detail.record_path,
     }
     _show_facts(facts)
@@ -35,35 +34,11 @@ def show_detail(detail: JobDetail) -> None:
     _show_error("before that", job.buried_error)
     console.print()
     console.print(_states(job))
-    attempts = [
-        [
-            str(item.get("attempt", "")),
-            item.get("state", ""),
-            local_time(item.get("started")),
-            elapsed(item.get("started"), item.get("ended")),
-            "" if item.get("exit_code") is None else str(item["exit_code"]),
-            item.get("application_id") or _application_of_running(item, progress),
-            _where(item.get("place")),
-        ]
-        for item in detail.attempts
-    ]
-    if attempts:
-        console.print(
-            table(["attempt", "state", "started", "took", "exit", "application", "where"], attempts)
-        )
-    wrote = [
-        [
-            item["target"],
-            item["connector"],
-            item["rows"],
-            duration(item["seconds"]),
-            short_path(item["location"]),
-        ]
-        for item in (detail.attempts[-1].get("tables", []) if detail.attempts else [])
-    ]
-    if wrote:
-        console.print()
-        console.print(table(["wrote", "as", "rows", "took", "to"], wrote))
+    if detail.attempts:
+        console.print(attempts_table(detail.attempts, progress))
+        if (wrote := written(detail.attempts[-1])) is not None:
+            console.print()
+            console.print(wrote)
 
 
 def show_gone(job: JobView) -> None:
@@ -95,25 +70,6 @@ def _states(job: JobView) -> Table:
         for queue, came, left in states(job)
     ]
     return table(["state", "since", "for"], rows)
-
-
-def _application(progress: Mapping[str, Any]) -> Iterator[str]:
-    yield from (str(progress[name]) for name in ("application_id", "ui") if progress.get(name))
-    if executors := progress.get("executors"):
-        yield f"executors: {executors['number']}, tasks: {executors['active_tasks']} running"
-        if failed := executors["failed_tasks"]:
-            yield f"{failed} failed"
-
-
-def _application_of_running(attempt: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
-    return str(progress.get("application_id", "")) if attempt.get("state") == "started" else ""
-
-
-def _where(document: object) -> str:
-    place = Place.of(document)
-    if place is None:
-        return ""
-    return " ".join(filter(None, ("" if place.backend == "local" else place.backend, place.host)))
 
 
 def _show_error(heading: str, error: JobError | None) -> None:

@@ -52,6 +52,8 @@ def _row(view: ScheduleView, output: OutputFormat) -> dict[str, Any]:
     if output is not OutputFormat.TABLE:
         return row
     paused = "yes" if view.paused else "no"
+    if view.error is not None:
+        row["when"] = f"cannot be read: {view.error}"
     return {**row, "paused": paused, "next_here": local_time(view.next), "last_here": local_time(view.last)}
 
 

@@ -45,5 +45,5 @@ class Entry:
 def _local(timestamp: str) -> str:
     try:
         return datetime.fromisoformat(f"{timestamp}+00:00").astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    except ValueError:
+    except (ValueError, OverflowError):
         return timestamp

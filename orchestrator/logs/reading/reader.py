@@ -100,5 +100,5 @@ def _entries(search: "SearchLogs", query: LogQuery) -> list[Entry]:
 def _earlier(timestamp: str) -> str:
     try:
         return (datetime.fromisoformat(timestamp) - _OVERLAP).isoformat(timespec="microseconds")
-    except ValueError:
+    except (ValueError, OverflowError):
         return ""

@@ -1,0 +1,72 @@
+"""The attempts of a job as a person reads them: their nodes may hold anything."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from orchestrator.cli.output import duration, elapsed, local_time, short_path, table
+from spark_runner.runners.base import Place
+
+_LONGEST_SECONDS = 1e12
+
+
+def attempts_table(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str, Any]) -> Table:
+    """A row for each attempt, the oldest first."""
+    rows = [
+        [
+            str(item.get("attempt", "")),
+            str(item.get("state") or f"cannot be read: {item.get('unreadable')!r}"),
+            local_time(item.get("started")),
+            elapsed(item.get("started"), item.get("ended")),
+            "" if item.get("exit_code") is None else str(item["exit_code"]),
+            str(item.get("application_id") or _application_of_running(item, progress)),
+            _where(item.get("place")),
+        ]
+        for item in attempts
+    ]
+    return table(["attempt", "state", "started", "took", "exit", "application", "where"], rows)
+
+
+def written(attempt: Mapping[str, Any]) -> Table | None:
+    """What an attempt wrote, a row for each table; None where it tells of none."""
+    told = attempt.get("tables")
+    rows = [
+        [
+            item.get("target"),
+            item.get("connector"),
+            item.get("rows"),
+            _took(item.get("seconds")),
+            short_path(str(item.get("location", ""))),
+        ]
+        for item in (told if isinstance(told, list) else ())
+        if isinstance(item, Mapping)
+    ]
+    return table(["wrote", "as", "rows", "took", "to"], rows) if rows else None
+
+
+def application(progress: Mapping[str, Any]) -> Iterator[str]:
+    """What the driver shows of its application while it runs."""
+    yield from (str(progress[name]) for name in ("application_id", "ui") if progress.get(name))
+    executors = progress.get("executors")
+    if isinstance(executors, Mapping):
+        yield f"executors: {executors.get('number')}, tasks: {executors.get('active_tasks')} running"
+        if failed := executors.get("failed_tasks"):
+            yield f"{failed} failed"
+
+
+def _application_of_running(attempt: Mapping[str, Any], progress: Mapping[str, Any]) -> object:
+    return progress.get("application_id", "") if attempt.get("state") == "started" else ""
+
+
+def _where(document: object) -> str:
+    place = Place.of(document)
+    if place is None:
+        return ""
+    words = ("" if place.backend == "local" else place.backend, place.host)
+    return " ".join(str(word) for word in words if word)
+
+
+def _took(seconds: object) -> str:
+    is_number = isinstance(seconds, int | float) and abs(seconds) < _LONGEST_SECONDS
+    return duration(seconds) if is_number else ""  # type: ignore[arg-type]  # it is one
