@@ -98,7 +98,7 @@ class Poisoned:
             "lock": layout.lock("default", BAD),
             "stop": layout.stop("default", BAD),
             "pool": layout.pool("default"),
-            "consumer": f"{layout.consumers('default')}/some",
+            "consumer": f"{layout.consumers}/some",
             "worker": nodes.worker("some"),
             "leader": nodes.leader,
             "config": nodes.config,
