@@ -236,6 +236,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_lost_when_it_shows_no_life_f
     lists_launcher: bool,
 ) -> None:
     monkeypatch.setattr("orchestrator.handlers.supervision._SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr("orchestrator.handlers.supervision._LOOKS_PER_LEASE", 50)
     job_id = running(office, cluster, tmp_path / "go", timeout={"lease": 5})
     run = office.client.detail(job_id).run_key + "-1"
     forgets = cluster.alter = Forgets(lists_launcher=lists_launcher)
@@ -247,7 +248,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_lost_when_it_shows_no_life_f
     session = office.session()
     wait_until(lambda: session.exists(attempt.alive) is None, 30, "it shows no life any more")
     heard = forgets.said
-    wait_until(lambda: forgets.said > heard + 10, 30, "that nothing is known of it is heard again")
+    wait_until(lambda: forgets.said > heard + 20, 30, "that nothing is known of it is heard again")
     assert not office.client.get(job_id).is_final, "it may run on without contact for as long as its lease"
     words = "its driver shows no life: after 35 s of that it counts as lost"
     wait_until(lambda: office.client.get(job_id).warning == words, 30, "people are told")
