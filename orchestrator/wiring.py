@@ -121,9 +121,9 @@ def build_leadership(
     nodes, client = Nodes(settings.root), Client(queue_set)
     election = Election(queue_set.session, nodes, name)
     duties: list[Duty] = [
-        QueuedTimeout(queue_set, context.hooks),
+        QueuedTimeout(queue_set, context.hooks, election.fence),
         Planner(client.schedules, submit=client.submit, get=client.get, fence=election.fence),
-        RetentionCount(queue_set, lambda: context.limits().retention_count),
+        RetentionCount(queue_set, lambda: context.limits().retention_count, election.fence),
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),
         OldHistories(queue_set, nodes, election.fence),

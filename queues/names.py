@@ -167,3 +167,8 @@ class Layout:
     def clock(self) -> str:
         """A node that is written only to learn the ensemble's time from its mtime."""
         return f"{self.root}/config/clock"
+
+    @property
+    def clock_jump(self) -> str:
+        """An ephemeral that tells by how much the ensemble's clock is off, as those know who saw it jump."""
+        return f"{self.clock}-jump"

@@ -131,7 +131,7 @@ class Scrubber:
                     yield from survey.judge(item_id, node)
 
     def _left_overs(self, survey: "_Survey") -> Iterator[Finding]:
-        receipts, now = self._layout.receipts, self._root.clock.now_ms()
+        receipts, now = self._layout.receipts, self._root.clock.confirmed_ms()
         ages = {self._layout.stops(pool): _STOP_AGE_MS for pool in survey.pools} | {receipts: _RECEIPT_AGE_MS}
         there = {f"{folder}/{name}": (folder, name) for folder, name in _inside(self._root, ages)}
         for path, node in zip(there, self._session.get_many(list(there)), strict=True):

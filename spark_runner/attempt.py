@@ -86,14 +86,13 @@ def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
 class Attempt:
     """An attempt as it was read, with the version that the next change must meet.
 
-    Times are epoch milliseconds of the ensemble: of the intent, and of the last change (the start, once it
-    is started).
+    `changed_ms`: when it was written last (its start, once it is started), in epoch milliseconds of the
+    ensemble.
     """
 
     path: str
     version: int
     document: Mapping[str, Any]
-    created_ms: int = 0
     changed_ms: int = 0
 
     @classmethod
@@ -109,7 +108,7 @@ class Attempt:
         """The attempt in these bytes; raises ValueError for bytes of another kind."""
         document = decode(data)
         AttemptState(str(document.get("state")))
-        return cls(path, stat.version, document, stat.created, stat.modified)
+        return cls(path, stat.version, document, stat.modified)
 
     @property
     def state(self) -> AttemptState:

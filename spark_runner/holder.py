@@ -10,7 +10,7 @@ from typing import Any
 from queues.documents import encode, timestamp
 from queues.errors import Conflict, OutcomeUnknown, QueueError
 from queues.operations import Check, Create, Delete, Operation, Set
-from queues.session import Session
+from queues.session import Session, boottime
 from queues.transaction import commit
 from spark_runner import exit_codes
 from spark_runner.announcement import leave_exit_code
@@ -86,8 +86,8 @@ class AttemptHolder:
             self._ended.set()
             state = AttemptState(outcome["state"])
             facts = recordable(outcome)
-            deadline = time.monotonic() + self._lease_seconds
-            while time.monotonic() < deadline:
+            deadline = boottime() + self._lease_seconds
+            while boottime() < deadline:
                 try:
                     attempt = self._read()
                     if attempt.state is AttemptState.STARTED and self._is_ours(attempt):

@@ -41,4 +41,5 @@ def _compile(name: str, jar: Path) -> None:
     command = ["javac", "-cp", f"{spark_jars()}/*", "-d", str(classes), str(_SOURCES / f"{name}.java")]
     subprocess.run(command, check=True, timeout=120)
     with zipfile.ZipFile(jar, "w") as archive:
-        archive.write(classes / f"{name}.class", f"{name}.class")
+        (made,) = classes.rglob(f"{name}.class")
+        archive.write(made, made.relative_to(classes))

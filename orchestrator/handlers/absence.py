@@ -1,30 +1,30 @@
 """A started attempt whose `alive` is away: given up when that lasts longer than the driver's lease."""
 
-import time
 from dataclasses import replace
 
 from orchestrator.handlers.job import HeldJob, Watch
 from orchestrator.models.job import JobError
 from queues.documents import decode, timestamp
 from queues.operations import Set
+from queues.session import boottime
 from spark_runner.attempt import Attempt, AttemptState
 
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
 
 
 def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
-    """Seconds until the attempt counts as lost, None while its driver shows life; by our own clock."""
+    """Seconds until the attempt counts as lost, None while its driver shows life; by CLOCK_BOOTTIME."""
     found = job.context.session.get(attempt.alive)
     if found is not None:
         data, stat = found
         watch.absent_since = None
         watch.application_id = _application_id(data) or watch.application_id
         if stat.modified != watch.progress:
-            watch.progress, watch.progress_since = stat.modified, time.monotonic()
+            watch.progress, watch.progress_since = stat.modified, boottime()
         return None
     if watch.absent_since is None:
-        watch.absent_since = time.monotonic()
-    return limit_of_absence(job) - (time.monotonic() - watch.absent_since)
+        watch.absent_since = boottime()
+    return limit_of_absence(job) - (boottime() - watch.absent_since)
 
 
 def with_application(attempt: Attempt, watch: Watch) -> Attempt:

@@ -25,7 +25,7 @@ def handle(job: HeldJob) -> Action:
     if request is not None:
         # One for an earlier job of this id goes, and this one waits until it is due.
         return Move(Status.CANCEL) if request[1] else Release(extra=(request[0],))
-    waited = (context.clock.now_ms() - record.token.due) / 1000
+    waited = (context.clock.confirmed_ms() - record.token.due) / 1000
     if 0 < state.queued_limit < waited:
         error = queued_too_long(waited, state.queued_limit)
         return Move(Status.ERROR_FAIL, changes={"error": error, "ended": timestamp()})

@@ -11,6 +11,8 @@ from orchestrator.handlers.remains import Remains
 
 _IN_USE_SECONDS = 60.0
 _ELSEWHERE_SECONDS = 600.0  # its host comes back, or not, within a day
+_UNCONFIRMED_SECONDS = 600.0  # until a clock is set right
+_TOLERATED_MS = 30_000  # by which the clock of this host may be behind
 
 
 def handle(job: HeldJob) -> Action:
@@ -22,6 +24,9 @@ def handle(job: HeldJob) -> Action:
     request = job.stop_request()
     if request is not None:
         return Release(extra=(request[0],))
+    clock, due = job.context.clock, job.claim.record.token.due
+    if clock.confirmed_ms() + _TOLERATED_MS < due <= clock.now_ms():
+        return Keep(delay=_UNCONFIRMED_SECONDS)
     archive = job.context.archive
     try:
         if archive is not None and (marking := _marking(job, archive)) is not None:

@@ -29,7 +29,7 @@ from queues.documents import decode, timestamp
 from queues.errors import CorruptRecord
 from queues.names import LOW, Layout
 from queues.operations import Delete
-from queues.session import Session
+from queues.session import Session, boottime
 from spark_runner.attempt import Attempt, attempt_path
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, RunState, Submission
@@ -82,9 +82,11 @@ class Watch:
     told_at: float = -math.inf  # monotonic; when this worker last wrote a warning
     last_seen: str | None = None  # when the backend answered last
     answer: frozenset[tuple[str, RunState]] = frozenset()
-    absent_since: float | None = None  # monotonic; `alive` has been away since then
+    absent_since: float | None = None  # CLOCK_BOOTTIME; `alive` has been away since then
     progress: int = -1  # when `alive` was last written, by the ensemble's clock
-    progress_since: float = field(default_factory=time.monotonic)
+    progress_since: float = field(default_factory=boottime)  # CLOCK_BOOTTIME
+    version: int = -1  # of the attempt, and since when it has that: see `age`
+    version_since: float = 0.0  # CLOCK_BOOTTIME
     settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
     calm_until: float = 0.0  # monotonic; a silent backend is no new warning before
     ends_driver: bool = False  # its next look ends the driver, which may take long

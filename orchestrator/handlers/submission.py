@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.handlers import resubmit, supervision
 from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.age import age
 from orchestrator.handlers.job import HeldJob, Watch
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError
@@ -86,7 +87,7 @@ def _wait(job: HeldJob, attempt: Attempt) -> Wait:
 
 
 def _left(job: HeldJob, attempt: Attempt) -> float:
-    return job.definition.timeout.submit - (job.context.clock.now_ms() - attempt.created_ms) / 1000
+    return job.definition.timeout.submit - age(job, attempt, job.watching())
 
 
 def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:

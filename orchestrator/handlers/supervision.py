@@ -5,6 +5,7 @@ import time
 
 from orchestrator.handlers.absence import absence, limit_of_absence, lost, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.age import age
 from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
@@ -12,6 +13,7 @@ from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.documents import encode, timestamp
 from queues.operations import Create, Operation, Set
+from queues.session import boottime
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import Runner, Submission
 
@@ -34,7 +36,7 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
         return move_by(attempt, verdict, closed, **_seen(watch))
     if left is not None and left <= 0:
         return _lost(job, attempt)
-    run_left = _run_left(job, attempt)
+    run_left = _run_left(job, attempt, watch)
     if run_left <= 0:
         return _over_limit(job, watch)
     warning, stall_left = _warning(job, watch, left)
@@ -81,9 +83,9 @@ def _lost(job: HeldJob, attempt: Attempt) -> Move:
     return Move(Status.RUNNING, changes=_seen(job.watching()), extra=(lost(job, attempt),))
 
 
-def _run_left(job: HeldJob, attempt: Attempt) -> float:
+def _run_left(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
     limit = job.definition.timeout.run
-    return limit - (job.context.clock.now_ms() - attempt.changed_ms) / 1000 if limit else math.inf
+    return limit - age(job, attempt, watch) if limit else math.inf
 
 
 def _over_limit(job: HeldJob, watch: Watch) -> Move:
@@ -108,7 +110,7 @@ def _warning(job: HeldJob, watch: Watch, left: float | None) -> tuple[str | None
     """
     stall_left, limit = math.inf, job.definition.timeout.stall
     if limit:
-        stall_left = limit - (time.monotonic() - watch.progress_since)
+        stall_left = limit - (boottime() - watch.progress_since)
     if words := trouble(job, watch):
         return words, stall_left if stall_left > 0 else math.inf
     if left is not None and left < (limit_of_absence(job) - _SILENCE_SECONDS):

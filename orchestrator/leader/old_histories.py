@@ -31,7 +31,7 @@ class OldHistories:
     def step(self) -> float:
         """Remove some, a hundred at most; raises NotLeading, and what reads raise."""
         fence, session = self._fence(), self._set.session
-        before = self._set.clock.now_ms() - self._keep_ms
+        before = self._set.clock.confirmed_ms() - self._keep_ms
         old = list(islice(self._older_than(before), _AT_ONCE))
         refusals = commit_many(session, [(*fence, removal) for removal in old])
         for removal, refused in zip(old, refusals, strict=True):

@@ -31,7 +31,10 @@ class JobProofs:
                 found[job_id] = None, (Create(path), Delete(path))
                 continue
             try:
-                found[job_id] = Record.decode(job_id, node[0]), (Check(path, node[1].version),)
+                record = Record.decode(job_id, node[0])
             except CorruptRecord:
                 continue
+            # Versions begin at 0 again when the id is put anew; the name of a token does not come back.
+            token = root.layout.token(record.queue, record.pool, record.token)
+            found[job_id] = record, (Check(path, node[1].version), Check(token))
         return found

@@ -7,6 +7,7 @@ from loguru import logger
 
 from orchestrator.handlers.accept import queued_too_long
 from orchestrator.hooks import Hooks
+from orchestrator.leader.duty import Fence
 from orchestrator.leader.taking import settle, take
 from orchestrator.leader.token_folders import TokenFolders
 from orchestrator.models.job import JobState
@@ -17,6 +18,7 @@ from queues.claim_attempt import Candidate
 from queues.documents import timestamp
 from queues.errors import CorruptRecord, QueueError
 from queues.names import Token
+from queues.operations import Operation
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.step import Step
@@ -29,22 +31,24 @@ _READ_AT_ONCE = 500  # records; all of a pool would be many megabytes
 class QueuedTimeout:
     """Brings jobs that have waited for too long to fail: in all pools, paused ones and low lanes too.
 
-    By claim, as an operator would, so that two who do it at once cannot do it twice; a job that is held is
-    being started, and is left alone. A record is read once for each token: its deadline is remembered.
+    By claim, as an operator would, so that two who do it at once cannot do it twice, and with the fence of
+    the leader; a job that is held is being started, and is left alone. A record is read once for each token:
+    its deadline is remembered.
     """
 
     name = "queued-timeout"
 
-    def __init__(self, queue_set: QueueSet, hooks: Hooks) -> None:
-        self._set, self._hooks = queue_set, hooks
+    def __init__(self, queue_set: QueueSet, hooks: Hooks, fence: Fence) -> None:
+        self._set, self._hooks, self._fence = queue_set, hooks, fence
         self._folders = TokenFolders(queue_set, Queue.ACCEPT)
         self._deadlines: dict[str, dict[str, float]] = {}  # pool -> name of a token -> epoch ms, inf for none
 
     def step(self) -> float:
-        """Fail those whose time is over, a hundred at most; raises what reads raise."""
+        """Fail those whose time is over, a hundred at most; raises NotLeading, and what reads raise."""
+        fence = self._fence()
         for pool, names in self._folders.changes():
             self._learn(pool, names)
-        now = self._set.clock.now_ms()
+        now = self._set.clock.confirmed_ms()
         late = sorted(
             (deadline, pool, name)
             for pool, deadlines in self._deadlines.items()
@@ -52,7 +56,7 @@ class QueuedTimeout:
             if deadline <= now
         )
         candidates = list(_candidates((pool, name) for _, pool, name in late[:_AT_ONCE]))
-        failed = self._fail(take(self._set, candidates), now)
+        failed = self._fail(take(self._set, candidates), now, fence)
         if failed and len(late) > _AT_ONCE:
             return 0.0
         return min(_LOOK_SECONDS, max(0.0, (self._earliest(now) - now) / 1000))
@@ -80,14 +84,14 @@ class QueuedTimeout:
         return min(deadlines, default=math.inf)
 
     # ------------------------------------------------------------------ fail
-    def _fail(self, claims: Sequence[Claim], now: int) -> int:
+    def _fail(self, claims: Sequence[Claim], now: int, fence: tuple[Operation, ...]) -> int:
         changes: dict[Step, tuple[JobState, JobState]] = {}
         for claim in claims:
             try:
                 before = JobState.model_validate(claim.record.payload)
                 after = self._after(before, claim, now)
                 if after is not None:
-                    changes[_step(claim, after)] = before, after
+                    changes[_step(claim, after, fence)] = before, after
                     continue
             except (ValueError, QueueError) as error:  # whoever handles it counts that against it
                 logger.warning("{} does not fail, though its time is over: {}", claim.id, error)
@@ -122,9 +126,9 @@ class QueuedTimeout:
         self._hooks.fire(lambda hook: hook.after_transition(job_id, before, after, Queue.FAIL))
 
 
-def _step(claim: Claim, after: JobState) -> Step:
+def _step(claim: Claim, after: JobState, fence: tuple[Operation, ...]) -> Step:
     payload = after.model_dump(mode="json", exclude_defaults=True)
-    return claim.step(payload=payload, queue=Queue.FAIL, release=True)
+    return claim.step(payload=payload, queue=Queue.FAIL, extra=fence, release=True)
 
 
 def _candidates(places: Iterator[tuple[str, str]]) -> Iterator[Candidate]:

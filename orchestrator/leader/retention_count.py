@@ -7,11 +7,13 @@ from itertools import islice
 
 from loguru import logger
 
+from orchestrator.leader.duty import Fence
 from orchestrator.leader.taking import settle, take
 from orchestrator.leader.token_folders import TokenFolders
 from orchestrator.states import Queue
 from queues.claim_attempt import Candidate
 from queues.names import LOW, Token, due_of, order_of
+from queues.operations import Operation
 from queues.queue import QueueSet
 
 _LOOK_SECONDS = 2.0  # how long a limit that was changed is not noticed
@@ -21,19 +23,20 @@ _AT_ONCE = 100
 class RetentionCount:
     """Makes the oldest of a pool that has too many in finish due now: its handler archives and removes them.
 
-    A pool and its low lane count together. By claim, so that two who do it at once cannot do it twice; what
-    is due already counts as gone, so that no job goes in place of one that is waiting to be removed.
+    A pool and its low lane count together. By claim, so that two who do it at once cannot do it twice, and
+    with the fence of the leader: who is late has counted what may be gone by now. What is due already counts
+    as gone, so that no job goes in place of one that is waiting to be removed.
     """
 
     name = "retention-count"
 
-    def __init__(self, queue_set: QueueSet, limit: Callable[[], int]) -> None:
-        self._set, self._limit = queue_set, limit  # jobs per pool, 0 = all
+    def __init__(self, queue_set: QueueSet, limit: Callable[[], int], fence: Fence) -> None:
+        self._set, self._limit, self._fence = queue_set, limit, fence  # jobs per pool, 0 = all
         self._folders = TokenFolders(queue_set, Queue.FINISH)
 
     def step(self) -> float:
-        """Make some due, a hundred at most; raises what reads raise."""
-        limit = self._limit()
+        """Make some due, a hundred at most; raises NotLeading, and what reads raise."""
+        fence, limit = self._fence(), self._limit()
         if not limit:
             return _LOOK_SECONDS
         lanes = defaultdict[str, dict[str, int]](dict)
@@ -44,7 +47,7 @@ class RetentionCount:
         left = _AT_ONCE
         for pool in full:
             excess = list(islice(self._excess(list(lanes[pool]), limit), left))
-            done = self._make_due(excess)
+            done = self._make_due(excess, fence)
             if done:
                 logger.info("{} jobs of pool {} go before their time: it keeps {}", done, pool, limit)
             left -= len(excess)
@@ -62,6 +65,7 @@ class RetentionCount:
             if due_of(name) > now and (token := Token.parse(name)) is not None:
                 yield Candidate(Queue.FINISH, pool, token)
 
-    def _make_due(self, candidates: list[Candidate]) -> int:
+    def _make_due(self, candidates: list[Candidate], fence: tuple[Operation, ...]) -> int:
         now = self._set.clock.now_ms()
-        return len(settle([claim.step(due=now, release=True) for claim in take(self._set, candidates)]))
+        claims = take(self._set, candidates)
+        return len(settle([claim.step(due=now, extra=fence, release=True) for claim in claims]))

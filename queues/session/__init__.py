@@ -1,5 +1,6 @@
 """One session with ZooKeeper: the only package that imports kazoo."""
 
+from queues.session.boottime import boottime, boottime_ns
 from queues.session.contact import SessionState
 from queues.session.listeners import Wake
 from queues.session.posted import Posted, ReplyLost, refusal
@@ -18,5 +19,7 @@ __all__ = [
     "Stat",
     "Tls",
     "Wake",
+    "boottime",
+    "boottime_ns",
     "refusal",
 ]

@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import ssl
-import time
 from typing import Any
 
 from kazoo.exceptions import AuthFailedError, ConnectionDropped
@@ -13,6 +12,7 @@ from kazoo.protocol.states import KeeperState
 from kazoo.retry import ForceRetryError
 
 from queues.errors import AccessDenied
+from queues.session.boottime import boottime
 from queues.session.contact import Contact
 from queues.session.following import Followers
 
@@ -60,7 +60,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
 
     # ------------------------------------------------------------------ how long since
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
-        sent_at = time.monotonic()
+        sent_at = boottime()
         reply = super()._invoke(timeout, request, xid)
         if isinstance(request, Connect) and reply[0].time_out > 0:
             # kazoo uses what the server grants and tells nobody.
@@ -70,7 +70,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
 
     def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:
         if xid and self._asked is None:
-            self._asked = (xid, time.monotonic())
+            self._asked = (xid, boottime())
         super()._submit(request, timeout, xid)
 
     def _read_header(self, timeout: float) -> Any:
@@ -87,7 +87,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
 
     def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
         # kazoo pings, and so notices silence, only while nothing else is sent.
-        if self._asked is not None and time.monotonic() - self._asked[1] > read_timeout:
+        if self._asked is not None and boottime() - self._asked[1] > read_timeout:
             raise ConnectionDropped("requests are not answered")
         super()._send_request(read_timeout, connect_timeout)
 

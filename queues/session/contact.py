@@ -2,15 +2,17 @@
 
 import math
 import threading
-import time
 from collections.abc import Callable
 from enum import StrEnum
 
 from queues.errors import QueueError
+from queues.session.boottime import boottime
 from queues.session.listeners import Listeners, Wake
 
 # The server counts from the last request that it had from us; a sixth is kept for its rounding and ours.
 _SAFE_SHARE = 5 / 6
+# Timers stand still while the machine is suspended: after that, so late is it noticed at most.
+_TICK_SECONDS = 1.0
 
 
 class SessionState(StrEnum):
@@ -35,7 +37,7 @@ class Contact:
         self.trouble: BaseException | None = None  # why the last attempt to connect failed
         self.refused = ""  # why no server let us in when all were tried last
         self._ready = False  # connected and authenticated
-        self._proven = -math.inf  # when a request was sent that was answered, by the monotonic clock
+        self._proven = -math.inf  # when a request was sent that was answered, by CLOCK_BOOTTIME
         self._over: Callable[[], QueueError] | None = None  # the error of all calls from now on
         self._changed = threading.Condition()
         self._listeners = Listeners()
@@ -55,8 +57,12 @@ class Contact:
         return SessionState.CONNECTED if self._ready else SessionState.SUSPENDED
 
     def seconds_away(self) -> float:
-        """How long there has been no contact; 0 while connected."""
-        return 0.0 if self._ready else self._silence()
+        """How long there has been no contact; 0 while connected.
+
+        A machine that was suspended for longer than the session seems connected, until it tries.
+        """
+        silence = self._silence()
+        return 0.0 if self._ready and silence < self._safe else silence
 
     def check(self) -> None:
         """Raise the error of the session's end, if it has come."""
@@ -104,10 +110,7 @@ class Contact:
         if was_ready or lost:
             self._listeners.tell()
         if was_ready and not lost:
-            left = self._safe - self._silence()
-            self._timer = threading.Timer(max(0.0, left) + 0.001, self._listeners.tell)
-            self._timer.daemon = True
-            self._timer.start()
+            self._await_loss()
 
     def refuse(self, reason: str) -> None:
         """All servers were tried, and none let us in."""
@@ -138,7 +141,19 @@ class Contact:
         return self.negotiated_timeout * _SAFE_SHARE
 
     def _silence(self) -> float:
-        return time.monotonic() - self._proven
+        return boottime() - self._proven
+
+    def _await_loss(self) -> None:
+        """Tell the listeners when the session counts as lost, unless the connection is back before."""
+        if self._ready or self._over is not None:
+            return
+        left = self._safe - self._silence()
+        if left <= 0:
+            self._listeners.tell()
+            return
+        self._timer = timer = threading.Timer(min(left, _TICK_SECONDS) + 0.001, self._await_loss)
+        timer.daemon = True
+        timer.start()
 
     def _stop_timer(self) -> None:
         timer, self._timer = self._timer, None

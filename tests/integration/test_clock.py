@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from queues.clock import EnsembleClock
 from queues.errors import Conflict, OutcomeUnknown
 from queues.names import Layout
-from queues.operations import Create, Operation
+from queues.operations import Create, Delete, Operation, Set
 from queues.session import Session, SessionState, Stat
 from queues.transaction import commit
 from tests.queues_support import Open, expire
@@ -29,6 +29,8 @@ class World:
     def __init__(self, *trips: tuple[int, int], host_ahead_ms: int = 0) -> None:
         self.ns = 77_000 * MS
         self.host_ahead_ms = host_ahead_ms
+        self.ensemble_ahead_ms = 0
+        self.nodes = dict[str, bytes]()
         self.trips = list(trips)  # ms of the request and of the reply, per write; then none at all
         self.writes = 0
         self.error: Exception | None = None
@@ -39,22 +41,29 @@ class World:
         self.settings = type("Settings", (), {"call_timeout": 5, "hosts": "h1:2181"})
         self.ensured: list[str] = []
 
-    # Stands in for the module `time` in queues.clock.
-    def monotonic_ns(self) -> int:
+    # Stands in for queues.session.boottime_ns, and for the module `time`, in queues.clock.
+    def boottime_ns(self) -> int:
         return self.ns
 
     def time_ns(self) -> int:
-        return self.ensemble_ns + self.host_ahead_ms * MS
+        return EPOCH_MS * MS + self.ns + self.host_ahead_ms * MS
 
     @property
     def ensemble_ns(self) -> int:
-        return EPOCH_MS * MS + self.ns
+        return EPOCH_MS * MS + self.ns + self.ensemble_ahead_ms * MS
+
+    # The node of a jump.
+    def get(self, path: str) -> tuple[bytes, None] | None:
+        return None if path not in self.nodes else (self.nodes[path], None)
 
     def ensure_path(self, path: str) -> None:
         self.ensured.append(path)
 
     # Stands in for queues.transaction.commit there.
     def commit(self, _session: object, operations: Sequence[Operation]) -> list[Any]:
+        for operation in operations:
+            if operation.path == LAYOUT.clock_jump:
+                return self._tell_jump(operation)
         self.writes += 1
         request, reply = self.trips.pop(0) if self.trips else (0, 0)
         self.ns += request * MS
@@ -65,19 +74,41 @@ class World:
         self.ns += reply * MS
         return [Stat(1, 0, modified, 0, 0, 0) for _ in operations]
 
+    def _tell_jump(self, operation: Operation) -> list[Any]:
+        if isinstance(operation, Create):
+            assert operation.ephemeral
+        elif operation.path not in self.nodes:
+            raise Conflict(0, operation, "NoNode", ambiguous=False)
+        if isinstance(operation, Delete):
+            del self.nodes[operation.path]
+        elif isinstance(operation, Create | Set):
+            self.nodes[operation.path] = operation.data
+        return [None]
+
     def pass_ms(self, milliseconds: int) -> None:
         self.ns += milliseconds * MS
+
+    def jump(self, milliseconds: int) -> None:
+        """The ensemble has a leader with another clock."""
+        self.ensemble_ahead_ms += milliseconds
+        self.connections += 1
 
     def late_ms(self, clock: EnsembleClock) -> int:
         told = clock.now_ms()
         return self.ensemble_ns // MS - told
 
 
+def install(world: World, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("queues.clock.time", world)
+    patch.setattr("queues.clock.boottime_ns", world.boottime_ns)
+    for module in ("clock", "clock_jump"):
+        patch.setattr(f"queues.{module}.commit", world.commit)
+
+
 @pytest.fixture
 def patched(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], EnsembleClock]:
     def patch(world: World) -> EnsembleClock:
-        monkeypatch.setattr("queues.clock.time", world)
-        monkeypatch.setattr("queues.clock.commit", world.commit)
+        install(world, monkeypatch)
         return EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # what it asks of a session is there
 
     return patch
@@ -92,8 +123,7 @@ def test_it_is_never_ahead_and_behind_by_the_best_round_trip_at_most(
 ) -> None:
     world = World(*trips)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("queues.clock.time", world)
-        patch.setattr("queues.clock.commit", world.commit)
+        install(world, patch)
         clock = EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # as above
         for pause in (0, *pauses):
             world.pass_ms(pause)
@@ -240,6 +270,81 @@ def test_a_long_round_trip_is_not_taken_for_a_clock_that_is_off(
     world = World(*[(0, 7_000)] * 5)
     patched(world).now_ms()
     assert not caplog.records
+
+
+# ---------------------------------------------------------------------- an ensemble whose clock jumps
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize("ahead_ms", [2 * HOUR_MS, -2 * HOUR_MS, 300_000, 20_000])
+def test_a_jump_of_the_ensembles_clock_moves_no_time_until_the_host_confirms_it(
+    patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, ahead_ms: int
+) -> None:
+    world = World()
+    clock = patched(world)
+    before = clock.now_ms()
+    world.jump(ahead_ms)
+    assert clock.now_ms() == before
+    world.pass_ms(60_000)
+    assert clock.now_ms() == before + 60_000  # it goes on
+    assert clock.confirmed_ms() == before + 60_000 + min(0, ahead_ms)
+    assert [word in caplog.text for word in ("suddenly", "behind" if ahead_ms < 0 else "ahead")] == [True] * 2
+    world.host_ahead_ms = ahead_ms  # it was the right one
+    world.pass_ms(30_001)
+    assert world.late_ms(clock) == 0
+    assert clock.confirmed_ms() == world.ensemble_ns // MS
+    assert len(caplog.records) == 2  # each told once
+
+
+def test_a_jump_that_the_host_confirms_is_followed_at_once(patched: Callable[[World], EnsembleClock]) -> None:
+    world = World()
+    world.ensemble_ahead_ms = 2 * HOUR_MS
+    clock = patched(world)
+    assert world.late_ms(clock) == 0  # nobody knows better
+    world.jump(-2 * HOUR_MS)
+    assert world.late_ms(clock) == 0
+
+
+def test_a_clock_that_comes_back_from_its_jump_is_followed_again(
+    patched: Callable[[World], EnsembleClock],
+) -> None:
+    world = World(host_ahead_ms=-600_000)  # this one confirms nothing
+    clock = patched(world)
+    before = clock.now_ms()
+    world.jump(2 * HOUR_MS)
+    assert clock.now_ms() == before
+    world.jump(-2 * HOUR_MS)
+    assert clock.now_ms() == before
+    writes = world.writes
+    world.pass_ms(500_000)
+    clock.now_ms()
+    assert world.writes == writes  # all is well: measured every ten minutes
+
+
+def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agrees(
+    patched: Callable[[World], EnsembleClock],
+) -> None:
+    world = World()
+    seen, before = patched(world), world.ensemble_ns // MS
+    seen.now_ms()
+    world.jump(2 * HOUR_MS)
+    assert seen.now_ms() == before
+    assert patched(world).now_ms() == before
+    world.host_ahead_ms = 24 * HOUR_MS  # two against one
+    assert patched(world).now_ms() == before + 2 * HOUR_MS
+    world.host_ahead_ms = 0
+    world.jump(-2 * HOUR_MS)
+    assert seen.now_ms() == before
+    assert world.nodes == {}
+
+
+def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_judges_nobody(
+    patched: Callable[[World], EnsembleClock],
+) -> None:
+    world = World(host_ahead_ms=-2 * HOUR_MS)
+    clock = patched(world)
+    assert world.late_ms(clock) == 0
+    assert clock.confirmed_ms() == clock.now_ms() - 2 * HOUR_MS
 
 
 # ---------------------------------------------------------------------- on a server

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.hooks import Hook, Hooks
 from orchestrator.leader import suspects
 from orchestrator.leader.depth import Depth
-from orchestrator.leader.duty import Duty
+from orchestrator.leader.duty import Duty, Fence
 from orchestrator.leader.election import Election
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.retention_count import RetentionCount
@@ -135,8 +135,8 @@ class Noted(Hook):
         self.seen.append((job_id, after.status, queue))
 
 
-def queued_timeout(queue_set: QueueSet, hook: Hook | None = None) -> QueuedTimeout:
-    return QueuedTimeout(queue_set, Hooks([] if hook is None else [hook]))
+def queued_timeout(queue_set: QueueSet, hook: Hook | None = None, fence: Fence = tuple) -> QueuedTimeout:
+    return QueuedTimeout(queue_set, Hooks([] if hook is None else [hook]), fence)
 
 
 # ---------------------------------------------------------------------- timeout.queued
@@ -255,7 +255,7 @@ def finished(hall: Hall, *ids: str, pool: str = "default", due_in_ms: int = HOUR
 def test_the_oldest_of_a_pool_that_keeps_too_many_are_due_now(hall: Hall) -> None:
     finished(hall, "a", "b", "c", "d", "e")
     finished(hall, "f", "g", pool="other")
-    RetentionCount(hall.set, lambda: 2).step()
+    RetentionCount(hall.set, lambda: 2, tuple).step()
     assert hall.due_ids(Queue.FINISH) == ["a", "b", "c"]
     assert hall.due_ids(Queue.FINISH, "other") == []
     assert hall.ids(Queue.FINISH) == ["a", "b", "c", "d", "e"]
@@ -265,7 +265,7 @@ def test_the_oldest_of_a_pool_that_keeps_too_many_are_due_now(hall: Hall) -> Non
 def test_the_limit_is_asked_at_each_step_and_may_be_none(hall: Hall) -> None:
     finished(hall, "a", "b", "c")
     limits = [0, 3, 1]
-    duty = RetentionCount(hall.set, lambda: limits[0])
+    duty = RetentionCount(hall.set, lambda: limits[0], tuple)
     for due in ([], [], ["a", "b"]):
         duty.step()
         assert hall.due_ids(Queue.FINISH) == due
@@ -275,7 +275,7 @@ def test_the_limit_is_asked_at_each_step_and_may_be_none(hall: Hall) -> None:
 def test_a_low_lane_counts_with_its_pool(hall: Hall) -> None:
     finished(hall, "a", "c", pool="team")
     finished(hall, "b", "d", pool="team.low", due_in_ms=HOUR_MS + 500)
-    RetentionCount(hall.set, lambda: 2).step()
+    RetentionCount(hall.set, lambda: 2, tuple).step()
     assert hall.due_ids(Queue.FINISH, "team") == ["a"]
     assert hall.due_ids(Queue.FINISH, "team.low") == ["b"]
 
@@ -283,7 +283,7 @@ def test_a_low_lane_counts_with_its_pool(hall: Hall) -> None:
 def test_what_waits_for_its_removal_counts_as_gone(hall: Hall) -> None:
     finished(hall, "gone-1", "gone-2", due_in_ms=-HOUR_MS)
     finished(hall, "a", "b", "c")
-    duty = RetentionCount(hall.set, lambda: 2)
+    duty = RetentionCount(hall.set, lambda: 2, tuple)
     for _ in range(3):
         duty.step()
     assert hall.due_ids(Queue.FINISH) == ["a", "gone-1", "gone-2"]
@@ -291,7 +291,7 @@ def test_what_waits_for_its_removal_counts_as_gone(hall: Hall) -> None:
 
 def test_many_are_made_due_some_at_a_time(hall: Hall) -> None:
     finished(hall, *(f"j{n:03}" for n in range(130)))
-    duty = RetentionCount(hall.set, lambda: 10)
+    duty = RetentionCount(hall.set, lambda: 10, tuple)
     assert duty.step() == 0
     assert len(hall.due_ids(Queue.FINISH)) == 100
     assert duty.step() > 0
@@ -301,7 +301,7 @@ def test_many_are_made_due_some_at_a_time(hall: Hall) -> None:
 def test_two_who_count_make_no_more_due_than_one(hall: Hall) -> None:
     finished(hall, *(f"j{n:02}" for n in range(60)))
     other = hall.queue_set()
-    at_once(RetentionCount(hall.set, lambda: 20), RetentionCount(other, lambda: 20), steps=3)
+    at_once(RetentionCount(hall.set, lambda: 20, tuple), RetentionCount(other, lambda: 20, tuple), steps=3)
     assert hall.due_ids(Queue.FINISH) == [f"j{n:02}" for n in range(40)]
 
 
@@ -309,7 +309,7 @@ def test_workers_remove_what_was_made_due(office: Office) -> None:
     hall = Hall(office.settings)
     finished(hall, "a", "b", "c")
     office.worker()
-    RetentionCount(hall.set, lambda: 1).step()
+    RetentionCount(hall.set, lambda: 1, tuple).step()
     wait_until(lambda: hall.ids(Queue.FINISH) == ["c"], 20, "the oldest are removed")
     assert not hall.set.contains("a")
     hall.close()
@@ -381,6 +381,23 @@ def test_a_job_that_comes_in_the_moment_of_the_removal_keeps_its_request(
         stop(hall, "job", "this")
 
     before_the_next_removal(monkeypatch, put_again_and_stopped)
+    stale_stops(hall).step()
+    assert hall.session.exists(path) is not None
+
+
+def test_a_job_that_was_put_anew_in_the_moment_of_the_removal_keeps_its_request(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hall.put("job", run_key="other")
+    path = stop(hall, "job", "earlier")
+
+    def put_anew_and_stopped() -> None:
+        commit(hall.session, [Delete(path)])
+        hall.set.remove("job")
+        hall.put("job", run_key="this")
+        stop(hall, "job", "this")
+
+    before_the_next_removal(monkeypatch, put_anew_and_stopped)
     stale_stops(hall).step()
     assert hall.session.exists(path) is not None
 
@@ -632,3 +649,16 @@ def test_nothing_is_removed_by_who_does_not_lead_any_more(hall: Hall) -> None:
     stale_slots(hall).step()
     assert all(hall.session.exists(path) for path in paths)
     assert isinstance(hall.election.fence()[0], Check)
+
+
+def test_no_job_is_failed_or_made_due_by_who_does_not_lead_any_more(hall: Hall) -> None:
+    hall.put("late", due_in_ms=-10_000, queued_limit=5.0)
+    finished(hall, "a", "b")
+    new = hall.elected(hall.queue_set())
+    queued_timeout(hall.set, fence=hall.election.fence).step()
+    RetentionCount(hall.set, lambda: 1, hall.election.fence).step()
+    assert (hall.ids(Queue.ACCEPT), hall.due_ids(Queue.FINISH)) == (["late"], [])
+    assert hall.session.children(hall.set.layout.locks("default")) == []
+    queued_timeout(hall.set, fence=new.fence).step()
+    RetentionCount(hall.set, lambda: 1, new.fence).step()
+    assert (hall.ids(Queue.FAIL), hall.due_ids(Queue.FINISH)) == (["late"], ["a"])

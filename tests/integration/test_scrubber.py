@@ -71,9 +71,9 @@ def receipts(queues: QueueSet) -> list[str]:
 
 
 def later(monkeypatch: pytest.MonkeyPatch, queues: QueueSet, hours: float) -> None:
-    """The ensemble's time, as this queue set sees it, is some hours on."""
-    now_ms = queues.clock.now_ms
-    monkeypatch.setattr(queues.clock, "now_ms", lambda: round(now_ms() + hours * HOUR_MS))
+    """The time that all clocks confirm to this queue set is some hours on."""
+    confirmed_ms = queues.clock.confirmed_ms
+    monkeypatch.setattr(queues.clock, "confirmed_ms", lambda: round(confirmed_ms() + hours * HOUR_MS))
 
 
 def in_the_last_moment(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:

@@ -1,0 +1,31 @@
+"""For how long an attempt has been what it is: what its limits in time are compared with."""
+
+import time
+from datetime import datetime
+
+from orchestrator.handlers.job import HeldJob, Watch
+from queues.session import boottime
+from spark_runner.attempt import Attempt, AttemptState
+
+
+def age(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
+    """Seconds since the attempt was announced, or has started, as far as that is certain.
+
+    What this worker has seen of it counts by CLOCK_BOOTTIME alone. For what was before, two have to say so:
+    the ensemble's clock, and those of the hosts that wrote the attempt and read it. The shorter time counts,
+    so that no clock that is wrong ends what runs: an adopted attempt may get a second time what it had.
+    """
+    now = boottime()
+    if watch.version != attempt.version:
+        watch.version, watch.version_since = attempt.version, now - _age_at_first_sight(job, attempt)
+    return now - watch.version_since
+
+
+def _age_at_first_sight(job: HeldJob, attempt: Attempt) -> float:
+    written = attempt.document.get("created" if attempt.state is AttemptState.INTENT else "started")
+    try:
+        by_hosts = time.time() - datetime.fromisoformat(str(written)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+    by_ensemble = (job.context.clock.confirmed_ms() - attempt.changed_ms) / 1000
+    return max(0.0, min(by_hosts, by_ensemble))

@@ -1,0 +1,198 @@
+"""Failovers to ZooKeeper servers whose clock is wrong: they end, give up, remove and begin nothing."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.client import Client
+from orchestrator.handlers import age
+from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.hooks import Hooks
+from orchestrator.leader.queued_timeout import QueuedTimeout
+from orchestrator.schedules.fires import from_text
+from orchestrator.schedules.planner import Planner
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import build_client, build_queue_set
+from orchestrator.worker.worker import Worker
+from queues.queue import QueueSet
+from spark_runner.attempt import Attempt
+from spark_runner.runners.base import RunState, Submission, SubmitRequest
+from tests.jobs_support import ScriptedOffice, python_job
+from tests.scripted.runner import ScriptedRunner
+from tests.servers.wrong_clock import FailingOver
+from tests.waiting import wait_until
+
+HOUR = 3600.0
+LIMITS = {"run": "1h", "submit": "5m", "queued": "1h"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingOver]:
+    with FailingOver(tmp_path_factory.mktemp("failing-over")) as running:
+        yield running
+
+
+@pytest.fixture
+def zookeeper_hosts(server: FailingOver) -> str:
+    """The server of this file, with the right clock."""
+    server.fail_over(0)
+    return server.hosts
+
+
+class NeverTaken(ScriptedRunner):
+    """The driver of the job `idle` is starting for ever."""
+
+    def __init__(self, directory: Path, idle: dict[str, Submission]) -> None:
+        super().__init__(directory)
+        self._idle = idle  # by run, for all workers
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        if "idle" not in request.name:
+            return super().submit(request)
+        self._idle[request.run] = Submission(request.run, request.incarnation, RunState.RUNNING)
+        return self._idle[request.run]
+
+    def find(self, run: str) -> list[Submission]:
+        return [self._idle[run]] if run in self._idle else super().find(run)
+
+    def kill(self, run: str, *, grace_seconds: float) -> None:
+        self._idle.pop(run, None)
+        super().kill(run, grace_seconds=grace_seconds)
+
+
+class Site:
+    """One job in each state in which a limit in time is counted, and a schedule."""
+
+    def __init__(self, office: ScriptedOffice, folder: Path, looks: Counter[str]) -> None:
+        self.office, self.go, self.looks = office, folder / "go", looks
+        self._idle = dict[str, Submission]()
+        self.worker = self.start_worker()
+        office.queues.ensure_pool("halted")
+        office.queues.pools.change("halted", paused=True)
+        self.running = office.submit(f"until({str(self.go)!r})", timeout=LIMITS)
+        self.idle = office.submit(
+            "pass", name="idle", timeout=LIMITS, retry={"submissions": 1, "attempts": 1}
+        )
+        self.done = office.submit("pass")
+        self.queued = office.submit("pass", pool="halted", timeout=LIMITS)
+        self.delayed = office.client.submit(python_job("pass"), delay=HOUR).id
+        soon = datetime.now(UTC) + timedelta(minutes=30)  # within the jump, and not within the test
+        hourly = python_job("pass", name="hourly", schedule={"cron": f"{soon:%M} * * * *"})
+        office.client.schedules.put(hourly)
+        self.handled = office.client.schedules.get("hourly").handled
+        wait_until(lambda: office.client.get(self.done).queue is Queue.FINISH, 30, "one has ended")
+        wait_until(lambda: self.states(self.running) == ["started"], 30, "one runs")
+        wait_until(lambda: self.looks[self.idle] > 0, 30, "one is submitted")
+
+    def start_worker(self) -> Worker:
+        runner = NeverTaken(self.office.settings.state_dir, self._idle)
+        return self.office.worker(slots=4, runner=runner, retention=HOUR)
+
+    def newcomer(self) -> QueueSet:
+        """Whoever comes now, and has not seen the time before."""
+        return build_queue_set(self.office.session(), self.office.settings, owner="newcomer")
+
+    def look_at_all(self) -> None:
+        """Let the worker look at what it holds some times, and begin what seems to be due."""
+        after = {job_id: self.looks[job_id] + 3 for job_id in (self.running, self.idle)}
+
+        def looked() -> bool:
+            for job_id in after:
+                if (held := self.worker.crew.tally.get(job_id)) is not None:
+                    held.wake()
+            return all(self.looks[job_id] >= count for job_id, count in after.items())
+
+        wait_until(looked, 30, "the worker has looked at both")
+        probe = self.office.client.submit(python_job("pass", name="probe")).id
+        assert self.office.wait(probe).job.status is Status.SUCCESS
+
+    def lead(self, queue_set: QueueSet) -> None:
+        """What the leader does by the clock of this queue set."""
+        QueuedTimeout(queue_set, Hooks(), tuple).step()
+        client = build_client(queue_set.session, self.office.settings)
+        Planner(client.schedules, submit=client.submit, get=client.get, fence=tuple).step()
+
+    def states(self, job_id: str) -> list[str]:
+        return [attempt["state"] for attempt in self.office.client.detail(job_id).attempts]
+
+    def assert_untouched(self) -> None:
+        office = self.office
+        queues = {
+            job_id: office.client.get(job_id).queue
+            for job_id in (self.running, self.idle, self.done, self.queued, self.delayed)
+        }
+        assert queues == {
+            self.running: Queue.RUNNING,
+            self.idle: Queue.RUNNING,
+            self.done: Queue.FINISH,
+            self.queued: Queue.ACCEPT,
+            self.delayed: Queue.ACCEPT,
+        }
+        assert [self.states(self.running), self.states(self.idle)] == [["started"], ["intent"]]
+        assert office.client.schedules.get("hourly").handled == self.handled
+
+    def end_well(self) -> None:
+        self.go.touch()
+        detail = self.office.wait(self.running)
+        assert (detail.job.status, len(detail.attempts)) == (Status.SUCCESS, 1)
+        self.office.client.kill(self.idle)
+        assert self.office.wait(self.idle).job.status is Status.CANCEL
+
+
+@pytest.fixture
+def site(
+    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], Site]:
+    looks, real = Counter[str](), age.age
+
+    def counting(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
+        seconds = real(job, attempt, watch)
+        looks[job.id] += 1
+        return seconds
+
+    for module in ("supervision", "submission"):
+        monkeypatch.setattr(f"orchestrator.handlers.{module}.age", counting)
+    return lambda: Site(scripted_office, tmp_path, looks)
+
+
+@pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR], ids=["ahead", "behind"])
+def test_a_failover_to_a_server_whose_clock_is_off_touches_nothing_and_nothing_stands_still(
+    site: Callable[[], Site], server: FailingOver, ahead: float
+) -> None:
+    here = site()
+    for seconds in (ahead, 0):
+        server.fail_over(seconds)
+        here.look_at_all()
+        here.lead(here.office.queues)
+        here.lead(here.newcomer())
+        here.worker.drain()
+        here.worker = here.start_worker()  # what it adopts it has not seen before
+        here.look_at_all()
+        here.assert_untouched()
+    here.end_well()
+
+
+def test_when_nobody_knows_better_than_a_server_whose_clock_is_ahead_nothing_is_ended_or_removed(
+    site: Callable[[], Site], server: FailingOver
+) -> None:
+    here = site()
+    here.office.close()
+    server.fail_over(2 * HOUR)
+    here.office.queues = here.newcomer()
+    here.office.client = Client(here.office.queues)
+    here.worker = here.start_worker()
+    here.look_at_all()
+    here.lead(here.newcomer())
+    job = here.office.client.get
+    assert job(here.queued).queue is Queue.ACCEPT
+    assert job(here.done).queue is Queue.FINISH
+    assert [job(job_id).queue for job_id in (here.running, here.idle)] == [Queue.RUNNING] * 2
+    server.fail_over(0)
+    here.look_at_all()
+    here.lead(here.office.queues)
+    assert abs(here.office.queues.clock.now_ms() - here.newcomer().clock.now_ms()) < 5_000
+    assert from_text(here.office.client.schedules.get("hourly").handled) <= here.newcomer().clock.now_ms()
+    here.end_well()

@@ -1,0 +1,53 @@
+"""A real ZooKeeper that fails over to a server whose wall clock is another one."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from tests.jar_support import make_jar
+from tests.servers.zookeeper import TICK_MS
+
+
+class FailingOver:
+    """One server at a time on one data directory and one port. A context manager.
+
+    Only the class from which the server takes its wall clock is another one (tests/java/Time.java): what
+    clients and other servers see is what a wrong clock of its host brings about.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        jar = make_jar("Time", folder)
+        # The loader of the boot class path is asked before that of ZooKeeper's own jar.
+        self._options = (f"-Xbootclasspath/a:{jar}", "-Dzookeeper.forceSync=no")
+        self._config = ServerConfig(folder / "server", tick_ms=TICK_MS, owner="tests", long_run=True)
+        self._server: EmbeddedZooKeeper | None = None
+        self._ahead_seconds = 0.0
+
+    @property
+    def hosts(self) -> str:
+        """Connection string for clients, the same for all servers."""
+        assert self._server is not None
+        return self._server.hosts
+
+    def fail_over(self, ahead_seconds: float) -> None:
+        """Go on with a server whose wall clock is ahead by so much of that of this host."""
+        if self._server is not None:
+            if ahead_seconds == self._ahead_seconds:
+                return
+            self._server.stop()
+        self._ahead_seconds = ahead_seconds
+        shift = f"-Dtests.clock.ahead={round(ahead_seconds * 1000)}"
+        config = replace(self._config, jvm_options=(*self._options, shift))
+        self._server = EmbeddedZooKeeper(config).start()  # on the port of the last run
+
+    def __enter__(self) -> Self:
+        self.fail_over(0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.stop()
