@@ -5,8 +5,9 @@ import pytest
 
 from queues.errors import OutcomeUnknown
 from queues.operations import Operation
-from queues.session import ReplyLost, Session
+from queues.session import ReplyLost, Session, boottime
 from queues.transaction import commit
+from spark_runner import exit_codes
 from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, recordable
 from spark_runner.holder import AttemptHolder, Superseded
 from tests.queues_support import Open, expire
@@ -161,3 +162,17 @@ def test_progress_is_shown_though_alive_was_made_by_a_resent_take(open_queues: O
     driver.report("phase one")
     wait_until(lambda: b"phase one" in (watcher.get(f"{path}/alive") or (b"",))[0], 10, "the phase is shown")
     driver.end({"state": "succeeded"})
+
+
+def test_a_driver_that_was_suspended_for_longer_than_its_lease_ends_itself_before_anything_is_heard(
+    open_queues: Open, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = list[int]()
+    monkeypatch.setattr(AttemptHolder, "_exit", lambda _self, code, _reason: ended.append(code))
+    driver = holder(open_queues().session, path, "first")
+    driver.take()
+    monkeypatch.setattr("queues.session.contact.boottime", lambda: boottime() + 3600)
+    try:
+        wait_until(lambda: ended[:1] == [exit_codes.NO_CONTACT], 10, "it ends")
+    finally:
+        driver._ended.set()  # noqa: SLF001 - else its thread would go on

@@ -1,0 +1,132 @@
+"""A machine that was suspended: by CLOCK_BOOTTIME that time has passed, as it has for all others."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from orchestrator.handlers.absence import absence
+from orchestrator.handlers.age import age
+from orchestrator.handlers.job import HeldJob, Watch
+from queues.session import SessionState, boottime
+from queues.session.contact import Contact
+from spark_runner.attempt import Attempt
+from tests.waiting import wait_until
+
+HOUR = 3600.0
+Suspend = Callable[[float], None]
+
+
+@pytest.fixture
+def suspend(monkeypatch: pytest.MonkeyPatch) -> Suspend:
+    """Let so many seconds pass in which timers and CLOCK_MONOTONIC stand still."""
+    slept = [0.0]
+
+    def clock() -> float:
+        return boottime() + slept[0]
+
+    for user in ("queues.session.contact", "orchestrator.handlers.absence", "orchestrator.handlers.age"):
+        monkeypatch.setattr(f"{user}.boottime", clock)
+
+    def sleep(seconds: float) -> None:
+        slept[0] += seconds
+
+    return sleep
+
+
+def test_the_clock_for_that_is_the_one_that_counts_suspended_time() -> None:
+    assert time.clock_gettime(time.CLOCK_BOOTTIME) <= boottime() <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+# ---------------------------------------------------------------------- the session
+def test_a_session_is_lost_and_silent_though_its_connection_seems_to_be_there(suspend: Suspend) -> None:
+    contact = Contact(10.0)
+    contact.heard(boottime())
+    contact.connected()
+    assert (contact.state, contact.seconds_away()) == (SessionState.CONNECTED, 0)
+    suspend(HOUR)
+    assert contact.state is SessionState.LOST
+    assert contact.seconds_away() >= HOUR
+    contact.heard(boottime() + HOUR)  # the server has not ended it: it was suspended as well
+    assert (contact.state, contact.seconds_away()) == (SessionState.CONNECTED, 0)
+
+
+def test_who_listens_is_told_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
+    contact, told = Contact(HOUR), list[SessionState]()
+    contact.heard(boottime())
+    contact.connected()
+    contact.on_change(lambda: told.append(contact.state))
+    contact.broken(lost=False)
+    suspend(HOUR)
+    wait_until(lambda: told[-1:] == [SessionState.LOST], 10, "it is told, long before the hour is over")
+    contact.connected()
+
+
+# ---------------------------------------------------------------------- attempts
+def held(*, ensemble: float = 0.0, lease: float = 900.0) -> HeldJob:
+    """A job whose attempt was written so many seconds ago by the ensemble's clock; `alive` is away."""
+    clock = SimpleNamespace(confirmed_ms=lambda: round(ensemble * 1000))
+    context = SimpleNamespace(clock=clock, session=SimpleNamespace(get=lambda _path: None))
+    definition = SimpleNamespace(timeout=SimpleNamespace(lease=lease))
+    return cast("HeldJob", SimpleNamespace(context=context, definition=definition))
+
+
+def attempt(version: int = 1, hosts: float = 0.0, **document: Any) -> Attempt:
+    """An attempt that was written so many seconds ago by the clocks of the hosts."""
+    written = datetime.fromtimestamp(time.time() - hosts, UTC).isoformat()
+    state = "started" if version else "intent"
+    return Attempt("/a", version, {"state": state, "started": written, "created": written, **document}, 0)
+
+
+def test_an_absence_that_lasts_while_the_worker_is_suspended_counts(suspend: Suspend) -> None:
+    watch = Watch(1)
+    left = absence(held(), attempt(), watch)
+    assert left is not None
+    assert 929 < left <= 930
+    suspend(HOUR)
+    left = absence(held(), attempt(), watch)
+    assert left is not None
+    assert left < 0
+
+
+def test_what_was_seen_of_an_attempt_counts_whatever_the_clocks_say_after_that(suspend: Suspend) -> None:
+    watch = Watch(1)
+    assert age(held(ensemble=60), attempt(hosts=60), watch) == pytest.approx(60, abs=5)
+    suspend(HOUR)
+    for ensemble, hosts in ((0, 0), (9 * HOUR, 9 * HOUR), (-HOUR, -HOUR)):
+        seen = age(held(ensemble=ensemble), attempt(hosts=hosts), watch)
+        assert seen == pytest.approx(HOUR + 60, abs=5)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize(
+    ("ensemble", "hosts", "certain"),
+    [
+        (2 * HOUR, 60, 60),  # the ensemble's clock is ahead
+        (60, 2 * HOUR, 60),  # that of a host is
+        (HOUR, HOUR, HOUR),
+        (-HOUR, HOUR, 0),
+        (HOUR, -HOUR, 0),
+    ],
+)
+def test_of_what_was_before_the_shorter_time_counts(
+    version: int, ensemble: float, hosts: float, certain: float
+) -> None:
+    seconds = age(held(ensemble=ensemble), attempt(version, hosts), Watch(1))
+    assert seconds == pytest.approx(certain, abs=5)
+
+
+def test_each_state_of_an_attempt_has_a_time_of_its_own(suspend: Suspend) -> None:
+    watch = Watch(1)
+    age(held(), attempt(0), watch)
+    suspend(HOUR)
+    assert age(held(), attempt(0), watch) >= HOUR
+    assert age(held(), attempt(1), watch) < 5
+
+
+@pytest.mark.parametrize("words", [None, "soon", 7])
+def test_an_attempt_that_does_not_say_when_it_was_written_is_as_old_as_it_was_seen(words: object) -> None:
+    assert age(held(ensemble=HOUR), attempt(started=words), Watch(1)) < 5
