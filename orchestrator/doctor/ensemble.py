@@ -8,6 +8,7 @@ from datetime import datetime
 
 from orchestrator.doctor.findings import Finding, Kind, Severity
 from orchestrator.doctor.survey import Survey
+from queues.clock_jump import ClockJump
 from queues.operations import Check
 from queues.session import Session
 from queues.transaction import commit
@@ -59,6 +60,10 @@ def look_at_clocks(survey: Survey) -> Iterator[Finding]:
     ahead = time.time() - survey.queue_set.clock.now_ms() / 1000
     if abs(ahead) > _TOLERATED_SECONDS:
         yield _skew(survey.layout.clock, "the clock of this host", ahead)
+    if jumped := ClockJump(survey.session, survey.layout).found_ms() / 1000:
+        how = "ahead" if jumped > 0 else "behind"
+        what = f"ZooKeeper's clock is suddenly {abs(jumped):.1f} s {how}; those who saw it do not follow"
+        yield Finding.of(Kind.CLOCK_SKEW, survey.layout.clock_jump, what, _REMEDY)
     locks = defaultdict[str, list[float]](list)
     for lock in survey.locks.values():
         locks[lock.worker].append(_ahead(lock.since, lock.created))

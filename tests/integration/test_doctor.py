@@ -442,6 +442,14 @@ def test_the_clock_of_the_worker_that_leads(practice: Practice) -> None:
     assert "s behind that of ZooKeeper" in finding.what
 
 
+def test_the_clock_of_zookeeper_that_has_jumped(practice: Practice) -> None:
+    path = practice.layout.clock_jump
+    practice.commit(Create(path, encode({"ahead_ms": 7_200_000}), ephemeral=True))
+    finding = practice.one(Kind.CLOCK_SKEW)
+    assert finding.path == path
+    assert "7200.0 s ahead" in finding.what
+
+
 def test_a_pool_that_is_paused(practice: Practice) -> None:
     practice.staff()
     for job_id, pool in (("a", "team"), ("b", "team"), ("c", "team.low")):
