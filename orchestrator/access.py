@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from orchestrator.client import Client
-from orchestrator.entry import KIND, find_hosts, open_session
+from orchestrator.entry import KIND, find_hosts, open_session, pool_limit
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
 from queues.names import Layout
@@ -15,7 +15,8 @@ from queues.session import Session
 
 def build_queue_set(session: Session, settings: Settings, owner: str) -> QueueSet:
     """The seven queues below the configured root; a pause keeps new jobs back and lets running ones end."""
-    return QueueSet(session, Layout(settings.root), list(Queue), owner=owner, **KIND)
+    layout, bound = Layout(settings.root), pool_limit(session, settings)
+    return QueueSet(session, layout, list(Queue), owner=owner, max_pools=bound, **KIND)
 
 
 def build_client(session: Session, settings: Settings) -> Client:

@@ -12,7 +12,7 @@ from orchestrator.models.job import JobView
 from orchestrator.nodes import Nodes
 from orchestrator.operating.by_hand import ByHand
 from orchestrator.operating.operations import Operations
-from orchestrator.operating.queue_views import QueueLoad, QueueViews
+from orchestrator.operating.queue_views import PoolLoad, QueueLoad, QueueViews
 from orchestrator.operating.removal import Removal
 from orchestrator.operating.replay import Replay, Replayed
 from orchestrator.operating.views import JobDetail, Views
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from orchestrator.doctor.doctor import Doctor
     from orchestrator.status import ClusterStatus
 
-__all__ = ["Client", "JobDetail", "QueueLoad", "Replayed"]
+__all__ = ["Client", "JobDetail", "PoolLoad", "QueueLoad", "Replayed"]
 
 
 class Client(Jobs):
@@ -188,6 +188,18 @@ class Client(Jobs):
         elif pool not in (known := self._set.pools.names(low=True)):
             raise NoSuchPool(pool, known)
         return self._set.pools.change(pool, **limits)
+
+    def pool_loads(self) -> Sequence[PoolLoad]:
+        """Every pool with its jobs, the workers that serve it, and its limits."""
+        return self._queue_views.pools()
+
+    def remove_pool(self, pool: str) -> None:
+        """Remove an empty pool that no worker serves by name, and its low lane.
+
+        Raises NoSuchPool, PoolInUse; nothing is changed then. A job that comes meanwhile makes it again.
+        """
+        if not self._set.remove_pool(pool):
+            raise NoSuchPool(pool, self._set.pools.names(low=True))
 
     def pause(self, pool: str) -> PoolLimits:
         """Start no job of a pool and of its low lane; those that run go on. Raises NoSuchPool."""

@@ -1,15 +1,18 @@
 """The way to ZooKeeper, and to the queues for who only enqueues."""
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from orchestrator.errors import NotRunning
+from orchestrator.errors import ConfigUnreadable, NotRunning
 from orchestrator.jobs import Jobs
+from orchestrator.nodes import Nodes
 from orchestrator.settings import Settings
 from orchestrator.states import Queue
 from queues.entrance import Entrance
 from queues.names import Layout
+from queues.pool_folders import MAX_POOLS
 from queues.session import Session, SessionSettings
 
 # A pause keeps new jobs back and lets running ones end. A cap is of running jobs, whoever holds them: see
@@ -48,7 +51,21 @@ def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Sessi
     )
 
 
+def pool_limit(session: Session, settings: Settings) -> Callable[[], int]:
+    """How many pools there may be, read when a job needs a new one."""
+
+    def read() -> int:
+        from orchestrator.cluster_config import ClusterConfig  # noqa: PLC0415 - most jobs need no new pool
+
+        try:
+            return ClusterConfig(session, Nodes(settings.root)).read().limits.max_pools
+        except ConfigUnreadable:  # workers go by the last good ones, and say so
+            return MAX_POOLS
+
+    return read
+
+
 def build_jobs(session: Session, settings: Settings) -> Jobs:
     """The part of the library API that enqueues and waits, on a session of its own."""
-    layout = Layout(settings.root)
-    return Jobs(Entrance(session, layout, list(Queue), owner=f"client-{os.getpid()}", **KIND))
+    layout, owner, bound = Layout(settings.root), f"client-{os.getpid()}", pool_limit(session, settings)
+    return Jobs(Entrance(session, layout, list(Queue), owner=owner, max_pools=bound, **KIND))

@@ -2,22 +2,44 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from queues.documents import decode, encode
 from queues.errors import Conflict, InvalidLimit
-from queues.names import LOW, Layout, check_pool
+from queues.names import LOW, Layout, Token, check_pool
 from queues.operations import Set
 from queues.session import Session, Stat
 from queues.transaction import commit
 
 log = logging.getLogger(__name__)
 
-# `ls` of ZooKeeper's own tools fails at 1 MB of names, some 10,000 items with long ids.
 DEFAULT_BOUND = 10_000
+_LS_BYTES = (
+    1_048_575  # of names with their lengths in one reply, which Java clients refuse above (jute.maxbuffer)
+)
+_LENGTH_BYTES = 4
+USUAL_ID_CHARACTERS = 36  # a UUID
+LONGEST_ID_CHARACTERS = 128
 _LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change; claims check the version in any case
+
+
+def ls_limit(id_characters: int) -> int:
+    """How many items with such ids `ls` of ZooKeeper's own tools can list in one queue of a pool."""
+    return _LS_BYTES // (len(Token(0, 0, "x" * id_characters).name) + _LENGTH_BYTES)
+
+
+def fits_ls(names: Iterable[str]) -> bool:
+    """Whether `ls` of ZooKeeper's own tools can list a folder with these names."""
+    return sum(len(name) + _LENGTH_BYTES for name in names) <= _LS_BYTES
+
+
+LS_LIMITS = (
+    "`ls` of ZooKeeper's own tools reads 1 MB of names, which is "
+    f"{ls_limit(USUAL_ID_CHARACTERS):,} items with ids of {USUAL_ID_CHARACTERS} characters, "
+    f"or {ls_limit(LONGEST_ID_CHARACTERS):,} of {LONGEST_ID_CHARACTERS}"
+)
 
 
 @dataclass(frozen=True, slots=True)

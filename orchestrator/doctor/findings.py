@@ -42,6 +42,7 @@ class Kind(StrEnum):
     PAUSED_POOL = "paused-pool"
     FULL_POOL = "full-pool"
     LARGE_FOLDER = "large-folder"
+    LARGE_BOUND = "large-bound"
     NO_WORKER = "no-worker"
     NO_LEADER = "no-leader"
     VERSIONS_DIFFER = "versions-differ"

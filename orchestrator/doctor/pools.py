@@ -6,6 +6,7 @@ from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Survey
 from orchestrator.states import Queue
 from queues.names import LOW
+from queues.pools import LS_LIMITS, USUAL_ID_CHARACTERS, fits_ls, ls_limit
 
 _NEARLY_FULL = 0.9
 _UNSERVED_MS = 60_000  # workers see a new pool within seconds
@@ -52,8 +53,19 @@ def look_at_pools(survey: Survey) -> Iterator[Finding]:
                 "start more workers, submit less, or raise `bound` of the pool: `orchestrator config set`"
             )
             yield Finding.of(Kind.FULL_POOL, layout.queue(Queue.ACCEPT, pool), what, remedy)
+        if limits.bound > ls_limit(USUAL_ID_CHARACTERS):
+            what = (
+                f"pool {pool} takes {limits.bound:,} jobs in a queue, too many to list by hand: {LS_LIMITS}"
+            )
+            remedy = "lower `bound` of the pool: `orchestrator config set`; spread the jobs over more pools"
+            yield Finding.of(Kind.LARGE_BOUND, layout.pool(pool), what, remedy)
+    too_long = {
+        layout.queue(queue, pool)
+        for (queue, pool), tokens in survey.tokens.items()
+        if not fits_ls(token.name for token in tokens)
+    }
     for path, size in survey.sizes.items():
-        if size > _LARGE:
+        if size > _LARGE or path in too_long:
             what = f"{size:,} nodes stand in one folder: ZooKeeper's own tools may fail to list it"
             remedy = "spread the jobs over more pools; for finish, lower `retention_count` or `retention`"
             if path == survey.nodes.histories:

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from orchestrator.models.fields import Seconds
+from queues.pool_folders import MAX_POOLS
 
 
 class Limits(BaseModel):
@@ -26,6 +27,9 @@ class Limits(BaseModel):
     )
     load_limit: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         1.5, description="load per core above which a worker takes nothing; 0 = no limit"
+    )
+    max_pools: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        MAX_POOLS, description="pools that jobs may make, low lanes among them; beyond, a new one is refused"
     )
     memory_guard: bool = Field(True, description="take no job whose driver declares more than what is free")
 

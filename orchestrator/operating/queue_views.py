@@ -11,6 +11,7 @@ from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
+from queues.members import read_members
 from queues.names import DEFAULT_POOL, LOW
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -34,6 +35,16 @@ class QueueLoad:
     paused: bool
     cap: int | None  # running jobs of the pool at most; 0 = no limit
     weight: int | None  # turns that it gets while other pools get one
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """How many jobs a pool has in all its queues, how many workers serve it, and its limits."""
+
+    pool: str
+    jobs: int
+    workers: int
+    limits: PoolLimits
 
 
 class QueueViews:
@@ -125,6 +136,21 @@ class QueueViews:
             binding = (None, None) if low else (own.cap, own.weight)
             loads += [QueueLoad(queue, pool, counts[queue].get(pool, 0), paused, *binding) for queue in Queue]
         return loads
+
+    def pools(self) -> list[PoolLoad]:
+        """Every pool, low lanes behind theirs."""
+        counts, limits = self._set.look.counts(), self.limits()
+        names = self._session.children(self._layout.consumers) or ()
+        members = read_members(self._session, {name: self._layout.consumer(name) for name in names}).values()
+        return [
+            PoolLoad(
+                pool,
+                sum(by_pool.get(pool, 0) for by_pool in counts.values()),
+                sum(member.serves(pool) for member in members),
+                limits[pool],
+            )
+            for pool in sorted(limits, key=lambda pool: (pool.removesuffix(LOW), pool))
+        ]
 
     def limits(self) -> dict[str, PoolLimits]:
         """The limits of each pool, low lanes among them."""

@@ -23,7 +23,15 @@ SOON_S = 10
 
 EFFECTIVE_WITHIN_S = 2
 NOWHERE = {"ZOOKEEPER_HOSTS": "127.0.0.1:1", "ORCHESTRATOR_CONNECT_TIMEOUT": "1s"}
-LIMITS = ("retention", "retention_count", "warn_after", "handler_errors", "load_limit", "memory_guard")
+LIMITS = (
+    "retention",
+    "retention_count",
+    "warn_after",
+    "handler_errors",
+    "load_limit",
+    "max_pools",
+    "memory_guard",
+)
 
 
 @pytest.fixture
@@ -223,3 +231,11 @@ def test_the_history_tells_who_changed_what_from_what_to_what(shared_desk: Desk)
     ]
     page = shared_desk.type("config", "history").stdout
     assert re.search(r"^ *2 .*@.* memory_guard +false *$", page, re.MULTILINE), page
+
+
+def test_a_bound_that_zookeepers_own_tools_cannot_list_is_said(shared_desk: Desk, queues: QueueSet) -> None:
+    assert queues.pools.names() == ["default"]
+    assert "warning" not in change(shared_desk, "set", "pool.default.bound", "6355")
+    words = change(shared_desk, "set", "pool.default.bound", "20000", "-q")
+    assert "warning: a queue of 20,000 jobs may be too long" in " ".join(words.split())
+    assert "14,364 items with ids of 36 characters, or 6,355 of 128" in " ".join(words.split())

@@ -11,6 +11,7 @@ from spark_runner.attempt import AttemptState
 from tests.acceptance.support import COMMAND, Desk
 from tests.acceptance.terminal import Terminal
 from tests.acceptance.words import assert_says
+from tests.claims_support import Collector
 from tests.operators_support import Stage
 from tests.waiting import wait_until
 
@@ -27,6 +28,8 @@ HELP_OF = [
         "queue requeue",
         "queue move",
         "queue replay",
+        "queue pool list",
+        "queue pool remove",
     ),
 ]
 
@@ -55,7 +58,7 @@ def test_the_help_of_each_command_has_a_worked_example(desk: Desk, command: str)
     [
         *(["job", "retry", "some"], ["job", "remove", "some", "--yes"], ["queue", "pause", "default"]),
         *(["queue", "resume", "default"], ["queue", "requeue", "some", "--delay", "1s"]),
-        *(["queue", "move", "some", "finish"], ["queue", "replay"]),
+        *(["queue", "move", "some", "finish"], ["queue", "replay"], ["queue", "pool", "remove", "some"]),
     ],
     ids=lambda command: "-".join(command[:2]),
 )
@@ -101,6 +104,37 @@ def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(desk: Desk) ->
     script = desk.write("well.py", "print('well')\n")
     assert_says(desk.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool")
     assert_says(desk.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
+
+
+def test_a_job_makes_no_more_pools_than_there_may_be(operator: Desk, script: Path) -> None:
+    assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
+    assert operator.type("config", "set", "max_pools", "2").code == 0
+    assert_says(operator.type("job", "submit", str(script), "--pool", "new"), 1, "'new'", "2 is", "max_pools")
+    assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
+
+
+def test_pools_are_listed_and_those_that_nobody_needs_are_removed(
+    operator: Desk, stage: Stage, script: Path
+) -> None:
+    for pool in ("empty", "empty.low", "full", "named"):
+        stage.queues.ensure_pool(pool)
+    stage.put(Queue.FINISH, job_id="ended", pool="full")
+    operator.type("config", "set", "pool.empty.bound", "500")
+    with Collector(stage.queues, pools=["named"]):
+        members = stage.queues.layout.consumers
+        wait_until(lambda: stage.queues.session.children(members), 10, "it is served")
+        rows = {row["pool"]: row for row in operator.type("queue", "pool", "list", "-o", "json").json()}
+        assert list(rows) == ["default", "empty", "empty.low", "full", "named"]
+        assert [row["jobs"] for row in rows.values()] == [0, 0, 0, 1, 0]
+        assert [row["workers"] for row in rows.values()] == [0, 0, 0, 0, 1]
+        assert (rows["empty"]["bound"], rows["full"]["paused"]) == (500, False)
+        assert_says(operator.type("queue", "pool", "remove", "named"), 5, "served by name")
+    ended = operator.type("queue", "pool", "remove", "empty", "full")
+    assert_says(ended, 5, "empty is removed", "'full' is in use", "1 in", "finish/full")
+    assert_says(operator.type("queue", "pool", "remove", "empty"), 4, "no pool 'empty'")
+    table = operator.type("queue", "pool", "list").stdout.splitlines()
+    assert [line.split()[0] for line in table[2:]] == ["default", "full", "named"]
+    assert operator.type("job", "submit", str(script), "--pool", "empty").code == 0
 
 
 # ---------------------------------------------------------------------- why does it not run?

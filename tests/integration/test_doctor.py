@@ -12,6 +12,7 @@ from orchestrator.doctor.survey import Survey
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_queue_set
+from queues import pools as queue_pools
 from queues.bundle import commit_many
 from queues.documents import encode
 from queues.errors import CorruptRecord, QueueError
@@ -473,6 +474,24 @@ def test_a_pool_that_is_nearly_full_and_a_folder_that_is_large(
     assert practice.kinds() == {Kind.FULL_POOL: [folder]}
     monkeypatch.setattr(pools, "_LARGE", 8)
     assert practice.kinds() == {Kind.FULL_POOL: [folder], Kind.LARGE_FOLDER: [folder]}
+
+
+def test_what_cannot_be_listed_with_the_tools_of_zookeeper(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    practice.staff()
+    practice.queues.pools.change("default", bound=14_364)
+    practice.put(job_id="x" * 128)
+    assert practice.kinds() == {}
+    practice.queues.pools.change("default", bound=14_365)
+    finding = practice.one(Kind.LARGE_BOUND)
+    assert finding.path == practice.layout.pool("default")
+    assert "14,364 items with ids of 36 characters, or 6,355 of 128" in finding.what
+    practice.queues.pools.change("default", bound=14_364)
+    monkeypatch.setattr(queue_pools, "_LS_BYTES", 165)
+    assert practice.kinds().get(Kind.LARGE_FOLDER) is None
+    monkeypatch.setattr(queue_pools, "_LS_BYTES", 164)
+    assert practice.kinds()[Kind.LARGE_FOLDER] == [practice.layout.queue("accept", "default")]
 
 
 # ---------------------------------------------------------------------- looking, mending

@@ -22,6 +22,7 @@ def test_what_nobody_sets_has_a_default() -> None:
         "warn_after": 3,
         "handler_errors": 5,
         "load_limit": 1.5,
+        "max_pools": 1_000,
         "memory_guard": True,
     }
 

@@ -103,6 +103,8 @@ def set_(
         now = target.change(client, wanted)
     if not quiet:
         stderr_console().print(f"{name} is {_shown(name, now)} for all workers", markup=False)
+    if warning := target.warning(now):
+        stderr_console().print(f"warning: {warning}", markup=False)
 
 
 def unset(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:

@@ -14,7 +14,7 @@ from orchestrator.models.limits import Limits
 from orchestrator.origins import variables
 from orchestrator.settings import Settings, config_file
 from queues.names import check_pool
-from queues.pools import PoolLimits
+from queues.pools import LONGEST_ID_CHARACTERS, LS_LIMITS, PoolLimits, ls_limit
 
 POOL_LIMITS: dict[str, Any] = get_type_hints(PoolLimits)  # name -> type
 
@@ -59,6 +59,12 @@ class Target:
             return getattr(client.config.change(**{self.limit: value}), self.limit)
         value = getattr(PoolLimits(), self.limit) if value is None else value
         return getattr(client.change_pool(self.pool, **{self.limit: value}), self.limit)
+
+    def warning(self, value: Any) -> str:
+        """What somebody who sets this should know; empty where there is nothing."""
+        if self.limit == "bound" and value > ls_limit(LONGEST_ID_CHARACTERS):
+            return f"a queue of {value:,} jobs may be too long to be listed by hand: {LS_LIMITS}"
+        return ""
 
 
 def _unknown(name: str, known: list[str]) -> SettingsError:

@@ -15,6 +15,11 @@ app = lazy_app(
             "Show what stands in a queue, in the order in which it is due.",
         ),
         Command(
+            "pool",
+            "orchestrator.cli.queue.pool:app",
+            "Look at the pools, and remove those that nobody needs.",
+        ),
+        Command(
             "pause",
             "orchestrator.cli.queue.commands:pause",
             "Start no job of a pool, nor of its low lane, until it is resumed; "

@@ -1,0 +1,84 @@
+"""`orchestrator queue pool`: which pools there are, and away with those that nobody needs."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.acting import end_as
+from orchestrator.cli.connect import connected
+from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import explain_error
+from orchestrator.cli.lazy import Command, lazy_app
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
+from orchestrator.cli.output import repeat, show_rows, stderr_console
+from orchestrator.errors import OrchestratorError
+from queues.errors import QueueError
+
+app = lazy_app(
+    [
+        Command(
+            "list",
+            "orchestrator.cli.queue.pool:list_",
+            "List the pools with their jobs, the workers that serve them, and their limits.",
+        ),
+        Command(
+            "remove",
+            "orchestrator.cli.queue.pool:remove",
+            "Remove pools that have no jobs and that no worker serves by name.",
+        ),
+    ],
+    help="Look at the pools, and remove those that nobody needs.",
+)
+_COLUMNS = ("pool", "jobs", "workers", "weight", "bound", "cap", "low_share", "paused")
+
+
+def list_(
+    output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
+) -> None:
+    """List the pools with their jobs, the workers that serve them, and their limits.
+
+    `jobs` counts those of all queues, ended ones in finish too; `workers` counts those of all pools with
+    those that serve a pool by name.
+
+    Example: orchestrator queue pool list
+    """
+    with connected() as (client, _):
+
+        def show_once() -> None:
+            rows = [
+                {"pool": load.pool, "jobs": load.jobs, "workers": load.workers, **asdict(load.limits)}
+                for load in client.pool_loads()
+            ]
+            if output is OutputFormat.TABLE:
+                rows = [{**row, "paused": "paused" if row["paused"] else ""} for row in rows]
+            show_rows(rows, {name: name.replace("_", " ") for name in _COLUMNS}, output)
+
+        repeat(show_once, watch)
+
+
+def remove(
+    pools: Annotated[
+        list[str], typer.Argument(metavar="POOL...", help="Which pools, each with its low lane.")
+    ],
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Remove pools that have no jobs and that no worker serves by name, each with its low lane and limits.
+
+    Any other is refused with exit code 5. A job that is submitted meanwhile is not lost: it keeps its pool,
+    or makes it again.
+
+    Example: orchestrator queue pool remove nightly
+    """
+    codes = set[Exit]()
+    with connected(start_own=False) as (client, _):
+        for pool in pools:
+            try:
+                client.remove_pool(pool)
+            except (QueueError, OrchestratorError) as error:
+                codes.add(explain_error(error, verbose=Verbosity.verbose))
+                continue
+            if not quiet:
+                stderr_console().print(f"{pool} is removed", markup=False)
+    end_as(codes)
