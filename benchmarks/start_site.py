@@ -64,7 +64,6 @@ def site(folder: Path, cache_dir: Path, **environment: str) -> Iterator[Site]:
             "ORCHESTRATOR_STATE_DIR": str(folder / "state"),
             "ORCHESTRATOR_CACHE_DIR": str(cache_dir),
             "ORCHESTRATOR_SLOTS": "4",
-            "ORCHESTRATOR_LOAD_LIMIT": "0",  # the machine may be busy with other things
             **environment,
         }
         log = (folder / "worker.log").open("wb")

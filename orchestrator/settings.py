@@ -24,6 +24,7 @@ from orchestrator.settings_sources import PREFIX, from_environment, from_file, m
 from orchestrator.warm_settings import WarmSettings
 from orchestrator.zookeeper_access import LoginFile, TlsFiles
 from queues.session.settings import Acl
+from spark_runner.control_groups import usable_processors
 
 _NAME = "spark-job-orchestrator"
 _MAX_PORT = 65535
@@ -78,7 +79,7 @@ class Settings(BaseModel):
         True, description="make archives of classes, with which drivers start sooner (up to 800 MB)"
     )
     slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
-        default_factory=lambda: max(1, (os.cpu_count() or 2) // 2), description="jobs run at once by a worker"
+        default_factory=lambda: max(1, usable_processors() // 2), description="jobs run at once by a worker"
     )
     spark: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="by pool, * = all: what the part spark of a definition leaves empty"
@@ -96,8 +97,13 @@ class Settings(BaseModel):
     metrics: Listening = Field(
         default_factory=Listening.model_construct, description="where a worker serves metrics and probes"
     )
-    load_limit: Annotated[float, Field(ge=0, le=1000)] = Field(
-        1.5, description="load per processor above which no new job is taken; 0 = whatever the load"
+    cpu_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
+        0.0,
+        description="percent of time in which work waits for a processor; above, no job is taken; 0 = off",
+    )
+    memory_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
+        20.0,
+        description="percent of time in which work waits for memory; above, no job is taken; 0 = off",
     )
     memory_guard: bool = Field(True, description="take no job whose driver declares more memory than is free")
     kill_grace: Annotated[Seconds, Field(ge=0, le=600)] = Field(

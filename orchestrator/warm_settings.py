@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from orchestrator.models.fields import Seconds
-from orchestrator.models.memory import checked_memory, memory_bytes
+from orchestrator.models.memory import checked_memory
+from spark_runner.driver_memory import memory_bytes
 
 
 class WarmSettings(BaseModel):

@@ -10,8 +10,10 @@ from pathlib import Path
 from orchestrator.access import build_client, build_queue_set
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.guard import Guard
+from orchestrator.admission.host import Host
 from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
+from orchestrator.admission.starts import Starts
 from orchestrator.archive.kinds import open_archive
 from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
@@ -167,14 +169,15 @@ def build_worker(
         nodes,
         Limits(
             retention=settings.retention,
-            load_limit=settings.load_limit,
+            cpu_pressure_limit=settings.cpu_pressure_limit,
+            memory_pressure_limit=settings.memory_pressure_limit,
             memory_guard=settings.memory_guard,
         ),
     )
     in_force = (lambda: config.limits) if limits is None else limits
-    guard = Guard(in_force) if guarded else None
     metrics = Metrics()
     queue_set.listen(QueueEvents(metrics.registry).note)
+    starts = Starts(settings.state_dir / "starts", name)  # those of all workers with this state directory
     context = Context(
         session=session,
         layout=queue_set.layout,
@@ -187,7 +190,7 @@ def build_worker(
         hosts=Hosts(session, nodes),
         limits=in_force,
         spark_of=pool_spark(settings.spark),
-        fits=(lambda _spark: None) if guard is None else guard.fits,
+        guard=Guard(in_force, starts, Host()) if guarded else None,
         hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
         history=History(session, nodes),
         archive=open_archive(settings.archive, settings.state_dir),
@@ -204,7 +207,6 @@ def build_worker(
         pools=pools,
         accepts=accepts,
         config=config,
-        refusal=(lambda: None) if guard is None else guard.refusal,
         logs=logs,
         metrics=metrics,
     )

@@ -12,6 +12,9 @@ from spark_runner.proc import pid_namespace
 RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
 INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
 RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"  # where a driver leaves its logs and its outcome
+MEMORY_VARIABLE = (
+    "ORCHESTRATOR_DRIVER_MEMORY"  # bytes that all processes of a driver may come to use together
+)
 TERMINATION_LOG_VARIABLE = "ORCHESTRATOR_TERMINATION_LOG"  # a file for the outcome, of 4 KiB at most
 _ENDED_STATES = (b"Z", b"X")  # a zombie runs nothing; it only waits to be reaped
 _PF_KTHREAD = 0x00200000  # <linux/sched.h>: a thread of the kernel, which never has an environment

@@ -80,8 +80,8 @@ class Office:
     ) -> Worker:
         """Start a worker that runs drivers by the stand-in; `more` are limits of the configuration."""
         changed = {"slots": slots, "scrub_interval": scrub_interval}
-        # The load of the machine is that of all tests.
-        given = {"retention": retention, "load_limit": 0.0, "memory_guard": False, **more}
+        # Pressure and memory of the machine are those of all tests.
+        given = {"retention": retention, "memory_pressure_limit": 0.0, "memory_guard": False, **more}
         limits = Limits.model_construct(**{**Limits().model_dump(), **given})
         worker = build_worker(
             self.session(),

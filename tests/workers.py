@@ -107,7 +107,7 @@ def worker_config(
     **limits: object,
 ) -> dict[str, Any]:
     """What `WorkerProcess` takes; `limits` are those of the configuration."""
-    given = {"retention": 3600, "load_limit": 0.0, "memory_guard": False, **limits}
+    given = {"retention": 3600, "memory_pressure_limit": 0.0, "memory_guard": False, **limits}
     return {
         "settings": {**settings.model_dump(mode="json"), "slots": slots},
         "runner": runner,

@@ -1,1 +1,1 @@
-"""What may start here now: places of capped pools and names, load and memory of the host."""
+"""What may start here now: places of capped pools and names, pressure and memory of the host."""

@@ -11,12 +11,11 @@ _LOOK_SECONDS = 1.0  # how often it is asked whether there is room again
 # Each costs two writes, and there may be ten thousand.
 _LAST_SECONDS = 600.0
 _PRUNE_SECONDS = 60.0
-_MANY = 1_000_000
 
 
 @dataclass(slots=True)
 class _Room:
-    """For items that are left for the same reason."""
+    """For items that need the same."""
 
     ask: Callable[[], int]  # for how many of them there is room
     asked_at: float
@@ -25,7 +24,7 @@ class _Room:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    reason: str
+    need: str  # what those that share a room have in common
     until: float
 
 
@@ -43,32 +42,32 @@ class Declined:
         self._pruned_at = clock()
 
     def __len__(self) -> int:
-        """How many items and reasons are remembered."""
+        """How many items and needs are remembered."""
         with self._guard:
             return len(self._left) + len(self._rooms)
 
-    def add(self, item_id: str, need: str, fits: Callable[[], bool]) -> None:
-        """Leave an item until `fits` says that there is room for what it needs; asked once a second."""
-        self._add(item_id, f"need {need}", lambda: _MANY if fits() else 0)
+    def add(self, item_id: str, need: str, room: Callable[[], int]) -> None:
+        """Leave an item until `room` says for how many with its need there is some; asked once a second."""
+        self._add(item_id, f"need {need}", room)
 
     def add_named(self, item_id: str, name: str, limit: int) -> None:
         """Leave an item until fewer than `limit` jobs of its name run."""
         self._add(item_id, f"name {name}", lambda: self._name_room(name, limit))
 
-    def _add(self, item_id: str, reason: str, ask: Callable[[], int]) -> None:
+    def _add(self, item_id: str, need: str, ask: Callable[[], int]) -> None:
         now = self._clock()
         with self._guard:
             if now - self._pruned_at >= _PRUNE_SECONDS:
                 self._prune(now)
-            self._left[item_id] = _Left(reason, now + _LAST_SECONDS)
-            self._rooms[reason] = _Room(ask, now)
+            self._left[item_id] = _Left(need, now + _LAST_SECONDS)
+            self._rooms[need] = _Room(ask, now)
 
     def _prune(self, now: float) -> None:
         """Forget what nobody asks for any more: others have taken it."""
         self._pruned_at = now
         self._left = {item_id: left for item_id, left in self._left.items() if now < left.until}
-        reasons = {left.reason for left in self._left.values()}
-        self._rooms = {reason: room for reason, room in self._rooms.items() if reason in reasons}
+        needs = {left.need for left in self._left.values()}
+        self._rooms = {need: room for need, room in self._rooms.items() if need in needs}
 
     def ended(self, name: str) -> None:
         """A job of this name has ended here: ask at once."""
@@ -82,7 +81,7 @@ class Declined:
         with self._guard:
             if (left := self._left.get(item_id)) is None:
                 return True
-            room = self._rooms[left.reason]
+            room = self._rooms[left.need]
             is_old = now - room.asked_at > _LOOK_SECONDS
             if is_old:
                 room.asked_at = now

@@ -35,9 +35,6 @@ def handle(job: HeldJob) -> Action:
         place = context.runners.for_target(spark.target).place()
     except SubmissionError as error:
         return _nowhere(job, error)
-    if (short := context.fits(spark)) is not None:
-        context.declined.add(job.id, spark.model_dump_json(), lambda: context.fits(spark) is None)
-        return _left(job, Waiting(reason=Reason.MEMORY, message=recordable(short)))
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
     places = context.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
@@ -45,6 +42,10 @@ def handle(job: HeldJob) -> Action:
         if definition.concurrency:
             context.declined.add_named(job.id, definition.name, definition.concurrency)
         return _left(job, places)
+    guard = context.guard
+    if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
+        context.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
+        return _left(job, Waiting(reason=Reason.MEMORY, message=recordable(short)))
     announced = intent(
         attempt_path(job.record_path, number),
         run_key=job.run_key,

@@ -11,6 +11,7 @@ from functools import cached_property
 from loguru import logger
 
 from orchestrator.admission.declined import Declined
+from orchestrator.admission.guard import Guard
 from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
@@ -55,7 +56,7 @@ class Context:
     elsewhere: Declined  # jobs in running that are for the workers of another host
     hosts: Hosts
     limits: Callable[[], Limits] = Limits
-    fits: Callable[[Spark], str | None] = lambda _spark: None  # why it has no room here
+    guard: Guard | None = None  # of this host; None: whatever it can bear
     spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # with what is empty as for the pool
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
@@ -111,6 +112,11 @@ class HeldJob:
         self.watch = Watch(0)
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None
+
+    def give_back(self) -> None:
+        """Nothing is promised to its driver any more: it can be seen by now, or does not start here."""
+        if self.context.guard is not None:
+            self.context.guard.started(self.run_key)
 
     def wake(self) -> None:
         """Look at the job again: something may have changed."""

@@ -19,6 +19,7 @@ from spark_runner.runners.base import RunState, Submission
 _SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
 _OBEY_SECONDS = 5.0  # until a driver has seen that its attempt was given up, and ends by itself
 _SETTLE_LOOK_SECONDS = 0.1
+_ANY = 1_000_000  # of the jobs of a host without a worker each can be followed here
 
 
 def handle(job: HeldJob) -> Action:
@@ -52,7 +53,7 @@ def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
     if not hosts.has_worker(place, pool):
         return None
     need = f"{pool} on {place} {place.store}"
-    job.context.elsewhere.add(job.id, need, lambda: not hosts.has_worker(place, pool))
+    job.context.elsewhere.add(job.id, need, lambda: 0 if hosts.has_worker(place, pool) else _ANY)
     return Release()
 
 

@@ -112,6 +112,8 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -
         return _fail(attempt, _error("definition", error))
     except SubmissionError as error:
         return _give_up(attempt, _error("submission", error), unsent=_is_ours_alone(job, 1))
+    finally:
+        job.give_back()
     hooks.fire(lambda hook: hook.after_submit(job.id, state, attempt.run))
     return None
 

@@ -25,8 +25,12 @@ class Limits(BaseModel):
     handler_errors: Annotated[int, Field(ge=1, le=100)] = Field(
         5, description="errors of a job's handlers; then it goes to dead"
     )
-    load_limit: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        1.5, description="load per core above which a worker takes nothing; 0 = no limit"
+    cpu_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
+        0.0,
+        description="percent of time in which work waits for a processor; above, no job is taken; 0 = off",
+    )
+    memory_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
+        20.0, description="percent of time in which work waits for memory; above, no job is taken; 0 = off"
     )
     max_pools: Annotated[int, Field(ge=1, le=10_000)] = Field(
         MAX_POOLS, description="pools that jobs may make, low lanes among them; beyond, a new one is refused"

@@ -219,6 +219,7 @@ class Crew:
 
     def _end(self, job: HeldJob) -> None:
         self.room.forget(job)
+        job.give_back()
         if job.claim.held:
             job.claim.abandon()
         self.tally.drop(job)

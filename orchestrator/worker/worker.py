@@ -35,8 +35,8 @@ _CONSUMER_SECONDS = 1.0  # what it claims after that is let go, or goes with the
 class Worker:
     """Serves the queues with `slots` jobs running at once.
 
-    `pools`: those it serves, with weights that go before those of the pools themselves; None = all. `refusal`
-    says why no new job may be taken now, None when it may. `accepts`: the jobs that it takes; None = all.
+    `pools`: those it serves, with weights that go before those of the pools themselves; None = all.
+    `accepts`: the jobs that it takes; None = all.
     `logs`: those of this process; with them, logs of drivers elsewhere are brought here.
     """
 
@@ -51,7 +51,6 @@ class Worker:
         config: ClusterConfig,
         pools: Mapping[str, int] | None = None,
         accepts: Callable[[str], bool] | None = None,
-        refusal: Callable[[], str | None] = lambda: None,
         logs: LogPipeline | None = None,
         metrics: Metrics,
     ) -> None:
@@ -60,7 +59,6 @@ class Worker:
         self._context = context
         self.slots = slots
         self._config = config
-        self._refusal = refusal
         self._taking = True
         self.refused: Waiting | None = None  # why no new job was taken at the last look
         self.sessions = queue_set.claimer.sessions
@@ -186,7 +184,8 @@ class Worker:
                 return _MAX_PASSING - tally.count(other)
 
     def _why_full(self, free: int) -> Waiting | None:
-        words = self._refusal()
+        guard = self._context.guard
+        words = guard.refusal() if guard else None
         if not self._taking:
             return Waiting(reason=Reason.DRAINING, message="it is about to end")
         if free <= 0:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from spark_runner.driver_memory import driver_bytes
 from spark_runner.errors import RefusedSubmission, SubmissionError
-from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
+from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.java_flags import LAUNCHER_FLAGS, SHORT_JOB_FLAGS, chosen_options, quick_flags
 from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
@@ -78,7 +79,8 @@ def launch_driver(
             driver_main,
             directory.path / "plan.json",
         ),
-        environment,
+        # Every worker of this host sees so what the driver may still come to use.
+        environment | {MEMORY_VARIABLE: str(driver_bytes(request.conf))},
     )
 
 

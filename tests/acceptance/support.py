@@ -141,7 +141,7 @@ class Desk:
         self.environment = inherited | {
             "ORCHESTRATOR_STATE_DIR": str(self.state_dir),
             "ORCHESTRATOR_CONFIG": str(directory / "no-config.toml"),  # whatever this machine has
-            "ORCHESTRATOR_LOAD_LIMIT": "0",  # the load of the machine is that of all tests
+            "ORCHESTRATOR_MEMORY_PRESSURE_LIMIT": "0",  # the pressure of the machine is that of all tests
             "ORCHESTRATOR_MEMORY_GUARD": "false",
             "NO_COLOR": "1",
         }

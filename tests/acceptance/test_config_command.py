@@ -28,8 +28,9 @@ LIMITS = (
     "retention_count",
     "warn_after",
     "handler_errors",
-    "load_limit",
     "max_pools",
+    "cpu_pressure_limit",
+    "memory_pressure_limit",
     "memory_guard",
 )
 
@@ -84,7 +85,7 @@ def test_each_setting_is_shown_with_its_value_and_its_origin(
         row("connect_timeout", 10.0, "default", ""),
         row("warn_after", 8, "ZooKeeper", f"{zookeeper_root}/config"),
         row("handler_errors", 5, "default", ""),
-        row("load_limit", 0.0, "environment", "ORCHESTRATOR_LOAD_LIMIT"),
+        row("memory_pressure_limit", 0.0, "environment", "ORCHESTRATOR_MEMORY_PRESSURE_LIMIT"),
         row("pool.team.cap", 4, "ZooKeeper", f"{zookeeper_root}/config/pools/team"),
         row("pool.team.weight", 1, "default", ""),
         row("pool.default.paused", False, "default", ""),

@@ -155,7 +155,7 @@ def test_changes_whose_watches_were_lost_are_found_by_the_timed_look(
     [
         ({"retention": "1s"}, "'retention'"),
         ({"handler_errors": 101}, "'handler_errors'"),
-        ({"load_limit": -1}, "'load_limit'"),
+        ({"cpu_pressure_limit": -1}, "'cpu_pressure_limit'"),
         ({"warn_after": 5, "retention": "soon"}, "not a duration"),
         ({"retentoin": "3d"}, "did you mean 'retention'"),
         ({"retentoin": None}, "did you mean 'retention'"),
@@ -180,7 +180,7 @@ BROKEN = [
     b'{"retention": "3d"}',
     b'{"values": {"retention": "1s"}}',
     b'{"values": {"retentoin": "3d"}}',
-    b'{"values": {"warn_after": 9, "load_limit": NaN}}',
+    b'{"values": {"warn_after": 9, "cpu_pressure_limit": NaN}}',
     b'{"values": []}',
     b'{"values": {}, "changed": [1]}',
     b"[" * 100_000,
@@ -253,7 +253,7 @@ def test_a_change_that_changes_nothing_makes_no_version(open_config: OpenConfig)
     config = open_config(follow=False)
     config.change(retention="3h")
     before = config.read()
-    assert config.change(retention=3 * HOUR, load_limit=None) == Limits(retention=3 * HOUR)
+    assert config.change(retention=3 * HOUR, cpu_pressure_limit=None) == Limits(retention=3 * HOUR)
     assert config.read() == before
 
 

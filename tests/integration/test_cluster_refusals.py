@@ -59,7 +59,9 @@ def no_cluster_is_known(office: Office, monkeypatch: pytest.MonkeyPatch, tmp_pat
 def tried_again(office: Office) -> Iterator[Callable[..., None]]:
     """Each of these jobs waits for its second try and says why, or fails with it and says the same."""
     # Without drivers nothing of this machine is too much.
-    limits = Limits.model_construct(**{**Limits().model_dump(), "load_limit": 0.0, "memory_guard": False})
+    limits = Limits.model_construct(
+        **{**Limits().model_dump(), "memory_pressure_limit": 0.0, "memory_guard": False}
+    )
     settings = office.settings.model_copy(update={"slots": 4, "class_archives": False})
     worker = build_worker(
         office.session(), settings, runners=build_runners(settings, warm=False), limits=lambda: limits

@@ -373,7 +373,7 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
 ) -> None:
     monkeypatch.setattr("orchestrator.admission.declined._LOOK_SECONDS", 0.1)
     rescan_often(monkeypatch)
-    settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
+    settings = office.settings.model_copy(update={"memory_pressure_limit": 0.0, "memory_guard": True})
     session = office.session()
     worker = build_worker(session, settings, runners=Runners.of(office.runner()))
     worker.start()

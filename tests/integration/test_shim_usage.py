@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_runner.control_groups import own_groups
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
-from spark_runner.tree_usage import Cgroup
 from tests.integration.test_shim import Shim, a_shim
 from tests.runner_support import driver_main, request, run, runner, wait_for
 from tests.servers.zookeeper import unavailable
@@ -69,8 +69,7 @@ def small_group() -> Iterator[Path]:
 @contextmanager
 def inside(group: Path) -> Iterator[None]:
     """This process is in the group meanwhile: what it starts stays there."""
-    before = Cgroup.own().folder
-    assert before is not None
+    before = own_groups("memory")[0].folder
     (group / "cgroup.procs").write_text(str(os.getpid()), "ascii")
     try:
         yield

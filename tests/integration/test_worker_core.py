@@ -221,7 +221,7 @@ def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
         rescan(self)
 
     monkeypatch.setattr(PoolViews, "rescan", counting)
-    settings = office.settings.model_copy(update={"load_limit": 0.0, "memory_guard": True})
+    settings = office.settings.model_copy(update={"memory_pressure_limit": 0.0, "memory_guard": True})
     worker = build_worker(office.session(), settings, runners=Runners.of(office.runner()))
     claimed: list[str] = []
     worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - what is counted
@@ -240,7 +240,7 @@ def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
     now = [0.0]
     declined = Declined(lambda _name, _limit: 0, clock=lambda: now[0])
     for number in range(1_000):
-        declined.add(f"a{number}", "small", lambda: False)
+        declined.add(f"a{number}", "small", lambda: 0)
         declined.add_named(f"b{number}", f"n{number}", 1)
         now[0] += 60
     assert len(declined) < 100

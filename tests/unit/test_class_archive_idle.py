@@ -5,16 +5,6 @@ import pytest
 from spark_runner.runners.class_archive import idle
 
 
-def test_the_kernel_tells_how_much_work_had_to_wait(tmp_path: Path) -> None:
-    pressure = tmp_path / "cpu"
-    pressure.write_text("some avg10=12.50 avg60=1.00 avg300=0.10 total=1\nfull avg10=0.00\n", "ascii")
-    assert idle.waited_percent(pressure) == 12.5
-    for text in ("", "some", "some avg10=x"):
-        pressure.write_text(text, "ascii")
-        assert idle.waited_percent(pressure) is None
-    assert idle.waited_percent(tmp_path / "nothing") is None
-
-
 @pytest.mark.parametrize(
     ("waited", "load", "expected"),
     [(0.0, 99.0, True), (50.0, 0.0, False), (None, 0.0, True), (None, 99.0, False)],
@@ -24,13 +14,13 @@ def test_a_host_is_idle_when_nothing_waits_for_its_processors(
 ) -> None:
     monkeypatch.setattr(idle, "LEAST_MEMORY", 0)
     monkeypatch.setattr(idle, "LEAST_DISK", 0)
-    monkeypatch.setattr(idle, "waited_percent", lambda: waited)
+    monkeypatch.setattr(idle, "waited_percent", lambda _resource: waited)
     monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
     assert idle.host_is_idle(tmp_path) is expected
 
 
 @pytest.mark.parametrize("limit", ["LEAST_MEMORY", "LEAST_DISK"])
 def test_without_room_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    monkeypatch.setattr(idle, "waited_percent", lambda: 0.0)
+    monkeypatch.setattr(idle, "waited_percent", lambda _resource: 0.0)
     monkeypatch.setattr(idle, limit, 1 << 60)
     assert not idle.host_is_idle(tmp_path)

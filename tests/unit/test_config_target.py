@@ -34,7 +34,7 @@ def test_a_name_that_is_none_is_refused_with_what_to_write(name: str, words: str
         ("retention", "1s", "field 'retention'"),
         ("handler_errors", "many", "field 'handler_errors'"),
         ("handler_errors", "true", "field 'handler_errors'"),
-        ("load_limit", "nan", "field 'load_limit'"),
+        ("cpu_pressure_limit", "nan", "field 'cpu_pressure_limit'"),
         ("memory_guard", "perhaps", "field 'memory_guard'"),
         ("pool.default.weight", "0", "a whole number from 1 to 1,000"),
         ("pool.default.weight", "1.5", "a whole number from 1 to 1,000"),

@@ -1,48 +1,52 @@
-"""What a worker must not take: from readings that a test gives, and from files as the kernel has them."""
+"""What a worker must not take: the guard on a host whose files are what a test says."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from loguru import logger
 
-from orchestrator.admission.guard import Guard, driver_bytes
-from orchestrator.admission.host_memory import available_memory, group_memory
+from orchestrator.admission import starts as starts_module
+from orchestrator.admission.guard import Guard
+from orchestrator.admission.host import Host
+from orchestrator.admission.starts import Starts
 from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
-
-MIB, GIB = 1 << 20, 1 << 30
-
-
-class Host:
-    """A host whose readings are what a test says, and the guard on it."""
-
-    def __init__(self, **limits: Any) -> None:
-        self.limits = Limits(**limits)
-        self.load, self.cores, self.memory, self.now = 0.0, 4, 64 * GIB, 100.0
-        self.reads = 0
-        self.guard = Guard(
-            lambda: self.limits,
-            load=self._load,
-            cores=lambda: self.cores,
-            memory=lambda: self.memory,
-            clock=lambda: self.now,
-        )
-
-    def _load(self) -> float:
-        self.reads += 1
-        return self.load
-
-    def after(self, seconds: float, *, load: float) -> str | None:
-        self.load = load
-        self.now += seconds
-        return self.guard.refusal()
+from spark_runner.control_groups import usable_processors
+from spark_runner.driver_memory import driver_bytes
+from spark_runner.file_lock import alone_in
+from tests.host_files import GIB, MIB, HostFiles, memory_v2
 
 
 def job(memory: str = "", conf: dict[str, str] | None = None, master: str = "") -> Spark:
     return Spark.model_validate({"master": master, "driver": {"memory": memory}, "conf": conf or {}})
+
+
+ONE = driver_bytes(job().properties)
+"""Bytes of a driver that says nothing: 1 GiB and 384 MiB."""
+
+
+class Worker:
+    """A guard as a worker has it, with a clock of its own; several may share the host."""
+
+    def __init__(self, files: HostFiles, name: str = "worker", **limits: Any) -> None:
+        self.files, self.now = files, 100.0
+        self.limits = Limits(**limits)
+        starts = Starts(files.proc.parent / "starts", name)
+        self.guard = Guard(lambda: self.limits, starts, files.host, clock=lambda: self.now)
+
+    def later(self, **percent: float) -> str | None:
+        """What the guard says a while later, when work has waited so much for resources."""
+        for resource, value in percent.items():
+            self.files.waits(resource, value)
+        self.now += 2
+        return self.guard.refusal()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> HostFiles:
+    return HostFiles(tmp_path)
 
 
 @pytest.fixture
@@ -54,49 +58,69 @@ def told() -> Iterator[list[str]]:
     logger.remove(sink)
 
 
-# ---------------------------------------------------------------------- load
-def test_nothing_is_taken_while_the_load_is_above_the_limit_for_each_core() -> None:
-    host = Host()
-    assert host.after(2, load=6.0) is None, "1.5 for each of 4 cores is allowed"
-    words = host.after(2, load=6.01)
+def beginnings(told: list[str]) -> list[str]:
+    return [line.partition(":")[0].strip() for line in told]
+
+
+# ---------------------------------------------------------------------- pressure
+def test_busy_processors_stop_nothing_unless_a_limit_is_set(files: HostFiles) -> None:
+    worker = Worker(files)
+    assert worker.later(cpu=100) is None
+    worker.limits = Limits(cpu_pressure_limit=80)
+    words = worker.later(cpu=80.4)
     assert words is not None
-    assert "6.01" in words
-    assert "1.5 for each of 4 cores" in words
-    assert host.after(2, load=5.9) is None
+    assert "waited for a processor in 80 % of the last 10 s, cpu_pressure_limit is 80" in words
+    assert worker.later(cpu=80) is None
 
 
-def test_a_limit_of_zero_is_no_limit() -> None:
-    assert Host(load_limit=0).after(2, load=1000.0) is None
+def test_nothing_is_taken_while_work_waits_for_memory_for_too_long(files: HostFiles) -> None:
+    worker = Worker(files)
+    assert worker.later(memory=20) is None
+    words = worker.later(memory=20.5)
+    assert words is not None
+    assert "memory_pressure_limit is 20" in words
+    assert worker.later(memory=3) is None
+    worker.limits = Limits(memory_pressure_limit=0)
+    assert worker.later(memory=100) is None
 
 
-def test_the_load_is_read_once_a_second_however_often_it_is_asked_for() -> None:
-    host = Host()
-    for _ in range(50):
-        host.after(0.01, load=1.0)
-    assert host.reads == 1
-    assert host.after(0.7, load=50.0) is not None
-    assert host.reads == 2
+def test_what_is_refused_is_over_ten_seconds_after_the_load_and_not_a_minute(files: HostFiles) -> None:
+    """The average of a minute kept workers from idle processors for more than two."""
+    worker = Worker(files, cpu_pressure_limit=60)
+    assert worker.later(cpu=95) is not None
+    (files.proc / "loadavg").write_text("30.00 20.00 10.00 1/100 1\n", "ascii")
+    assert worker.later(cpu=10) is None
 
 
-def test_a_limit_that_is_changed_counts_at_once() -> None:
-    host = Host()
-    assert host.after(2, load=8.0) is not None
-    host.limits = Limits(load_limit=2.0)
-    assert host.after(0, load=8.0) is None
+def test_pressure_is_read_once_a_second_and_a_changed_limit_counts_at_once(files: HostFiles) -> None:
+    worker = Worker(files, cpu_pressure_limit=50)
+    assert worker.later(cpu=60) is not None
+    files.waits("cpu", 0)
+    assert worker.guard.refusal() is not None
+    worker.limits = Limits(cpu_pressure_limit=70)
+    assert worker.guard.refusal() is None
 
 
-def test_a_high_load_is_told_when_it_begins_and_when_it_ends(told: list[str]) -> None:
-    host = Host()
-    for load in (1.0, 9.0, 9.5, 9.0, 1.0, 1.0, 9.0):
-        host.after(2, load=load)
-    assert [line.partition(":")[0] for line in told] == [
+def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, told: list[str]) -> None:
+    worker = Worker(files)
+    for percent in (1, 90, 95, 90, 1, 1, 90):
+        worker.later(memory=percent, cpu=0)
+    assert beginnings(told) == [
         "WARNING nothing is taken",
         "INFO jobs are taken again",
         "WARNING nothing is taken",
     ]
 
 
-# ---------------------------------------------------------------------- memory
+def test_a_kernel_without_pressure_refuses_nothing_and_that_is_told_once(
+    files: HostFiles, told: list[str]
+) -> None:
+    worker = Worker(files, cpu_pressure_limit=1)
+    assert [worker.later() for _ in range(3)] == [None] * 3
+    assert beginnings(told) == ["INFO this kernel does not tell pressure (PSI)"]
+
+
+# ---------------------------------------------------------------------- what a driver needs
 @pytest.mark.parametrize(
     ("memory", "conf", "needed"),
     [
@@ -115,114 +139,158 @@ def test_a_high_load_is_told_when_it_begins_and_when_it_ends(told: list[str]) ->
 def test_a_driver_needs_its_heap_and_what_spark_counts_on_beside_it(
     memory: str, conf: dict[str, str], needed: int
 ) -> None:
-    assert driver_bytes(job(memory, conf)) == pytest.approx(needed, abs=1)
+    assert driver_bytes(job(memory, conf).properties) == pytest.approx(needed, abs=1)
 
 
-def test_a_driver_that_declares_more_than_is_free_has_no_room() -> None:
-    host = Host()
-    host.memory = driver_bytes(job("2g"))
-    assert host.guard.fits(job("2g")) is None
-    host.memory -= 1
-    words = host.guard.fits(job("2g"))
+# ---------------------------------------------------------------------- room
+def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFiles) -> None:
+    worker = Worker(files)
+    files.has(driver_bytes(job("2g").properties))
+    assert worker.guard.admit("a", job("2g")) is None
+    worker.guard.started("a")
+    files.has(driver_bytes(job("2g").properties) - 1024)
+    words = worker.guard.admit("b", job("2g"))
     assert words is not None
-    assert "2.4 GiB" in words
-    assert host.guard.fits(job("1g")) is None, "a smaller one has"
+    assert words.startswith("its driver may come to use 2.4 GiB of memory and 2.4 GiB are free")
+    assert worker.guard.admit("c", job("1g")) is None, "a smaller one has"
 
 
-def test_the_memory_guard_can_be_turned_off_while_it_refuses(told: list[str]) -> None:
-    host = Host()
-    host.memory = MIB
-    assert host.guard.fits(job()) is not None
-    host.limits = Limits(memory_guard=False)
-    assert host.guard.fits(job()) is None
-    assert [line.partition(":")[0] for line in told] == [
-        "WARNING a job is not taken",
-        "INFO there is room for drivers again",
-    ]
+def test_drivers_that_start_at_the_same_moment_count_before_they_use_anything(files: HostFiles) -> None:
+    """The second worker of a host admits when nothing of the first one's driver is to be seen."""
+    files.has(3 * ONE - MIB)
+    first, second = Worker(files, "first"), Worker(files, "second")
+    assert first.guard.admit("a", job()) is None
+    assert second.guard.admit("b", job()) is None
+    words = first.guard.admit("c", job())
+    assert words is not None
+    assert "2.8 GiB of 4.1 GiB are declared by other drivers" in words
+    assert second.guard.admit("c", job()) is not None
+    first.guard.started("a")  # it did not start after all: no process of it is there
+    assert second.guard.admit("c", job()) is None
+
+
+def test_a_driver_counts_with_what_it_has_declared_until_it_uses_it(files: HostFiles) -> None:
+    files.has(3 * GIB)
+    files.process(10, "r1", declared=2 * GIB, used=200 * MIB)  # the shim
+    files.process(11, "r1", declared=2 * GIB, used=300 * MIB)  # its JVM
+    files.process(12, "other", used=300 * MIB)  # of a run that declares nothing, as in a warm server
+    worker = Worker(files)
+    assert worker.guard.admit("a", job()) is None, "1.5 GiB are declared and not used"
+    worker.guard.started("a")
+    assert worker.guard.admit("a", job("2g")) is not None
+    files.process(13, "r1", declared=2 * GIB, used=3 * GIB)  # more than declared: available memory says so
+    assert worker.guard.admit("a", job("2g")) is None
+
+
+def test_memory_of_files_is_not_what_a_driver_has_declared(files: HostFiles) -> None:
+    files.process(10, "r1", declared=GIB, used=100 * MIB)
+    (found,) = files.host.drivers().values()
+    assert found.used == pytest.approx(100 * MIB, abs=8192)
+    assert found.unused == pytest.approx(GIB - 100 * MIB, abs=8192)
+
+
+def test_the_limit_of_a_control_group_is_shared_by_the_drivers_in_it_alone(files: HostFiles) -> None:
+    memory_v2(files.tree("/one.service") / "one.service", 4 * GIB, GIB)
+    files.process(10, "r1", declared=2 * GIB, group="/two.service")
+    worker = Worker(files)
+    assert worker.guard.admit("a", job("2g")) is None
+    worker.guard.started("a")
+    files.process(11, "r2", declared=2 * GIB, group="/one.service/inner")
+    assert worker.guard.admit("a", job("2g")) is not None
+
+
+def test_one_who_asks_again_for_the_same_job_is_not_in_its_own_way(files: HostFiles) -> None:
+    files.has(ONE + MIB)
+    worker = Worker(files)
+    assert worker.guard.admit("a", job()) is None
+    assert worker.guard.admit("a", job()) is None, "its intent was refused, and it was looked at again"
+
+
+def test_how_many_have_room_is_known_without_a_promise(files: HostFiles) -> None:
+    files.has(3 * ONE + MIB)
+    worker = Worker(files)
+    assert [worker.guard.room(job()) for _ in range(2)] == [3, 3]
+    assert worker.guard.room(job("100g")) == 0
+
+
+def test_a_driver_on_the_cluster_takes_nothing_of_this_host(files: HostFiles) -> None:
+    files.has(MIB)
+    spark = Spark.model_validate({"master": "yarn", "deploy_mode": "cluster"})
+    worker = Worker(files)
+    assert worker.guard.admit("a", spark) is None
+    assert worker.guard.room(spark) > 1000
+
+
+def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, told: list[str]) -> None:
+    files.has(MIB)
+    worker = Worker(files)
+    assert worker.guard.admit("a", job()) is not None
+    worker.limits = Limits(memory_guard=False)
+    assert worker.guard.admit("a", job()) is None
+    assert beginnings(told) == ["WARNING a job is not taken", "INFO there is room for drivers again"]
 
 
 def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_each_job(
-    told: list[str],
+    files: HostFiles, told: list[str]
 ) -> None:
-    host = Host()
-    host.memory = 2 * GIB
+    files.has(2 * GIB)
+    worker = Worker(files)
     for _ in range(3):
-        assert host.guard.fits(job("2g")) is not None
-        assert host.guard.fits(job("512m")) is None  # a small one that fits does not end the lack
-        assert host.guard.fits(job("4g")) is not None
+        assert worker.guard.room(job("2g")) == 0
+        assert worker.guard.room(job("512m")) > 0  # a small one that fits does not end the lack
+        assert worker.guard.room(job("4g")) == 0
     assert len(told) == 1
-    host.memory = 3 * GIB
-    assert host.guard.fits(job("512m")) is None
-    assert [line.partition(":")[0] for line in told] == [
-        "WARNING a job is not taken",
-        "INFO there is room for drivers again",
-    ]
+    files.has(3 * GIB)
+    assert worker.guard.room(job("2g")) > 0
+    assert beginnings(told) == ["WARNING a job is not taken", "INFO there is room for drivers again"]
 
 
-# ---------------------------------------------------------------------- what a container may use
-@pytest.fixture
-def groups(tmp_path: Path) -> Path:
-    """A tree of control groups as it is mounted."""
-    root = tmp_path / "cgroup"
-    root.mkdir()
-    return root
-
-
-def group(folder: Path, limit: str, used: int, **stat: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "memory.max").write_text(f"{limit}\n")
-    (folder / "memory.current").write_text(f"{used}\n")
-    (folder / "memory.stat").write_text("".join(f"{name} {value}\n" for name, value in stat.items()))
-
-
-def ours(tmp_path: Path, path: str) -> Path:
-    file = tmp_path / "self-cgroup"
-    file.write_text(f"4:memory:/elsewhere\n0::{path}\n")
-    return file
-
-
-def test_a_container_has_what_its_own_limit_leaves(groups: Path, tmp_path: Path) -> None:
-    group(groups, str(2 * GIB), 1536 * MIB)
-    assert list(group_memory(groups, ours(tmp_path, "/"))) == [512 * MIB]
-
-
-def test_files_that_the_kernel_keeps_in_memory_are_no_use_of_it(groups: Path, tmp_path: Path) -> None:
-    group(
-        groups, str(2 * GIB), 2 * GIB, anon=512 * MIB, active_file=700 * MIB, inactive_file=300 * MIB, shmem=9
+# ---------------------------------------------------------------------- starts
+def test_with_a_limit_of_processors_no_more_drivers_start_than_can_show_in_the_pressure(
+    files: HostFiles,
+) -> None:
+    processors = usable_processors()
+    first, second = (Worker(files, name, cpu_pressure_limit=80, memory_guard=False) for name in "ab")
+    files.process(10, "young", declared=1, age=3)
+    files.process(11, "old", declared=1, age=12)
+    taken = 0
+    while taken < 100 and (first, second)[taken % 2].guard.admit(str(taken), job()) is None:
+        taken += 1
+    assert taken == max(0, processors - 1)
+    words = first.guard.admit("more", job())
+    assert words is not None
+    assert f"{processors} drivers are starting on this host" in words
+    assert Worker(files, "c", memory_guard=False).guard.admit("more", job()) is None, (
+        "slots are the user's word"
     )
-    assert list(group_memory(groups, ours(tmp_path, "/"))) == [1000 * MIB]
 
 
-def test_each_group_above_binds_too(groups: Path, tmp_path: Path) -> None:
-    group(groups / "system.slice", str(4 * GIB), 3 * GIB)
-    group(groups / "system.slice" / "worker.service", str(8 * GIB), GIB)
-    assert sorted(group_memory(groups, ours(tmp_path, "/system.slice/worker.service"))) == [GIB, 7 * GIB]
-
-
-@pytest.mark.parametrize("path", ["/", "/no/such/group", "/../beyond"])
-def test_a_group_without_a_limit_or_without_files_binds_nothing(
-    groups: Path, tmp_path: Path, path: str
+def test_a_worker_that_is_stopped_in_its_turn_keeps_no_other_waiting_for_ever(
+    files: HostFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    group(groups, "max", 3 * GIB)
-    assert list(group_memory(groups, ours(tmp_path, path))) == []
+    monkeypatch.setattr(starts_module, "_WAIT_SECONDS", 0.05)
+    worker = Worker(files)
+    with alone_in(files.proc.parent / "starts"):
+        words = worker.guard.admit("a", job())
+    assert words is not None
+    assert "another worker has been deciding about a start" in words
+    assert worker.guard.admit("a", job()) is None
 
 
-def test_a_group_path_that_only_the_host_has_leaves_the_limit_that_is_mounted(
-    groups: Path, tmp_path: Path
-) -> None:
-    group(groups, str(GIB), 2 * GIB)  # over its limit for a moment, as can be
-    assert list(group_memory(groups, ours(tmp_path, "/kubepods/pod1/abc"))) == [0]
+def test_a_folder_that_cannot_be_written_is_a_reason_and_no_error(files: HostFiles) -> None:
+    (files.proc.parent / "starts").write_text("a file is in the way", "ascii")
+    words = Worker(files).guard.admit("a", job())
+    assert words is not None
+    assert words.startswith("whether this host has room for its driver cannot be known")
 
 
-def test_a_host_without_control_groups_is_not_bound_by_any(tmp_path: Path) -> None:
-    assert list(group_memory(tmp_path, tmp_path / "none")) == []
-    (tmp_path / "v1").write_text("4:memory:/a\n")
-    assert list(group_memory(tmp_path, tmp_path / "v1")) == []
-
-
-def test_the_real_readings_are_those_of_this_host() -> None:
-    assert 0 < available_memory() <= psutil.virtual_memory().total
-    generous = Limits(load_limit=10_000)
-    guard = Guard(lambda: generous)
+def test_on_the_real_host_the_guard_knows_room_from_none(tmp_path: Path) -> None:
+    limits = Limits(memory_pressure_limit=100)
+    guard = Guard(lambda: limits, Starts(tmp_path / "starts", "worker"), Host())
     assert guard.refusal() is None
-    assert guard.fits(job("1000t")) is not None
+    assert guard.admit("a", job("1000t")) is not None
+    tiny = job(conf={"spark.driver.memory": "1m", "spark.driver.memoryOverhead": "1m"})
+    words = guard.admit("a", tiny)
+    assert words is None or "declared by other drivers" in words  # those of other tests
+    guard.started("a")
+    assert list((tmp_path / "starts").glob("*.start")) == []

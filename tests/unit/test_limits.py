@@ -21,8 +21,9 @@ def test_what_nobody_sets_has_a_default() -> None:
         "retention_count": 10_000,
         "warn_after": 3,
         "handler_errors": 5,
-        "load_limit": 1.5,
         "max_pools": 1_000,
+        "cpu_pressure_limit": 0.0,
+        "memory_pressure_limit": 20.0,
         "memory_guard": True,
     }
 
@@ -34,7 +35,8 @@ def test_what_nobody_sets_has_a_default() -> None:
         ("retention_count", "0", 0),
         ("warn_after", "1", 1),
         ("handler_errors", "100", 100),
-        ("load_limit", "0", 0.0),
+        ("cpu_pressure_limit", "80", 80.0),
+        ("memory_pressure_limit", "0", 0.0),
         ("memory_guard", "false", False),
     ],
 )
@@ -56,9 +58,12 @@ def test_values_may_be_text_as_it_is_typed(name: str, text: str, value: object) 
         ("warn_after", 0),
         ("handler_errors", 0),
         ("handler_errors", 101),
-        ("load_limit", -0.1),
-        ("load_limit", math.nan),
-        ("load_limit", None),
+        ("cpu_pressure_limit", -0.1),
+        ("cpu_pressure_limit", 100.1),
+        ("memory_pressure_limit", math.nan),
+        ("memory_pressure_limit", None),
+        ("memory_pressure_limit", True),
+        ("load_limit", 1.5),  # pressure has taken its place
         ("memory_guard", "perhaps"),
         ("retentoin", 60),
     ],

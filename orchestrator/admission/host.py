@@ -1,0 +1,135 @@
+"""What a host and its control groups have left, and what the drivers on it may still come to use."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spark_runner.control_groups import ControlGroup, group_name, own_groups, read, usable_processors
+from spark_runner.pressure import Resource, waited_percent
+from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
+# What the kernel takes back when memory is needed, as MemAvailable of the host counts it too. Without it a
+# container that has read large files would look full for ever.
+_RECLAIMABLE = {
+    1: ("total_active_file", "total_inactive_file"),
+    2: ("active_file", "inactive_file", "slab_reclaimable"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DriverProcesses:
+    """All processes of one driver together."""
+
+    declared: int  # bytes that they may come to use
+    used: int  # bytes that they use now and share with no file
+    age: float  # seconds since the first of them started
+    group: str  # the memory control group of the first
+
+    @property
+    def unused(self) -> int:
+        """Bytes that nobody else should be promised."""
+        return max(0, self.declared - self.used)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that can be had without swapping, on the host or in one control group that binds us."""
+
+    available: int
+    group: ControlGroup | None = None
+
+    def room(self, drivers: Mapping[str, DriverProcesses]) -> int:
+        """What is left of them when every driver here comes to use what it declares."""
+        here = (each for each in drivers.values() if self.group is None or self.group.contains(each.group))
+        return self.available - sum(each.unused for each in here)
+
+
+class Host:
+    """Reads /proc and the control groups anew with each call."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+
+    def pressure(self, resource: Resource) -> float | None:
+        """See `waited_percent`."""
+        return waited_percent(resource, self._proc)
+
+    def processors(self) -> int:
+        """See `usable_processors`."""
+        return usable_processors(self._proc / "self")
+
+    def memory(self) -> list[Memory]:
+        """What the host has, and what each limit above us leaves; raises OSError, ValueError."""
+        lines = read(self._proc / "meminfo").splitlines()
+        available = next((int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+        if available is None:
+            raise ValueError("the kernel does not tell how much memory is available")
+        groups = own_groups("memory", self._proc / "self")
+        left = ((group, _left(group)) for group in groups)
+        return [
+            Memory(available * 1024),
+            *(Memory(bytes_, group) for group, bytes_ in left if bytes_ is not None),
+        ]
+
+    def drivers(self) -> dict[str, DriverProcesses]:
+        """The drivers of this host by run and incarnation, whichever worker started them.
+
+        Of another user's processes, and those of another container, nothing can be read.
+        """
+        found: dict[str, DriverProcesses] = {}
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            uptime = float(read(self._proc / "uptime").split()[0])
+            for folder, key, declared in self._declared():
+                with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
+                    resident, shared = map(int, read(folder / "statm").split()[1:3])
+                    used = max(0, resident - shared) * _PAGE_BYTES
+                    start = int(read(folder / "stat").rpartition(")")[2].split()[19])
+                    age = uptime - start / _TICKS_PER_SECOND
+                    known = found.get(key)
+                    if known is None:
+                        group = group_name("memory", folder)
+                        found[key] = DriverProcesses(declared, used, age, group[0] if group else "/")
+                    else:
+                        found[key] = replace(known, used=known.used + used, age=max(known.age, age))
+        return found
+
+    def _declared(self) -> Iterator[tuple[Path, str, int]]:
+        """The processes that belong to a driver: their folders, whose they are, what it declares."""
+        wanted = tuple(
+            os.fsencode(f"{name}=") for name in (RUN_VARIABLE, INCARNATION_VARIABLE, MEMORY_VARIABLE)
+        )
+        for entry in os.listdir(self._proc):  # noqa: PTH208 - names, not Path objects, for hundreds of processes
+            if not entry.isdecimal():
+                continue
+            folder = self._proc / entry
+            try:
+                environment = (folder / "environ").read_bytes()
+            except OSError:  # another user's, or ended while we looked
+                continue
+            if wanted[2] not in environment:
+                continue
+            given = dict(
+                part.partition(b"=")[::2] for part in environment.split(b"\0") if part.startswith(wanted)
+            )
+            run, incarnation, declared = (given.get(name.removesuffix(b"="), b"") for name in wanted)
+            if declared.isdigit():
+                yield folder, os.fsdecode(run + b"/" + incarnation), int(declared)
+
+
+def _left(group: ControlGroup) -> int | None:
+    """Bytes left in one group; None where it has no limit."""
+    limit = group.memory_limit
+    if limit is None:
+        return None
+    try:
+        used = int(group.read(_USED[group.version]))
+        stat = dict(line.split() for line in group.read("memory.stat").splitlines())
+    except (OSError, ValueError):
+        return None
+    reclaimable = sum(int(stat.get(name, 0)) for name in _RECLAIMABLE[group.version])
+    return max(0, limit - max(0, used - reclaimable))

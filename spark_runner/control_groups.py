@@ -1,0 +1,119 @@
+"""The control groups of a process, by cgroups(7), and their limits.
+
+Standard library only: the shim needs it.
+"""
+
+import contextlib
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+OURS = Path("/proc/self")
+UNIFIED = ""
+"""In place of a controller: the tree of the second version, which also has groups without a controller."""
+
+_NO_LIMIT_BYTES = 1 << 60  # the first version says "no limit" by a number near 2**63
+_V1_LIMIT, _V2_LIMIT = "memory.limit_in_bytes", "memory.max"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """One group: its name within the tree, its folder, the version of the kernel's interface."""
+
+    name: str
+    folder: Path
+    version: int
+
+    def read(self, file: str) -> str:
+        """The text of one of its files; raises OSError."""
+        return read(self.folder / file).strip()
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Bytes that all its processes together may have; None without a limit of its own."""
+        try:
+            limit = int(self.read(_V1_LIMIT if self.version == 1 else _V2_LIMIT))
+        except (OSError, ValueError):  # the second version says "max"; a root group has no such file
+            return None
+        return limit if limit < _NO_LIMIT_BYTES else None
+
+    @property
+    def processor_limit(self) -> float | None:
+        """Processors that all its processes together may keep busy; None without a limit of its own."""
+        try:
+            if self.version == 1:
+                quota, period = self.read("cpu.cfs_quota_us"), self.read("cpu.cfs_period_us")
+            else:
+                quota, period = self.read("cpu.max").split()
+            return int(quota) / int(period) if int(quota) > 0 else None
+        except (OSError, ValueError, ZeroDivisionError):
+            return None
+
+    def contains(self, name: str) -> bool:
+        """Whether the group of this name is this one or below it."""
+        return name == self.name or name.startswith(self.name.rstrip("/") + "/")
+
+
+def group_name(controller: str, process: Path = OURS) -> tuple[str, int] | None:
+    """The name of the group of a process, given as its folder in /proc, and the version; None without one.
+
+    In a mixed system a controller is where the first version has it.
+    """
+    names = dict[str, str]()
+    try:
+        for line in read(process / "cgroup").splitlines():
+            _, controllers, name = line.split(":", 2)
+            names |= dict.fromkeys(controllers.split(","), name)
+    except (OSError, ValueError):
+        return None
+    if controller != UNIFIED and controller in names:
+        return names[controller], 1
+    return (names[UNIFIED], 2) if UNIFIED in names else None
+
+
+def own_groups(controller: str, process: Path = OURS) -> list[ControlGroup]:
+    """The group of a process and those above it, innermost first: the limits of each bind it.
+
+    Inside a container the name may be one that only the host has: then what is mounted is the container's.
+    """
+    found = group_name(controller, process)
+    if found is None:
+        return []
+    name, version = found
+    mounted = _mounted(controller, version, process)
+    if mounted is None:
+        return []
+    root, mount = mounted
+    parts = [part for part in name.removeprefix(root.rstrip("/")).split("/") if part]
+    while parts and (".." in parts or not mount.joinpath(*parts).is_dir()):
+        parts.pop()
+    groups = []
+    for depth in range(len(parts), -1, -1):
+        above = PurePosixPath(root, *parts[:depth])
+        groups.append(ControlGroup(str(above), mount.joinpath(*parts[:depth]), version))
+    return groups
+
+
+def usable_processors(process: Path = OURS) -> int:
+    """How many processors this process and what it starts can keep busy, by affinity and control groups."""
+    limits = (group.processor_limit for group in own_groups("cpu", process))
+    return max(1, min([len(os.sched_getaffinity(0)), *(math.ceil(limit) for limit in limits if limit)]))
+
+
+def read(path: Path) -> str:
+    """The text of a file of the kernel; raises OSError."""
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _mounted(controller: str, version: int, process: Path) -> tuple[str, Path] | None:
+    """The group at the top of a tree as it is mounted, and where that is, by proc_pid_mountinfo(5)."""
+    with contextlib.suppress(OSError):
+        for line in read(process / "mountinfo").splitlines():
+            before, _, after = line.partition(" - ")
+            root, mount = before.split()[3:5]
+            kind, *_, options = after.split()
+            is_first = kind == "cgroup" and controller in options.split(",")
+            if is_first if version == 1 else kind == "cgroup2":
+                return root, Path(mount)
+    return None

@@ -1,0 +1,26 @@
+"""How much memory a driver may come to use, by its Spark properties."""
+
+import re
+from collections.abc import Mapping
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_UNITS = {"": _MIB, "b": 1, "k": _KIB, "m": _MIB, "g": _GIB, "t": 1 << 40, "p": 1 << 50}
+_SIZE = re.compile(r"(\d+)(b|[kmgtp]?)b?", re.IGNORECASE)
+_DEFAULT_HEAP = _GIB  # spark.driver.memory
+# spark.driver.memoryOverhead: threads, code, buffers, the Python process; docs/configuration of Spark 4.
+_LEAST_OVERHEAD, _OVERHEAD_FACTOR = 384 * _MIB, 0.1
+
+
+def memory_bytes(text: str) -> int | None:
+    """Bytes of an amount in Spark's notation, MiB without a unit; None for what is none: Spark refuses it."""
+    match = _SIZE.fullmatch(text.strip())
+    return None if match is None else int(match[1]) * _UNITS[match[2].lower()]
+
+
+def driver_bytes(conf: Mapping[str, str]) -> int:
+    """Bytes that a driver may come to use: its heap, and what Spark counts on beside it."""
+    heap = memory_bytes(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
+    beside = memory_bytes(conf.get("spark.driver.memoryOverhead", ""))
+    if beside is None:
+        beside = max(_LEAST_OVERHEAD, int(heap * _OVERHEAD_FACTOR))
+    return heap + beside

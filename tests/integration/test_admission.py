@@ -1,0 +1,117 @@
+"""Workers of one host start drivers at the same moment: real processes, files and control groups."""
+
+import multiprocessing
+import signal
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+from orchestrator.admission.guard import Guard
+from orchestrator.admission.host import Host
+from orchestrator.admission.starts import Starts
+from orchestrator.models.limits import Limits
+from orchestrator.models.spark import Spark
+from orchestrator.states import Queue, Status
+from spark_runner.driver_memory import driver_bytes
+from tests.host_files import MIB, HostFiles
+from tests.jobs_support import Office, office, process_mark
+from tests.servers.memory_group import memory_group
+from tests.servers.zookeeper import unavailable
+from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
+
+__all__ = ["office", "process_mark"]
+
+SPAWN = multiprocessing.get_context("spawn")
+PROCESSES, THREADS, ROOM = 3, 8, 7
+SPARK = Spark()
+ONE = driver_bytes(SPARK.properties)
+
+
+def admit_many(folder: Path, number: int, begin: Barrier, told: Any) -> None:
+    """One worker whose threads all ask at once."""
+    limits = Limits()
+    guard = Guard(lambda: limits, Starts(folder / "starts", f"worker-{number}"), Host(folder / "proc"))
+    begin.wait()
+    with ThreadPoolExecutor(THREADS) as threads:
+        jobs = [f"job-{number}-{thread}" for thread in range(THREADS)]
+        refused = list(threads.map(lambda job: guard.admit(job, SPARK), jobs))
+    told.put(refused.count(None))
+    signal.pause()  # until it is killed
+
+
+def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(tmp_path: Path) -> None:
+    HostFiles(tmp_path, available=ROOM * ONE + MIB)
+    begin, told = SPAWN.Barrier(PROCESSES), SPAWN.Queue()
+    workers = [
+        SPAWN.Process(target=admit_many, args=(tmp_path, number, begin, told)) for number in range(PROCESSES)
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        assert sum(told.get(timeout=60) for _ in workers) == ROOM
+        late = Starts(tmp_path / "starts", "late")
+        with late.turn():
+            assert late.promised() == [ONE] * ROOM
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.join()
+    with late.turn():
+        assert late.promised() == [], "what the dead have promised binds nobody"
+
+
+def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_has_room_for(
+    office: Office, tmp_path: Path
+) -> None:
+    """Two of four drivers fit into the control group; each worker has room for two of its own."""
+    seen, go = tmp_path / "seen", tmp_path / "go"
+    program = f"""
+import pathlib, time
+def note(mark):
+    with open({str(seen)!r}, "a") as file:
+        file.write(mark)
+note("+")
+while not pathlib.Path({str(go)!r}).exists():
+    time.sleep(0.05)
+note("-")
+"""
+    config = worker_config(office.settings, "stand-in", slots=2, memory_guard=True)
+    workers = [
+        WorkerProcess(name, tmp_path, config, office.settings.zookeeper_hosts) for name in ("one", "two")
+    ]
+    office.queues.ensure_pool()
+    office.client.pause("default")
+    jobs = [office.submit(program, spark={"driver": {"memory": "1g"}}) for _ in range(4)]
+    with ExitStack() as stack:
+        group = stack.enter_context(memory_group(2 * ONE // MIB + 900))
+        if group is None:
+            unavailable("no control group with a memory limit can be made here")
+        stack.callback(
+            lambda: wait_until(lambda: not group.read_text("ascii"), 30, "nothing is left in the group")
+        )
+        stack.enter_context(worker_processes(*workers))
+        for worker in workers:
+            group.write_text(str(worker.process.pid), "ascii")
+            worker.wait_started()
+        wait_until(lambda: len(office.client.status().workers) == 2, 30, "both are announced")
+        office.client.resume("default")
+        refused = "a job is not taken: its driver may come to use 1.4 GiB"
+        wait_until(
+            lambda: any(refused in worker.log.read_text("utf-8") for worker in workers), 60, "one refuses"
+        )
+        wait_until(lambda: seen.exists() and seen.read_text("ascii") == "++", 60, "two run")
+        queues = Counter(office.client.get(job).queue for job in jobs)
+        assert queues == {Queue.RUNNING: 2, Queue.ACCEPT: 2}
+        go.touch()
+        for job in jobs:
+            assert office.wait(job).job.status is Status.SUCCESS
+        assert list((office.settings.state_dir / "starts").glob("*.start")) == []
+    at_once, most = 0, 0
+    for mark in seen.read_text("ascii"):
+        at_once += 1 if mark == "+" else -1
+        most = max(most, at_once)
+    assert most == 2
