@@ -86,7 +86,7 @@ def _overdue(survey: Survey, queue: Queue, pool: str, late: list[Token]) -> Find
         f"have free slots; the oldest, {first.id}, since {since}"
     )
     remedy = (
-        "see what the guard of load and memory of its workers says in their logs, and whether they can reach "
+        "see what the guard of pressure and memory of its workers says in their logs, and whether they can reach "
         "what they need: the archive, the callback"
     )
     return Finding.of(Kind.OVERDUE, survey.layout.token(queue, pool, first), what, remedy)
