@@ -17,7 +17,7 @@ from orchestrator.models.spark import Spark
 from orchestrator.states import Queue, Status
 from spark_runner.driver_memory import driver_bytes
 from tests.host_files import MIB, HostFiles
-from tests.jobs_support import Office, office, process_mark
+from tests.jobs_support import Office, office, process_mark, waits_for
 from tests.servers.memory_group import memory_group
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
@@ -104,14 +104,37 @@ note("-")
             lambda: any(refused in worker.log.read_text("utf-8") for worker in workers), 60, "one refuses"
         )
         wait_until(lambda: seen.exists() and seen.read_text("ascii") == "++", 60, "two run")
+        starts = office.settings.state_dir / "starts"
+        wait_until(
+            lambda: not list(starts.glob("*.start")), 20, "they count by what they have declared alone"
+        )
         queues = Counter(office.client.get(job).queue for job in jobs)
         assert queues == {Queue.RUNNING: 2, Queue.ACCEPT: 2}
         go.touch()
         for job in jobs:
             assert office.wait(job).job.status is Status.SUCCESS
-        assert list((office.settings.state_dir / "starts").glob("*.start")) == []
     at_once, most = 0, 0
     for mark in seen.read_text("ascii"):
         at_once += 1 if mark == "+" else -1
         most = max(most, at_once)
     assert most == 2
+
+
+def test_a_job_that_is_let_go_of_before_its_driver_starts_is_promised_nothing(
+    office: Office, tmp_path: Path
+) -> None:
+    go, starts = tmp_path / "go", office.settings.state_dir / "starts"
+    first = office.worker(memory_guard=True)
+    job_id = office.submit(waits_for(go))
+    wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it runs")
+    job, guard = first.crew.tally.get(job_id), first._context.guard  # noqa: SLF001 - as between intent and start
+    assert job is not None
+    assert guard is not None
+    with guard._starts.turn():  # noqa: SLF001 - likewise
+        guard._starts.add(job.run_key, ONE)  # noqa: SLF001 - likewise
+    assert len(list(starts.glob("*.start"))) == 1
+    first.drain()
+    assert list(starts.glob("*.start")) == []
+    go.touch()
+    office.worker()
+    assert office.wait(job_id).job.status is Status.SUCCESS
