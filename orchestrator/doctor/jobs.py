@@ -86,8 +86,8 @@ def _overdue(survey: Survey, queue: Queue, pool: str, late: list[Token]) -> Find
         f"have free slots; the oldest, {first.id}, since {since}"
     )
     remedy = (
-        "see what the guard of pressure and memory of its workers says in their logs, and whether they can reach "
-        "what they need: the archive, the callback"
+        "see what `job show` says it waits for, and whether its workers can reach what they need: "
+        "the archive, the callback"
     )
     return Finding.of(Kind.OVERDUE, survey.layout.token(queue, pool, first), what, remedy)
 

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
+from orchestrator.models.waiting import Reason
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
 from spark_runner.attempt import run_name
@@ -382,10 +383,11 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
         large = office.submit("pass", spark={"driver": {"memory": "900000g"}})
         assert office.wait(small).job.status is Status.SUCCESS
         wait_until(lambda: not worker._context.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
-        words = worker._context.declined.reason(large)  # noqa: SLF001 - likewise
-        assert words is not None
-        assert words.startswith("its driver may come to use 966796.9 GiB of memory and ")
         wait_until(lambda: office.client.detail(large).held_by is None, 20, "it is let go")
+        waiting = office.client.detail(large).waiting
+        assert waiting is not None
+        assert waiting.reason == Reason.MEMORY
+        assert "its driver may come to use 966796.9 GiB of memory and " in waiting.message
         assert (office.client.get(large).queue, office.client.get(large).attempt) == (Queue.ACCEPT, 0)
         assert office.queues.get(large).claims == 0  # else it would come to count as poison
         office.client.config.change(memory_guard=False)
