@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.lazy import Command, lazy_app, leave_out_plugins
 
 _USAGE, _INTERRUPTED = 2, 130  # as in `exits`, which knows all errors and takes its time to load
@@ -73,9 +74,9 @@ def run_app(arguments: list[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for what is flushed at the end
         return 0
     except KeyboardInterrupt:
-        return _asked() or _INTERRUPTED
+        return Interrupt.asked() or _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place: each error becomes words and an exit code
-        if (asked := _asked()) is not None:  # what failed after that is no news
+        if (asked := Interrupt.asked()) is not None:  # what failed after that is no news
             return asked
         show = getattr(error, "show", None)
         if callable(show):  # the command line itself was wrong: typer says how
@@ -83,12 +84,6 @@ def run_app(arguments: list[str] | None = None) -> int:
             return int(getattr(error, "exit_code", _USAGE))
         return _explain(error)
     return int(code or 0)
-
-
-def _asked() -> int | None:
-    from orchestrator.cli.interrupt import Interrupt  # noqa: PLC0415 - nothing was installed if it is not loaded
-
-    return Interrupt.asked()
 
 
 def _explain(error: Exception) -> int:

@@ -16,20 +16,35 @@ class Interrupt:
 
     _installed: ClassVar["Interrupt | None"] = None
 
-    def __init__(self) -> None:
+    def __init__(self, *, breaks: bool = False) -> None:
         self._event = threading.Event()
         self._signal: int | None = None
-        self._breaks = False
+        self._breaks = breaks
         self._forces = False
+
+    @classmethod
+    def remember(cls) -> None:
+        """Let Ctrl-C raise KeyboardInterrupt, as without this, and know of it afterwards.
+
+        A library may make another error of the exception: pydantic does, while it builds a model.
+        """
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored: by nohup
+            interrupt = cls(breaks=True)
+            interrupt._take_over(signal.SIGINT)
 
     @classmethod
     def install(cls) -> Self:
         """Take over SIGINT and SIGTERM for the rest of this process."""
-        interrupt = cls()
-        signal.signal(signal.SIGINT, interrupt._on_signal)
-        signal.signal(signal.SIGTERM, interrupt._on_signal)
-        Interrupt._installed = interrupt
+        before, interrupt = cls._installed, cls()
+        interrupt._take_over(signal.SIGINT, signal.SIGTERM)
+        if before is not None and before.is_set():
+            interrupt._on_signal(signal.SIGINT, None)
         return interrupt
+
+    def _take_over(self, *signals: signal.Signals) -> None:
+        Interrupt._installed = self
+        for number in signals:
+            signal.signal(number, self._on_signal)
 
     @classmethod
     def asked(cls) -> int | None:
