@@ -32,7 +32,7 @@ class ScriptedJobs:
             "goes-on": (f"until({str(self._go)!r})", Status.SUCCESS),
             "succeeds": (f"until({str(self._end)!r})", Status.SUCCESS),
             "fails": (f"until({str(self._end)!r})\nfail('no rows today')", Status.ERROR_FAIL),
-            "leaves": (f"until({str(self._end)!r})\nleave(0)", Status.SUCCESS),
+            "leaves": (f"until({str(self._end)!r})\nleave(0)", Status.ERROR_FAIL),
         }
         self._site = Site(folder, hosts, "/scripted", workers=2, slots=4)
 
