@@ -384,10 +384,16 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
         assert office.wait(small).job.status is Status.SUCCESS
         wait_until(lambda: not worker._context.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
         wait_until(lambda: office.client.detail(large).held_by is None, 20, "it is let go")
-        waiting = office.client.detail(large).waiting
-        assert waiting is not None
-        assert waiting.reason == Reason.MEMORY
-        assert "its driver may come to use 966796.9 GiB of memory and " in waiting.message
+
+        def waits_for_memory() -> bool:  # rather than for the one slot, which the small one gives back
+            waiting = office.client.detail(large).waiting
+            return (
+                waiting is not None
+                and waiting.reason == Reason.MEMORY
+                and "its driver may come to use 990000.0 GiB of memory and " in waiting.message
+            )
+
+        wait_until(waits_for_memory, 20, "it says what it waits for")
         assert (office.client.get(large).queue, office.client.get(large).attempt) == (Queue.ACCEPT, 0)
         assert office.queues.get(large).claims == 0  # else it would come to count as poison
         office.client.config.change(memory_guard=False)
