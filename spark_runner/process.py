@@ -1,5 +1,6 @@
 """Which process is meant: a process id alone is given to another as soon as it is free."""
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ MEMORY_VARIABLE = (
     "ORCHESTRATOR_DRIVER_MEMORY"  # bytes that all processes of a driver may come to use together
 )
 TERMINATION_LOG_VARIABLE = "ORCHESTRATOR_TERMINATION_LOG"  # a file for the outcome, of 4 KiB at most
+_PROC = Path("/proc")
 _ENDED_STATES = (b"Z", b"X")  # a zombie runs nothing; it only waits to be reaped
 _PF_KTHREAD = 0x00200000  # <linux/sched.h>: a thread of the kernel, which never has an environment
 _EXEC_SECONDS = 0.5  # a starved process is through by then; who wiped both on purpose must not hold us up
@@ -86,32 +88,33 @@ def processes_of(run: str) -> list[int]:
     return [process.pid for process in run_processes() if process.run == run]
 
 
+def environments(proc: Path = _PROC) -> Iterator[tuple[int, bytes]]:
+    """Every process whose environment we may read, with the one that it was started with."""
+    for entry in os.listdir(proc):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
+        if entry.isdecimal():
+            with contextlib.suppress(OSError):  # another user's, or ended while we looked
+                yield int(entry), _environment(proc / entry)
+
+
 def _pass_over_processes() -> Iterator[RunProcess]:
-    for entry in os.listdir("/proc"):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
-        if not entry.isdecimal():
-            continue
-        pid = int(entry)
-        try:
-            environment = _environment(pid)
-        except OSError:  # another user's, or ended while we looked
-            continue
+    for pid, environment in environments():
         if (run := _value(environment, RUN_VARIABLE)) and _start_of_live(pid) is not None:
             yield RunProcess(pid, run, _value(environment, INCARNATION_VARIABLE))
 
 
-def _environment(pid: int) -> bytes:
+def _environment(folder: Path) -> bytes:
     """The environment that a process was started with; raises OSError.
 
     In the middle of an exec a process has neither environment nor command line for a moment, which grows
     on a busy machine (seen): it must not pass for gone, so the end of the exec is waited for.
     """
-    path = Path(f"/proc/{pid}/environ")
+    path = folder / "environ"
     deadline = time.monotonic() + _EXEC_SECONDS
     while not (environment := path.read_bytes()):
-        stat = _stat_of_live(pid)
+        stat = _stat_of_live(folder)
         if stat is None or int(stat[6]) & _PF_KTHREAD or time.monotonic() > deadline:
             return b""
-        if Path(f"/proc/{pid}/cmdline").read_bytes():
+        if (folder / "cmdline").read_bytes():
             return path.read_bytes()
         time.sleep(_EXEC_LOOK_SECONDS)
     return environment
@@ -126,14 +129,14 @@ def _value(environment: bytes, variable: str) -> str:
 
 
 def _start_of_live(pid: int) -> int | None:
-    stat = _stat_of_live(pid)
+    stat = _stat_of_live(_PROC / str(pid))
     return None if stat is None else int(stat[19])
 
 
-def _stat_of_live(pid: int) -> list[bytes] | None:
+def _stat_of_live(folder: Path) -> list[bytes] | None:
     """Fields 3 and on of proc_pid_stat(5); None for a process that ended, be it reaped or not."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        stat = (folder / "stat").read_bytes()
     except OSError:  # ESRCH too: it ended between open and read
         return None
     fields = stat.rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets

@@ -76,6 +76,7 @@ class HostFiles:
         fields = ["S", "1", "1", "1", *["0"] * 15, str(start), "7", "8"]
         (folder / "stat").write_text(f"{pid} (a (b) c) {' '.join(fields)}\n", "ascii")
         (folder / "cgroup").write_text(f"0::{group}\n", "ascii")
+        (folder / "cmdline").write_bytes(b"driver\0")
 
 
 def limited(folder: Path, **files: object) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spark_runner.control_groups import ControlGroup, group_name, own_groups, read, usable_processors
 from spark_runner.pressure import Resource, waited_percent
-from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE
+from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE, environments
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -103,14 +103,7 @@ class Host:
         wanted = tuple(
             os.fsencode(f"{name}=") for name in (RUN_VARIABLE, INCARNATION_VARIABLE, MEMORY_VARIABLE)
         )
-        for entry in os.listdir(self._proc):  # noqa: PTH208 - names, not Path objects, for hundreds of processes
-            if not entry.isdecimal():
-                continue
-            folder = self._proc / entry
-            try:
-                environment = (folder / "environ").read_bytes()
-            except OSError:  # another user's, or ended while we looked
-                continue
+        for pid, environment in environments(self._proc):
             if wanted[2] not in environment:
                 continue
             given = dict(
@@ -118,7 +111,7 @@ class Host:
             )
             run, incarnation, declared = (given.get(name.removesuffix(b"="), b"") for name in wanted)
             if declared.isdigit():
-                yield folder, os.fsdecode(run + b"/" + incarnation), int(declared)
+                yield self._proc / str(pid), os.fsdecode(run + b"/" + incarnation), int(declared)
 
 
 def _left(group: ControlGroup) -> int | None:

@@ -1,5 +1,7 @@
 """What a worker must not take: the guard on a host whose files are what a test says."""
 
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,6 +182,27 @@ def test_a_driver_counts_with_what_it_has_declared_until_it_uses_it(files: HostF
     assert worker.guard.admit("a", job("2g")) is not None
     files.process(13, "r1", declared=2 * GIB, used=3 * GIB)  # more than declared: available memory says so
     assert worker.guard.admit("a", job("2g")) is None
+
+
+def test_a_driver_in_the_middle_of_an_exec_is_waited_for(files: HostFiles) -> None:
+    files.process(7, "first-1", declared=ONE)
+    environ, cmdline = (files.proc / "7" / name for name in ("environ", "cmdline"))
+    environment = environ.read_bytes()
+    environ.write_bytes(b"")  # the kernel shows neither of them in such a moment
+    cmdline.unlink()
+    os.mkfifo(cmdline)
+
+    def end_of_exec() -> None:
+        with cmdline.open("wb"):  # when somebody looks at it
+            environ.write_bytes(environment)
+
+    execing = threading.Thread(target=end_of_exec)
+    execing.start()
+    try:
+        assert [each.declared for each in files.host.drivers().values()] == [ONE]
+    finally:
+        os.close(os.open(cmdline, os.O_RDONLY | os.O_NONBLOCK))
+        execing.join()
 
 
 def test_memory_of_files_is_not_what_a_driver_has_declared(files: HostFiles) -> None:
