@@ -25,6 +25,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from tests.crash_points import Point, arm
 from tests.job_mutations import Protection, take_out
 from tests.scripted.runner import ScriptedRunner
+from tests.suspension import Suspension
 
 # As in `tests.jobs_support`, whose import takes as long as all the rest.
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
@@ -39,6 +40,7 @@ class WorkerConfig:
     settings: dict[str, Any]  # of `Settings`, as JSON
     runner: str  # scripted, stand-in, spark, or real = all that a worker has
     session_file: str  # where it tells the id and the password of its session
+    suspension_file: str  # of `Suspension`
     limits: dict[str, Any]
     die_at: dict[str, Any] | None = None  # of `Point`
     without: str = ""  # a `Protection`
@@ -61,6 +63,7 @@ def build_runner(kind: str, state_dir: Path) -> Runner:
 def main() -> None:
     """Work until TERM, or until the point where it has to die."""
     config = WorkerConfig(**json.loads(sys.argv[1]))
+    Suspension(Path(config.suspension_file)).stop_monotonic()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log_to_stderr("INFO")

@@ -16,6 +16,7 @@ from orchestrator.settings import Settings
 from tests.chaos.damage import Credentials, end_session
 from tests.crash_points import Point
 from tests.crash_worker import WorkerConfig
+from tests.suspension import Suspension
 from tests.waiting import wait_until
 
 _DEATH_S = 120
@@ -32,9 +33,14 @@ class WorkerProcess:
         self._wrapper = list(wrapper)  # the beginning of its command line
         self.log = folder / f"{name}.log"
         self._session_file = folder / f"{name}.session"
-        self._config = WorkerConfig(**config, session_file=str(self._session_file))
+        suspension_file = folder / f"{name}.suspension"
+        self._suspension = Suspension(suspension_file)
+        self._config = WorkerConfig(
+            **config, session_file=str(self._session_file), suspension_file=str(suspension_file)
+        )
         self._hosts = hosts
         self._process: subprocess.Popen[bytes] | None = None
+        self._suspended_at = 0.0
 
     def start(self) -> None:
         self._session_file.unlink(missing_ok=True)
@@ -70,6 +76,16 @@ class WorkerProcess:
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
+
+    def suspend(self) -> None:
+        """Stop it, until `resume`, as if its machine were suspended."""
+        self._suspended_at = time.monotonic()
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on; all that it knows is what CLOCK_BOOTTIME says."""
+        self._suspension.add(time.monotonic() - self._suspended_at)
+        self.signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """`kill -9`; its session stays until its timeout."""

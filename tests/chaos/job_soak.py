@@ -20,12 +20,11 @@ from functools import partial
 from pathlib import Path
 
 from orchestrator.models.definition import build_definition
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from tests.chaos.job_mix import CAPPED_POOL, POOL_CAP, Planned, mix
 from tests.chaos.job_site import SESSION_S, Site
 from tests.chaos.log_judge import logged_violations
 from tests.chaos.proxy import FaultProxy, ProxyLoop
-from tests.servers.zookeeper import TICK_MS
+from tests.servers.wrong_clock import FailingOver
 from tests.workers import WorkerProcess
 
 ROOT = "/soak"
@@ -34,6 +33,8 @@ SETTLE_S = 90.0
 
 _WARM_UP_S = 2.0
 _STOPPED_S = 1.5 * SESSION_S
+_JUMP_S = 7200.0
+_WRONG_S = 4.0
 _LONG_AWAY_S = 1.5 * SESSION_S
 _SHARE_OF_JOBS = 0.85  # of the time; the faults go on
 _STEP_S = 0.05
@@ -46,6 +47,8 @@ class Trouble(StrEnum):
 
     KILL = "kill -9 of a worker, which is started again"
     STOP = "a worker stops for longer than its session"
+    SUSPEND = "the machine of a worker is suspended for longer than its session"
+    CLOCK = "a failover to a server whose clock is hours off, and back"
     SERVER = "kill -9 of the server, which is started again"
     SERVER_LONG = "the server is away for longer than a session"
     REPLY = "the replies to the next multis of a worker, or of the drivers, are lost"
@@ -56,6 +59,8 @@ KINDS = (
     Trouble.KILL,
     Trouble.KILL,
     Trouble.STOP,
+    Trouble.SUSPEND,
+    Trouble.CLOCK,
     Trouble.SERVER,
     Trouble.REPLY,
     Trouble.REPLY,
@@ -101,8 +106,7 @@ class Outcome:
 def run(soak: Soak, folder: Path) -> Outcome:
     """Run it in `folder`, where logs and submissions stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    config = ServerConfig(folder / "zookeeper", tick_ms=TICK_MS, owner="soak")
-    with EmbeddedZooKeeper(config) as server, ProxyLoop() as loop, ExitStack() as stack:
+    with FailingOver(folder) as server, ProxyLoop() as loop, ExitStack() as stack:
         proxies: list[FaultProxy] = []
 
         def way() -> str:
@@ -126,7 +130,7 @@ def run(soak: Soak, folder: Path) -> Outcome:
             site.wait_finished(soak.settle_s)
             site.drain()
             names = {key: site.backend.highest[key] for key in site.caps}
-            violations = [*site.judge(), *logged_violations([folder / "zookeeper"], ROOT)]
+            violations = [*site.judge(), *logged_violations([server.data_dir], ROOT, server.ahead_ms)]
             return Outcome(violations, play.applied, sum(site.starts().values()), Counter(names))
 
 
@@ -137,7 +141,7 @@ class _Play:
         self,
         soak: Soak,
         site: Site,
-        server: EmbeddedZooKeeper,
+        server: FailingOver,
         proxies: Sequence[FaultProxy],
         racers: ThreadPoolExecutor,
     ) -> None:
@@ -188,23 +192,33 @@ class _Play:
             case Trouble.STOP:
                 worker.signal(signal.SIGSTOP)
                 self._due.append((self._now + _STOPPED_S, partial(self._wake, worker, worker.process.pid)))
+            case Trouble.SUSPEND:
+                worker.suspend()
+                self._due.append((self._now + _STOPPED_S, partial(self._resume, worker, worker.process.pid)))
             case Trouble.SERVER:
-                self._server.kill()
-                self._server.start()
+                self._server.crash()
+                self._server.recover()
             case Trouble.SERVER_LONG:
-                self._server.kill()
+                self._server.crash()
                 time.sleep(_LONG_AWAY_S)
-                self._server.start()
+                self._server.recover()
             case Trouble.REPLY:
                 proxy = self._rng.choice(self._proxies)
                 for _ in range(_LOST_REPLIES):
                     proxy.drop_next_multi_reply()
+            case Trouble.CLOCK:
+                self._server.fail_over(self._rng.choice([_JUMP_S, -_JUMP_S]))
+                self._due.append((self._now + _WRONG_S, partial(self._server.fail_over, 0)))
             case Trouble.STALE_STOPS:
                 self._site.leave_stops()
 
     def _wake(self, worker: WorkerProcess, pid: int) -> None:
         if worker.process.pid == pid:  # else it was killed meanwhile
             worker.signal(signal.SIGCONT)
+
+    def _resume(self, worker: WorkerProcess, pid: int) -> None:
+        if worker.process.pid == pid:
+            worker.resume()
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ no code of the system under test.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,13 +31,15 @@ _EARLY_MS = 50
 """How much the clock of a consumer may differ from that of the leading server."""
 
 
-def logged_violations(data_dirs: Iterable[Path], root: str) -> list[str]:
-    """What is wrong with the items below `root`, by the log of these servers.
+def logged_violations(
+    data_dirs: Iterable[Path], root: str, ahead_ms: Callable[[str], int] = lambda _log: 0
+) -> list[str]:
+    """What is wrong with the items below `root`, by the log of these servers; see `read_transactions`.
 
     Raises LogDamaged, and ValueError for a log in which nothing was claimed: it would prove nothing.
     """
     judge = LogJudge(root)
-    found = list(judge.violations(read_transactions(data_dirs)))
+    found = list(judge.violations(read_transactions(data_dirs, ahead_ms)))
     if not judge.seen["claimed"]:
         message = f"by the transaction log, no item below {root} was claimed"
         raise ValueError(message)

@@ -7,7 +7,7 @@ file begins with a header of 16 bytes; each entry has a checksum (Adler-32), a l
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +52,7 @@ Change = Created | Written | Deleted
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What one request changed, all or nothing; `time_ms` is epoch milliseconds of the leader's clock."""
+    """What one request changed, all or nothing; `time_ms` is epoch milliseconds."""
 
     zxid: int
     session: int
@@ -60,19 +60,22 @@ class Transaction:
     changes: tuple[Change, ...]
 
 
-def read_transactions(data_dirs: Iterable[Path]) -> Iterator[Transaction]:
+def read_transactions(
+    data_dirs: Iterable[Path], ahead_ms: Callable[[str], int] = lambda _log: 0
+) -> Iterator[Transaction]:
     """Every transaction that changed a node, in order; a server of an ensemble may lack some of them.
 
-    `data_dirs` are those of the servers of one ensemble. Raises LogDamaged.
+    `data_dirs` are those of the servers of one ensemble; `ahead_ms` says of a log how wrong the clock of its
+    server was. Raises LogDamaged.
     """
     by_zxid: dict[int, Transaction] = {}
     for data_dir in data_dirs:
         for path in sorted(data_dir.glob("**/version-2/log.*")):
-            by_zxid.update((entry.zxid, entry) for entry in _entries(path))
+            by_zxid.update((entry.zxid, entry) for entry in _entries(path, ahead_ms(path.name)))
     yield from (by_zxid[zxid] for zxid in sorted(by_zxid))
 
 
-def _entries(path: Path) -> Iterator[Transaction]:
+def _entries(path: Path, ahead_ms: int) -> Iterator[Transaction]:
     data = path.read_bytes()
     if data[:4] != _MAGIC:
         if data.strip(b"\0"):
@@ -86,12 +89,12 @@ def _entries(path: Path) -> Iterator[Transaction]:
         if length == 0 or len(body) < length or zlib.adler32(body) != checksum:
             return  # the end, or torn by a kill in the middle of the write: the server stops here, too
         offset += _ENTRY.size + length + 1
-        yield _transaction(_Reader(body))
+        yield _transaction(_Reader(body), ahead_ms)
 
 
-def _transaction(reader: "_Reader") -> Transaction:
+def _transaction(reader: "_Reader", ahead_ms: int) -> Transaction:
     session, _cxid, zxid, time_ms, kind = reader.unpack(">qiqqi")
-    return Transaction(zxid, session, time_ms, tuple(_changes(kind, reader, session)))
+    return Transaction(zxid, session, time_ms - ahead_ms, tuple(_changes(kind, reader, session)))
 
 
 def _changes(kind: int, reader: "_Reader", session: int) -> Iterator[Change]:

@@ -24,6 +24,12 @@ class FailingOver:
         self._config = ServerConfig(folder / "server", tick_ms=TICK_MS, owner="tests", long_run=True)
         self._server: EmbeddedZooKeeper | None = None
         self._ahead_seconds = 0.0
+        self._ahead_ms = dict[str, int]()  # by the name of a log of transactions: how wrong its times are
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the servers keep their logs of transactions."""
+        return self._config.data_dir
 
     @property
     def hosts(self) -> str:
@@ -37,10 +43,30 @@ class FailingOver:
             if ahead_seconds == self._ahead_seconds:
                 return
             self._server.stop()
+            self._note_logs()
         self._ahead_seconds = ahead_seconds
         shift = f"-Dtests.clock.ahead={round(ahead_seconds * 1000)}"
         config = replace(self._config, jvm_options=(*self._options, shift))
         self._server = EmbeddedZooKeeper(config).start()  # on the port of the last run
+
+    def crash(self) -> None:
+        """`kill -9` of the server; `recover` starts it again."""
+        assert self._server is not None
+        self._server.kill()
+
+    def recover(self) -> None:
+        """Start the server that has crashed, with the clock that it had."""
+        assert self._server is not None
+        self._server.start()
+
+    def ahead_ms(self, log: str) -> int:
+        """By how much the times in a log of transactions are ahead; each server begins a log of its own."""
+        self._note_logs()
+        return self._ahead_ms[log]
+
+    def _note_logs(self) -> None:
+        for log in self._config.data_dir.rglob("log.*"):
+            self._ahead_ms.setdefault(log.name, round(self._ahead_seconds * 1000))
 
     def __enter__(self) -> Self:
         self.fail_over(0)
