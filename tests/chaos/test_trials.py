@@ -59,6 +59,15 @@ def arena(
         yield arena_of(kit, proxy, tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["local"])
+@pytest.mark.usefixtures("process_mark", "judged", "pid_namespaces")
+def test_user_code_runs_once_though_its_machine_is_suspended_and_another_worker_sees_no_process(
+    arena: Arena, kind: str
+) -> None:
+    assert arena.run(Trial(Fault.SUSPENDED)) == []
+    assert set(arena.kit.ledger.starts().values()) == {1}, kind
+
+
 @pytest.mark.parametrize(("kind", "trial"), cells())
 @pytest.mark.usefixtures("process_mark", "judged")
 def test_user_code_runs_once_in_each_attempt_whenever_a_worker_dies(

@@ -1,10 +1,11 @@
 """One trial: a job on a real backend whose worker dies, or loses ZooKeeper, at a bad moment."""
 
+import os
 import random
+import signal
 import threading
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -12,11 +13,13 @@ from pathlib import Path
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.settings import Settings
 from orchestrator.states import Status
+from spark_runner.process import processes_of
 from spark_runner.runners.base import RunState
 from tests.chaos.proxy import FaultProxy
 from tests.crash_points import Point
 from tests.jar_support import make_jar
 from tests.jobs_support import Office, python_job
+from tests.pid_namespaces import IN_ANOTHER_PID_NAMESPACE
 from tests.runner_kits import Kit
 from tests.scripted.judge import left_over, violations
 from tests.servers.kubernetes.container import JAVA_IMAGE
@@ -39,6 +42,7 @@ class Fault(StrEnum):
     BEFORE_VERDICT = "killed before the verdict is recorded"
     SOMETIME = "killed at a random moment"
     CUT_OFF = "cut off from ZooKeeper, and its driver too, for longer than a session"
+    SUSPENDED = "suspended with its driver for longer than a session; the next is in another PID namespace"
 
 
 POINTS = {
@@ -48,7 +52,7 @@ POINTS = {
     Fault.BEFORE_VERDICT: Point("running>success", after=False),
 }
 FAULTS = (*POINTS, Fault.CUT_OFF)
-"""Those that need no moment drawn at random."""
+"""Those that need no moment drawn at random, and happen on each backend."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class Arena:
     def __init__(self, kit: Kit, proxy: FaultProxy, folder: Path) -> None:
         self.kit, self.proxy, self.folder = kit, proxy, folder
         self._hosts = kit.session.settings.hosts
-        self.root = f"{kit.root}/trials-{uuid.uuid4().hex[:8]}"
+        self.root = kit.root
 
     def settings(self, hosts: str) -> Settings:
         return Settings(
@@ -89,7 +93,7 @@ class Arena:
     def run(self, trial: Trial) -> list[str]:
         """What is wrong afterwards; empty when user code ran as often as it should, and nothing is left."""
         with self._office() as office:
-            program = _LONG_PROGRAM if trial.fault is Fault.CUT_OFF else _PROGRAM
+            program = _PROGRAM if trial.fault in {*POINTS, Fault.SOMETIME} else _LONG_PROGRAM
             kit, target = self.kit, self.kit.target
             spark = {"master": target.master, "deploy_mode": target.deploy_mode, "conf": kit.conf}
             if target.options:
@@ -97,9 +101,13 @@ class Arena:
             retry = {"attempts": 3, "delay": "100ms"}
             job_id = office.client.submit(self._job(program, spark=spark, retry=retry)).id
             run_key = office.client.detail(job_id).run_key
-            self._first_worker(trial, run_key)
-            office.worker(runner=kit.runner)
-            office.wait(job_id, timeout=END_S)
+            with ExitStack() as stack:
+                if trial.fault is Fault.SUSPENDED:
+                    stack.enter_context(self._suspended_worker(office, job_id))
+                else:
+                    self._first_worker(trial, run_key)
+                    office.worker(runner=kit.runner)
+                office.wait(job_id, timeout=END_S)
             found = violations(office.client, kit.ledger, {job_id: {Status.SUCCESS}})
             if not kit.ledger.starts_of(run_key):
                 found.append("no user code ran")
@@ -135,6 +143,36 @@ class Arena:
                     worker.wait_killed()
             if worker.has_session:
                 worker.end_session()
+
+    @contextmanager
+    def _suspended_worker(self, office: Office, job_id: str) -> Iterator[None]:
+        """While it and its driver stand still, one follows the job that sees none of their processes."""
+        config = worker_config(self.settings(self._hosts), "real", target=asdict(self.kit.target))
+        first = WorkerProcess("first", self.folder, config, self._hosts)
+        blind = WorkerProcess("blind", self.folder, config, self._hosts, wrapper=IN_ANOTHER_PID_NAMESPACE)
+        run_key = office.client.detail(job_id).run_key
+
+        def holder() -> str:
+            return str((office.client.detail(job_id).held_by or {}).get("worker", ""))
+
+        with worker_processes(first):
+            wait_until(lambda: self.kit.ledger.starts_of(run_key), END_S, "the program runs")
+            drivers, suspended = processes_of(f"{run_key}-1"), holder()
+            first.suspend()
+            try:
+                for driver in drivers:
+                    os.kill(driver, signal.SIGSTOP)
+                with worker_processes(blind):
+                    wait_until(lambda: holder() not in {"", suspended}, END_S, "another one follows it")
+                    threading.Event().wait(SESSION_S + 2)  # their silence itself is the fault
+                    assert office.client.get(job_id).status is Status.RUNNING
+                    for driver in drivers:
+                        os.kill(driver, signal.SIGCONT)
+                    first.resume()
+                    yield
+            finally:
+                for driver in set(drivers) & set(processes_of(f"{run_key}-1")):
+                    os.kill(driver, signal.SIGCONT)
 
     def _left(self, office: Office, run_key: str) -> list[str]:
         def left() -> list[str]:
