@@ -110,6 +110,7 @@ def open_logs(settings: Settings) -> Iterator[LogPipeline]:
         days = Days(settings.logs.alias, settings.logs.timezone)
         drivers = DriverLogs(settings.state_dir, pipeline.spool, days, REDACTOR)
         drivers.start()
+        pipeline.checks["driver-logs"] = drivers.trouble
         try:
             yield pipeline
         finally:

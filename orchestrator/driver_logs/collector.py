@@ -21,6 +21,7 @@ from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES
 LOCK = "driver-logs.lock"
 _LOOK_SECONDS = 0.25  # as soon is a new run found
 _STOP_SECONDS = 2.0
+_STUCK_SECONDS = 3600.0  # what drivers wrote while nobody collected may be many gigabytes
 
 
 class DriverLogs:
@@ -32,7 +33,8 @@ class DriverLogs:
 
         self._state_dir, self._root = state_dir, root
         self._roots = {state_dir: root(state_dir, folders_of(state_dir))}
-        self._loop = Loop("driver-logs", self._step)
+        self._loop = Loop("driver-logs", self._step, stuck_after=_STUCK_SECONDS)
+        self.trouble = self._loop.trouble
 
     def start(self) -> None:
         """Begin to collect."""

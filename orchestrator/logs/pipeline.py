@@ -1,6 +1,7 @@
 """The way of a program's logs: loguru, the sink, the spool and, where there is a target, the shipper."""
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +43,8 @@ class LogPipeline:
         self._shipper: Shipper | None = None
         self._handler: int | None = None
         self._trouble = ""
+        self.checks: dict[str, Callable[[], str]] = {}
+        """By name, what says why a part that feeds the spool does not get on, and nothing while it does."""
 
     @property
     def spool(self) -> Spool | None:

@@ -1,34 +1,32 @@
 """Serves metrics and probes to who may read them: `/metrics`, `/livez`, `/readyz`."""
 
-import hmac
+import io
 import socket
 import ssl
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
+from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingTCPServer
 from typing import Any
 
 from loguru import logger
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client import CollectorRegistry
 
 from orchestrator.errors import SettingsError
+from orchestrator.metrics.connections import Connections
 from orchestrator.metrics.health import Probe
+from orchestrator.metrics.pages import WORDS, Pages
 from orchestrator.models.listening import Listening
 
 _QUIET_SECONDS = 5.0  # for the next bytes of a request
-_MOST_SECONDS = 20.0  # for a whole request and its answer; Prometheus gives up after ten
-_AT_ONCE = 8  # requests; further ones are closed unread
+_MOST_BYTES = 16_384  # of a request: its line, and headers with a token
 _POLL_SECONDS = 0.2
 _LEAST_TOKEN, _MOST_TOKEN = 16, 4_096  # characters
-_WORDS = "text/plain; charset=utf-8"
-_Answer = tuple[HTTPStatus, str, bytes]
 
 
 @contextmanager
@@ -56,50 +54,6 @@ def serving(listening: Listening, registry: CollectorRegistry, probes: Sequence[
         thread.join()
 
 
-class Pages:
-    """What is answered to whom. `token`: what readers have to show, None = nothing."""
-
-    def __init__(self, registry: CollectorRegistry, probes: Mapping[str, Probe], token: str | None) -> None:
-        self._registry, self._probes = registry, probes
-        self._token = token
-
-    def answer(self, target: str, authorization: str) -> _Answer:
-        """Status, content type and body for a request.
-
-        Who shows no token learns of a probe no more than whether it passes, as from Kubernetes' own servers.
-        """
-        path, _, query = target.partition("?")
-        name = path.removeprefix("/")
-        is_allowed = self._is_allowed(authorization)
-        if name in self._probes:
-            is_verbose = any(part.partition("=")[0] == "verbose" for part in query.split("&"))
-            if is_verbose and not is_allowed:
-                return _UNAUTHORIZED
-            return self._probe(name, is_verbose=is_verbose, is_allowed=is_allowed)
-        if name != "metrics":
-            paths = ", ".join(f"/{known}" for known in ("metrics", *self._probes))
-            return HTTPStatus.NOT_FOUND, _WORDS, f"there are {paths}\n".encode()
-        if not is_allowed:
-            return _UNAUTHORIZED
-        return HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry)
-
-    def _probe(self, name: str, *, is_verbose: bool, is_allowed: bool) -> _Answer:
-        report = self._probes[name].report()
-        status = HTTPStatus.OK if report.is_well else HTTPStatus.INTERNAL_SERVER_ERROR
-        lines = report.lines if is_verbose or (is_allowed and not report.is_well) else report.lines[-1:]
-        words = "ok" if report.is_well and not is_verbose else "\n".join(lines)
-        return status, _WORDS, f"{words}\n".encode()
-
-    def _is_allowed(self, authorization: str) -> bool:
-        if self._token is None:
-            return True
-        told = authorization.encode("utf-8", "replace")
-        return hmac.compare_digest(told, f"Bearer {self._token}".encode())
-
-
-_UNAUTHORIZED: _Answer = (HTTPStatus.UNAUTHORIZED, _WORDS, b"a bearer token is needed\n")
-
-
 class _Server(ThreadingTCPServer):
     """Bounded: so many requests at once, each for so long."""
 
@@ -113,54 +67,58 @@ class _Server(ThreadingTCPServer):
     ) -> None:
         self.address_family = family
         self.pages, self.tls = pages, tls
-        self._room = threading.Semaphore(_AT_ONCE)
-        self._guard = threading.Lock()
-        self._open: dict[socket.socket, float] = {}  # a second hand on each connection, and its deadline
+        self._connections = Connections()
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """In a thread of its own if there is room for one."""
-        if not self._room.acquire(blocking=False):
+        request.settimeout(_QUIET_SECONDS)
+        if not self._connections.admit(request):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # the process has no more threads
+            self._connections.forget(request)
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """The whole of a request, also where it fails."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._connections.forget(request)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Read and answer; the handshake of TLS is here too, so that it holds up nobody else."""
-        request.settimeout(_QUIET_SECONDS)
-        hand = request.dup()
-        with self._guard:
-            self._open[hand] = time.monotonic() + _MOST_SECONDS
-        try:
-            if self.tls is None:
-                super().finish_request(request, client_address)
-                return
-            with self.tls.wrap_socket(request, server_side=True) as secured:
-                super().finish_request(secured, client_address)
-        finally:
-            with self._guard:
-                del self._open[hand]
-                hand.close()
+        if self.tls is None:
+            super().finish_request(request, client_address)
+            return
+        with self.tls.wrap_socket(request, server_side=True) as secured:
+            super().finish_request(secured, client_address)
 
     def service_actions(self) -> None:
         """End what takes too long."""
-        now = time.monotonic()
-        with self._guard:
-            for hand, deadline in self._open.items():
-                if now >= deadline:
-                    with suppress(OSError):
-                        hand.shutdown(socket.SHUT_RDWR)
+        self._connections.end_late()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - of the base class
         """One line and no trace: mostly a reader that went away, or that speaks no TLS."""
         logger.debug("a request of {} for metrics has failed: {}", client_address, sys.exception())
+
+
+class _Head(io.BufferedReader):
+    """What a reader sends: some lines, and all together no more than `_MOST_BYTES`."""
+
+    _left = _MOST_BYTES
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """The next line; raises LineTooLong, which the base class answers, when they become too many."""
+        most = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
+        line = super().readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise LineTooLong("request")
+        return line
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -168,7 +126,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: _Server
     server_version, sys_version = "orchestrator", ""
-    timeout = _QUIET_SECONDS
+    rbufsize = 0  # `_Head` has the buffer
+
+    def setup(self) -> None:
+        """Bound what is read."""
+        super().setup()
+        self.rfile = _Head(self.rfile)
 
     def do_GET(self) -> None:
         """Answer with the body."""
@@ -183,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self.server.pages.answer(self.path, self.headers.get("Authorization", ""))
         except Exception as error:  # noqa: BLE001 - a bug in one collector: who reads learns no more than that
             logger.warning("metrics cannot be read: {}: {}", type(error).__name__, error)
-            answer = HTTPStatus.INTERNAL_SERVER_ERROR, _WORDS, b"it has failed, see the log\n"
+            answer = HTTPStatus.INTERNAL_SERVER_ERROR, WORDS, b"it has failed, see the log\n"
         status, content_type, body = answer
         self.send_response(status)
         if status is HTTPStatus.UNAUTHORIZED:

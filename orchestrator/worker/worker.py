@@ -76,6 +76,7 @@ class Worker:
         )
         self._polling = Polling(self.crew.room.parked)
         self._copies = None if logs is None else LogCopies(self.crew.room.parked)
+        self._log_checks = {} if logs is None else logs.checks
         nodes = Nodes(queue_set.layout.root)
         served = None if pools is None else sorted(pools)
         if accepts is not None:  # whoever waits for a worker of this host waits in vain for this one
@@ -114,7 +115,7 @@ class Worker:
         return Probe("livez", self._live_checks()), Probe("readyz", self._ready_checks())
 
     def _live_checks(self) -> dict[str, Check]:
-        copies = {} if self._copies is None else {"log-copies": self._copies.trouble}
+        copies = {} if self._copies is None else {"log-copies": self._copies.trouble, **self._log_checks}
         return {
             "consumer": self._consumer.trouble,
             **self.crew.checks,

@@ -37,13 +37,19 @@ def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_desk: Des
             return False
 
     wait_until(is_ready, COMMAND_TIMEOUT_S, "it is ready")
-    assert "[+]consumer ok\n" in read("/livez?verbose")
+    live = read("/livez?verbose")
+    assert "[+]consumer ok\n" in live
+    assert "[+]driver-logs ok\n" in live
     lines = read("/metrics").splitlines()
     assert "orchestrator_slots 3.0" in lines
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
     assert listens(worker) == ["127.0.0.1"]
     quiet.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
     assert listens(quiet) == [], "nothing listens unless it is asked for"
+    port = found[1].rpartition(":")[2]
+    third = shared_desk.type("worker", "--metrics-address", port)  # of one host, where another one listens
+    assert_says(third, 2, f"metrics.address {port} cannot be listened on: Address already in use")
+    assert read("/readyz") == "ok\n"
     worker.terminate()
     assert worker.wait().code == 0
 

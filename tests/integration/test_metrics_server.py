@@ -5,7 +5,8 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from orchestrator.errors import SettingsError
-from orchestrator.metrics import server
+from orchestrator.metrics import connections, pages, server
 from orchestrator.metrics.health import Probe
 from orchestrator.metrics.server import serving
 from orchestrator.models.listening import Listening
@@ -169,23 +170,8 @@ def test_files_that_cannot_be_used_and_an_address_that_is_taken_are_refused(
 
 
 # ---------------------------------------------------------------------- bounds
-def test_silent_readers_hold_up_nobody_for_long(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_MOST_SECONDS", 0.5)
-    port = serve()
-    with ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
-            for _ in range(server._AT_ONCE)  # noqa: SLF001 - the bound under test
-        ]
-        # All hands are full, whatever is asked is closed unread; then the silent ones are ended.
-        for each in silent:
-            each.sendall(b"GET /livez HT")
-            assert each.recv(100) == b""
-        wait_until(lambda: _answers(port), 10, "it answers again")
-
-
-def test_a_drip_of_bytes_is_ended_as_well(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_MOST_SECONDS", 0.5)
+def test_a_drip_of_bytes_is_ended(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_SECONDS", 0.5)
     with socket.create_connection(("127.0.0.1", serve()), 20) as slow:
 
         def is_ended() -> bool:
@@ -198,18 +184,107 @@ def test_a_drip_of_bytes_is_ended_as_well(serve: Serve, monkeypatch: pytest.Monk
         wait_until(is_ended, 10, "it is ended")
 
 
-def test_more_readers_than_there_is_room_for_are_closed_unread(serve: Serve) -> None:
-    port, most = serve(), server._AT_ONCE  # noqa: SLF001 - the bound under test
+def test_a_reader_that_is_silent_is_ended(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_QUIET_SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", serve()), 20) as silent:
+        assert silent.recv(100) == b""
+
+
+@pytest.mark.parametrize("is_secured", [False, True])
+def test_whoever_holds_all_connections_keeps_nobody_out(
+    serve: Serve, tmp_path: Path, *, is_secured: bool
+) -> None:
+    context = None
+    if is_secured:
+        if shutil.which("openssl") is None:
+            unavailable("no openssl to make certificates with")
+        certificates = Certificates(tmp_path)
+        context = ssl.create_default_context(cafile=certificates.ca)
+        port = serve(certificate_file=certificates.server)
+    else:
+        port = serve()
+
+    def probe() -> Answer:
+        if context is None:
+            return get(port, "/livez")
+        return _answer(HTTPSConnection("localhost", port, timeout=20, context=context), "/livez", "GET", {})
+
     with ExitStack() as stack:
-        for _ in range(most):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+        # Each for as long as a request may last, without a word, or in the middle of a request.
+        for number in range(3 * connections.AT_ONCE):
+            held = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            held.sendall(b"GET /livez HT" * (number % 2))
+            if number >= connections.AT_ONCE:
+                assert probe() == (200, "ok\n")
+        threads = [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
+        assert len(threads) <= connections.AT_ONCE
+    wait_until(lambda: probe() == (200, "ok\n"), 10, "it goes on")
 
-        wait_until(lambda: not _answers(port), 10, "there is no room for one more")
-    wait_until(lambda: _answers(port), 10, "there is room again")
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nA: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\n" + b"A: some\r\n" * 10_000 + b"\r\n",
+        b"GET /metrics HTTP/1.1\r\n" + b"A: %s\r\n" % (b"x" * 1000) * 50 + b"\r\n",
+        b"\0\xff" * 50_000,
+        b"GET /metrics HTTP/1.1\r\nAuthorization: \xff\xfe\r\nContent-Length: -1\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 100_000,
+    ],
+    ids=["line", "header", "headers", "bytes", "junk", "odd", "body"],
+)
+def test_a_request_that_is_huge_or_odd_is_refused_and_changes_nothing(serve: Serve, sent: bytes) -> None:
+    port = serve()
+    with socket.create_connection(("127.0.0.1", port), 20) as hostile:
+        found = b""
+        with suppress(OSError):  # closed while it still sends
+            hostile.sendall(sent)
+            while more := hostile.recv(65_536):
+                found += more
+    assert b"Traceback" not in found
+    is_small = len(sent) < 1000
+    assert (b" 200 " in found.partition(b"\r\n")[0]) == is_small
+    assert get(port, "/livez") == (200, "ok\n")
 
 
-def _answers(port: int) -> bool:
-    try:
-        return get(port, "/livez")[0] == 200
-    except OSError:
-        return False
+def test_many_readers_at_once_cost_one_collection(
+    serve: Serve, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "FRESH_SECONDS", 60.0)
+    collected: list[int] = []
+
+    def count() -> float:
+        collected.append(1)
+        return len(collected)
+
+    Gauge("counted", "How often it was read", registry=registry).set_function(count)
+    port = serve()
+    with ThreadPoolExecutor(8) as readers:
+        answers = list(readers.map(lambda _number: get(port, "/metrics"), range(40)))
+    assert {status for status, _ in answers} == {200}
+    assert len({body for _, body in answers}) == len(collected) == 1
+
+
+def test_a_collection_that_hangs_keeps_no_probe_out(
+    serve: Serve, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_PATIENCE_SECONDS", 0.1)
+    go, begun = threading.Event(), threading.Event()
+
+    def hang() -> float:
+        begun.set()
+        go.wait(30)
+        return 1.0
+
+    Gauge("hanging", "Never read", registry=registry).set_function(hang)
+    port = serve()
+    with ThreadPoolExecutor(1) as readers:
+        first = readers.submit(get, port, "/metrics")
+        try:
+            assert begun.wait(20)
+            assert get(port, "/metrics") == (503, "the reading before is not done\n")
+            assert get(port, "/livez") == (200, "ok\n")
+        finally:
+            go.set()
+        assert first.result()[0] == 200

@@ -1,0 +1,75 @@
+"""What is answered to whom: metrics and probes."""
+
+import hmac
+import threading
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from orchestrator.metrics.health import Probe
+
+WORDS = "text/plain; charset=utf-8"
+Answer = tuple[HTTPStatus, str, bytes]  # with the content type
+FRESH_SECONDS = 1.0  # for so long a reading of the metrics serves all readers
+_PATIENCE_SECONDS = 5.0
+
+
+class Pages:
+    """What is answered to whom. `token`: what readers have to show, None = nothing."""
+
+    def __init__(self, registry: CollectorRegistry, probes: Mapping[str, Probe], token: str | None) -> None:
+        self._registry, self._probes = registry, probes
+        self._token = token
+        self._guard = threading.Lock()
+        self._metrics, self._fresh_until = b"", 0.0  # monotonic
+
+    def answer(self, target: str, authorization: str) -> Answer:
+        """Status, content type and body for a request.
+
+        Who shows no token learns of a probe no more than whether it passes, as from Kubernetes' own servers.
+        """
+        path, _, query = target.partition("?")
+        name = path.removeprefix("/")
+        is_allowed = self._is_allowed(authorization)
+        if name in self._probes:
+            is_verbose = any(part.partition("=")[0] == "verbose" for part in query.split("&"))
+            if is_verbose and not is_allowed:
+                return _UNAUTHORIZED
+            return self._probe(name, is_verbose=is_verbose, is_allowed=is_allowed)
+        if name != "metrics":
+            paths = ", ".join(f"/{known}" for known in ("metrics", *self._probes))
+            return HTTPStatus.NOT_FOUND, WORDS, f"there are {paths}\n".encode()
+        if not is_allowed:
+            return _UNAUTHORIZED
+        return self._read()
+
+    def _read(self) -> Answer:
+        """The metrics, collected once for all who ask at the same time: many readers cost what one does."""
+        if not self._guard.acquire(timeout=_PATIENCE_SECONDS):
+            return HTTPStatus.SERVICE_UNAVAILABLE, WORDS, b"the reading before is not done\n"
+        try:
+            if time.monotonic() >= self._fresh_until:
+                self._metrics = generate_latest(self._registry)
+                self._fresh_until = time.monotonic() + FRESH_SECONDS
+            return HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, self._metrics
+        finally:
+            self._guard.release()
+
+    def _probe(self, name: str, *, is_verbose: bool, is_allowed: bool) -> Answer:
+        report = self._probes[name].report()
+        status = HTTPStatus.OK if report.is_well else HTTPStatus.INTERNAL_SERVER_ERROR
+        lines = report.lines if is_verbose or (is_allowed and not report.is_well) else report.lines[-1:]
+        words = "ok" if report.is_well and not is_verbose else "\n".join(lines)
+        return status, WORDS, f"{words}\n".encode()
+
+    def _is_allowed(self, authorization: str) -> bool:
+        if self._token is None:
+            return True
+        told = authorization.encode("utf-8", "replace")
+        return hmac.compare_digest(told, f"Bearer {self._token}".encode())
+
+
+_UNAUTHORIZED: Answer = (HTTPStatus.UNAUTHORIZED, WORDS, b"a bearer token is needed\n")
