@@ -1,8 +1,10 @@
 """Why jobs do not run yet: one reason for each, from where handlers, workers and operators leave it."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from orchestrator.admission.hosts import announced, serves
@@ -16,6 +18,7 @@ from queues.queue import QueueSet
 from queues.record import Record
 from spark_runner.attempt import AttemptState
 
+_PASSED = {Queue.SUCCESS, Queue.FAIL, Queue.KILL}  # jobs on their way to an end, or to the next attempt
 _NAMED = 3  # workers in one sentence
 _MAX_CHARACTERS = 300  # of what has failed, in one sentence
 
@@ -25,13 +28,12 @@ class Waits:
 
     A handler that leaves a job in accept says why in its record. A worker that takes no job at all says why
     in its announcement. The rest is in the nodes: who holds the job, when it is due, what binds its pool.
+    Nothing is written, so it goes by the clock of this host: that of the ensemble is known by a write alone.
     """
 
     def __init__(self, queue_set: QueueSet) -> None:
         self._set = queue_set
         self._nodes = Nodes(queue_set.layout.root)
-        self._now = queue_set.clock.now_ms()
-        self._workers = announced(queue_set.session, self._nodes)
         self._limits: dict[str, PoolLimits] = {}
         self._running: dict[str, int] = {}
 
@@ -43,7 +45,7 @@ class Waits:
         lock: Mapping[str, Any] | None,
         attempt: Mapping[str, Any] | None,
     ) -> Waiting | None:
-        """Why a job does not run, None when it does or has ended; `lock` and `attempt` as they stand there.
+        """Why a job does not get on, None when it runs or has ended; `lock` and `attempt` as they are there.
 
         Reads what binds its pool, once for all jobs of the pool.
         """
@@ -52,13 +54,19 @@ class Waits:
             return self._in_accept(record, state, holder if lock else None)
         if record.queue == Queue.RUNNING and (attempt or {}).get("state") == AttemptState.INTENT:
             return self._not_started(record, state, holder)
+        if record.queue in _PASSED and not holder:
+            return self._without_worker(record.pool)
         return None
+
+    @cached_property
+    def _workers(self) -> Mapping[str, Mapping[str, Any]]:
+        return announced(self._set.session, self._nodes)
 
     def _in_accept(self, record: Record, state: JobState, holder: str | None) -> Waiting | None:
         if holder is not None:
             words = f"worker {holder} has taken it and is about to start it"
             return Waiting(reason=Reason.HELD, message=words, worker=holder)
-        if record.token.due > self._now:
+        if _is_later(record):
             return _until_due(record.token.due, state)
         main = record.pool.removesuffix(LOW)
         if any(self._limits_of(pool).paused for pool in (main, record.pool)):
@@ -73,6 +81,8 @@ class Waits:
         )
 
     def _not_started(self, record: Record, state: JobState, holder: str) -> Waiting | None:
+        if not holder and _is_later(record):
+            return _until_due(record.token.due, state)
         if not holder:
             words = "nobody holds it; the next worker that looks goes on with it"
             return self._without_worker(record.pool) or Waiting(reason=Reason.TURN, message=words)
@@ -135,8 +145,12 @@ class Waits:
         said = state.waiting
         if said is None or said.worker not in self._workers:
             return None
-        words = f"worker {said.worker} left it at {_local(said.at)}: {said.message}"
+        words = f"worker {said.worker} left it at {_local(said.at)}: {_line(said.message)}"
         return said.model_copy(update={"message": words})
+
+
+def _is_later(record: Record) -> bool:
+    return record.token.due > time.time() * 1000
 
 
 def _until_due(due_ms: int, state: JobState) -> Waiting:
@@ -147,7 +161,11 @@ def _until_due(due_ms: int, state: JobState) -> Waiting:
         words = f"it could not be submitted, and the next try is at {_local(moment)}{error}"
     elif state.handler_errors:
         reason = Reason.BACKOFF
-        words = f"the look at it has failed {state.handler_errors} times, and the next is at {_local(moment)}"
+        told = state.warning or (state.waiting.message if state.waiting else "")
+        words = (
+            f"error {state.handler_errors} in a row while it was handled; the next try is at {_local(moment)}"
+        )
+        words += f": {_line(told)}" if told else ""
     elif state.attempt:
         reason = Reason.BACKOFF
         words = f"attempt {state.attempt} is over, and the next may begin at {_local(moment)}{error}"

@@ -12,7 +12,7 @@ from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Rele
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.handlers.warnings import recordable
 from orchestrator.models.job import JobError, JobState
-from orchestrator.models.waiting import Waiting
+from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Queue, Status, check_transition
 from queues.documents import timestamp
 from queues.errors import TooLarge
@@ -147,6 +147,8 @@ class Steps:
         if _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
             # It may go on like this for as long as its cluster is away: who looks at the job sees why.
             news["warning"] = recordable(f"try {errors} to go on has failed, again in {delay:.0f} s: {error}")
+        else:
+            news["waiting"] = Waiting(reason=Reason.BACKOFF, message=recordable(str(error)))
         after = state.evolve(**news)
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)

@@ -6,18 +6,20 @@ from pathlib import Path
 import pytest
 
 from orchestrator.admission.guard import Guard
+from orchestrator.client import Client
 from orchestrator.models.job import JobState
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.nodes import Nodes
 from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of
 from orchestrator.states import Queue, Status
-from orchestrator.worker import presence
+from orchestrator.wiring import build_queue_set
+from orchestrator.worker import presence, steps
 from queues.operations import Create
 from queues.transaction import commit
 from spark_runner.attempt import AttemptState
 from spark_runner.errors import SubmissionError
-from spark_runner.runners.base import Submission, SubmitRequest
+from spark_runner.runners.base import Place, Submission, SubmitRequest
 from tests.jobs_support import ScriptedOffice, python_job
 from tests.operators_support import JOB, Stage
 from tests.scripted.runner import ScriptedRunner
@@ -117,6 +119,38 @@ def test_while_its_cluster_is_out_of_reach(scripted_office: ScriptedOffice) -> N
     assert "nobody listens at rm:8032" in waiting.message
 
 
+class Broken(ScriptedRunner):
+    """A runner with a bug in one of its methods, from when it is told so."""
+
+    bug = ""
+
+    def place(self) -> Place:
+        self._fail_in("place")
+        return super().place()
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        self._fail_in("submit")
+        return super().submit(request)
+
+    def _fail_in(self, method: str) -> None:
+        if method == self.bug:
+            raise RuntimeError(f"no rule for {method}")
+
+
+@pytest.mark.parametrize("method", ["place", "submit"])
+def test_after_an_error_of_a_handler(
+    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(steps, "_HANDLER_ERROR_DELAY_SECONDS", 3600.0)
+    runner = Broken(scripted_office.settings.state_dir)
+    scripted_office.worker(runner=runner)
+    runner.bug = method
+    waiting = waits(scripted_office, scripted_office.submit("pass"), Reason.BACKOFF)
+    assert waiting.message.startswith("error 1 in a row while it was handled; the next try is at ")
+    assert f"no rule for {method}" in waiting.message
+    assert waiting.until
+
+
 def test_at_the_cap_of_its_pool(scripted_office: ScriptedOffice, tmp_path: Path) -> None:
     scripted_office.queues.ensure_pool("team")
     scripted_office.client.change_pool("team", cap=1)
@@ -159,7 +193,7 @@ def test_without_memory_for_its_driver(scripted_office: ScriptedOffice) -> None:
     job_id = scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})
     waiting = waits(scripted_office, job_id, Reason.MEMORY)
     assert waiting.message.startswith(f"worker {worker.name} left it at ")
-    assert "its driver needs" in waiting.message
+    assert "its driver may come to use" in waiting.message
     worker.drain()  # what a worker that is gone has said holds no more
     assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
 
@@ -181,6 +215,14 @@ def test_an_attempt_that_nobody_holds_waits_for_a_worker(scripted_office: Script
     waits(scripted_office, JOB, Reason.NO_WORKER)
     announce(scripted_office, "ours", pools=None)
     assert "nobody holds it" in waits(scripted_office, JOB, Reason.TURN).message
+
+
+@pytest.mark.parametrize("queue", [Queue.FAIL, Queue.SUCCESS, Queue.KILL])
+def test_a_job_on_its_way_to_an_end_waits_for_a_worker(scripted_office: ScriptedOffice, queue: Queue) -> None:
+    Stage(scripted_office).put(queue)
+    assert "no worker is connected" in waits(scripted_office, JOB, Reason.NO_WORKER).message
+    announce(scripted_office, "ours", pools=None)
+    assert scripted_office.client.detail(JOB).waiting is None
 
 
 # ---------------------------------------------------------------------- said by workers
@@ -210,6 +252,14 @@ def test_while_the_host_is_under_pressure(
     assert waiting.message == f"worker {worker.name} takes no new job: the host is busy"
     busy.clear()
     assert scripted_office.wait(job_id).waiting is None
+
+
+def test_while_its_worker_is_about_to_end(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker()
+    worker.stop_taking()  # as `up` does while it ends what runs
+    job_id = scripted_office.submit("pass")
+    waiting = waits(scripted_office, job_id, Reason.DRAINING)
+    assert waiting.message == f"worker {worker.name} takes no new job: it is about to end"
 
 
 def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word(
@@ -249,6 +299,20 @@ def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word
         wait_until(lambda: version() == 2, 20, "it is written")
     finally:
         made.stop()
+
+
+def test_a_look_writes_nothing(scripted_office: ScriptedOffice) -> None:
+    job_id = scripted_office.submit("pass")
+    announce(scripted_office, "ours")
+    anew = build_queue_set(scripted_office.session(), scripted_office.settings, owner="looks")
+    clock = anew.layout.clock  # written by who wants to know the ensemble's time
+    before = anew.session.exists(clock)
+    looks = Client(anew)
+    found = looks.detail(job_id).waiting
+    assert found is not None
+    assert found.reason == Reason.TURN
+    assert looks.standing(Queue.ACCEPT)[0]["waiting"]["reason"] == Reason.TURN
+    assert anew.session.exists(clock) == before
 
 
 # ---------------------------------------------------------------------- odd nodes
