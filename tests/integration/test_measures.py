@@ -1,38 +1,34 @@
 """What a worker says of itself: metrics after what really happened, and its probes."""
 
-import json
-import re
 import threading
-from collections.abc import Iterable
-from itertools import chain
+import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from urllib.error import HTTPError
 
 import pytest
-import yaml
 
+from orchestrator.admission.guard import Guard
 from orchestrator.handlers.job import HeldJob
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.metrics.health import Probe
+from orchestrator.metrics.server import serving
 from orchestrator.models.job import JobError, JobState
+from orchestrator.models.listening import Listening
 from orchestrator.models.waiting import Waiting
+from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.worker import crew as crews
 from orchestrator.worker.measures import JobMeasures
 from orchestrator.worker.worker import Worker
+from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.session import SessionState
 from tests.claims_support import SOON
-from tests.jobs_support import ScriptedOffice
+from tests.jobs_support import ScriptedOffice, python_job
 from tests.queues_support import expire
+from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
-
-_PROJECT = Path(__file__).parents[2]
-MONITORING = _PROJECT / "deploy" / "monitoring"
-DOCUMENT = _PROJECT / "docs" / "operating.md"
-_NAME = re.compile(r"\borchestrator_\w+")
-_SELECTOR = re.compile(r"\b(orchestrator_\w+)\{([^}]*)\}")
-_TARGETS = {"instance", "job"}  # Prometheus itself adds these
 
 
 def value(worker: Worker, name: str, **labels: str) -> float | None:
@@ -93,6 +89,58 @@ def test_what_keeps_jobs_back_is_counted(scripted_office: ScriptedOffice) -> Non
     assert value(worker, "refuses", reason="pressure") == 0
 
 
+def test_each_reason_to_take_no_job_is_counted(
+    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy: list[str] = []
+    monkeypatch.setattr(Guard, "refusal", lambda _self: busy[0] if busy else None)
+    worker = scripted_office.worker(slots=3)
+    wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
+    go = tmp_path / "go"
+    first = scripted_office.submit(f"until({str(go)!r})", name="alone", concurrency=1)
+    wait_until(lambda: _runs(scripted_office, first), 30, "it runs")
+    scripted_office.submit("pass", name="alone", concurrency=1)
+    wait_until(lambda: value(worker, "jobs_declined_total", reason="concurrency"), 30, "it is left")
+    busy.append("the host is busy")
+    worker.look_again()
+    wait_until(lambda: value(worker, "refuses", reason="pressure") == 1, 30, "it is refused")
+    busy.clear()
+    worker.look_again()
+    wait_until(lambda: value(worker, "refuses", reason="pressure") == 0, 30, "it is well again")
+    go.touch()
+    scripted_office.wait(first)
+    worker.stop_taking()
+    worker.look_again()
+    wait_until(lambda: value(worker, "refuses", reason="draining") == 1, 30, "it is about to end")
+
+
+def test_a_job_that_is_taken_by_force_and_a_failing_handler_are_counted(
+    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = scripted_office.worker()
+    job_id = scripted_office.submit(f"until({str(tmp_path / 'go')!r})")
+    wait_until(lambda: _runs(scripted_office, job_id), 30, "it runs")
+    scripted_office.queues.move(job_id, Queue.RUNNING, force=True)
+    (tmp_path / "go").touch()  # its holder has something to commit
+    wait_until(lambda: value(worker, "claims_lost_total", reason="taken") == 1, 30, "the claim is lost")
+    assert value(worker, "claims_lost_total", reason="session") == 0
+    assert scripted_office.wait(job_id).job.status is Status.SUCCESS
+
+    def broken(_self: object) -> None:
+        raise RuntimeError("no place")
+
+    monkeypatch.setattr(ScriptedRunner, "place", broken)
+    scripted_office.submit("pass")
+    wait_until(lambda: value(worker, "handler_errors_total"), 30, "its handler has failed")
+
+
+def test_a_job_that_a_schedule_enqueues_is_counted(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker()
+    assert value(worker, "puts_total") == 0
+    scripted_office.client.schedules.put(python_job("pass", name="tick", schedule={"every": "1s"}))
+    wait_until(lambda: value(worker, "puts_total"), 30, "its job is enqueued")
+
+
 def test_a_session_that_ends_shows(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker()
     scripted_office.submit("hang()")
@@ -135,77 +183,6 @@ def test_words_of_drivers_make_no_series(scripted_office: ScriptedOffice) -> Non
     assert after - before <= 2, "`other` of declined, with the time since when it is there"
 
 
-# ---------------------------------------------------------------------- what reads them
-def test_rules_and_dashboard_name_metrics_and_labels_that_are_there(
-    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shipped = dict.fromkeys(
-        ("spooled", "dropped", "created", "duplicates", "diverted", "retried", "dead", "trouble"), 0
-    )
-    monkeypatch.setattr(LogPipeline, "status", lambda _self: shipped)
-    with LogPipeline(LogSettings(), tmp_path / "logs", "orchestrator") as logs:
-        worker = scripted_office.worker(logs=logs)
-        job_id = scripted_office.submit("pass")
-        scripted_office.wait(job_id)
-        wait_until(lambda: value(worker, "queue_depth", queue="finish", pool="default"), 30, "it is counted")
-        labels = {
-            sample.name: {*sample.labels}
-            for family in worker.metrics.registry.collect()
-            for sample in family.samples
-        }
-        seen = {
-            (sample.name, *label)
-            for family in worker.metrics.registry.collect()
-            for sample in family.samples
-            for label in sample.labels.items()
-        }
-    expressions = [*_rules(), *_panels()]
-    assert len(expressions) > 30
-    for expression in expressions:
-        names = set(_NAME.findall(expression))
-        assert names <= labels.keys(), expression
-        of_all = set[str]().union(*(labels[name] for name in names)) | _TARGETS
-        for grouped in re.findall(r"\bby \(([^)]*)\)", expression):
-            assert {label.strip() for label in grouped.split(",")} <= of_all, expression
-        for name, selector in _SELECTOR.findall(expression):
-            for label, operator, text in re.findall(r'(\w+)(=~|!=|=)"([^"]*)"', selector):
-                assert label in labels[name], expression
-                assert operator in {"=", "!=", "=~"}
-                assert all((name, label, part) in seen for part in text.split("|")), expression
-
-
-def test_the_document_has_all_metrics_and_no_others(scripted_office: ScriptedOffice) -> None:
-    rows = re.findall(r"^\| (`[a-z_`, ;]+) \|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
-    told = {f"orchestrator_{name}" for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
-    families = list(scripted_office.worker().metrics.registry.collect())
-    made = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
-    shipped = {"log_records_total", "logs_waiting", "spool_bytes", "spool_limit_bytes"}
-    ours = {name for name in made if not name.startswith("process_")}
-    assert ours | {f"orchestrator_{name}" for name in shipped} <= told
-    assert {name for name in told if "_" in name.removeprefix("orchestrator_")} <= ours | {
-        f"orchestrator_{name}" for name in shipped
-    }
-
-
-def _rules() -> Iterable[str]:
-    document = yaml.safe_load((MONITORING / "alerts.yml").read_text("utf-8"))
-    rules = list(chain.from_iterable(group["rules"] for group in document["groups"]))
-    assert len({rule["alert"] for rule in rules}) == len(rules)
-    for rule in rules:
-        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
-        assert rule["labels"]["severity"] in {"warning", "critical"}
-        assert rule["annotations"]["summary"]
-        assert rule["annotations"]["action"]
-        yield rule["expr"]
-
-
-def _panels() -> Iterable[str]:
-    document: dict[str, Any] = json.loads((MONITORING / "dashboard.json").read_text("utf-8"))
-    for panel in document["panels"]:
-        for target in panel["targets"]:
-            yield target["expr"]
-
-
 # ---------------------------------------------------------------------- probes
 def test_a_worker_is_live_and_ready_until_it_drains(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker()
@@ -222,18 +199,36 @@ def test_a_worker_is_live_and_ready_until_it_drains(scripted_office: ScriptedOff
     assert failing(worker, "livez") == [], "its loops have ended because they were asked to"
 
 
-def test_without_zookeeper_a_worker_is_live_and_not_ready(
-    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker = scripted_office.worker()
-    wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
-    session = worker.sessions.first
-    monkeypatch.setattr(type(session), "state", SessionState.SUSPENDED)
-    assert failing(worker, "readyz") == ["[-]zookeeper failed: its session is suspended"]
-    assert failing(worker, "livez") == []
-    assert value(worker, "zookeeper_connected") == 0
-    assert value(worker, "check", probe="readyz", check="zookeeper") == 0
-    assert value(worker, "check", probe="livez", check="consumer") == 1
+def test_without_zookeeper_a_worker_is_live_and_not_ready(tmp_path: Path) -> None:
+    data = ServerConfig(tmp_path / "zookeeper", tick_ms=500)
+    settings = Settings(state_dir=tmp_path / "state", session_timeout=2.0)
+    with ExitStack() as stack:
+        server = stack.enter_context(EmbeddedZooKeeper(data))
+        office = ScriptedOffice(settings.model_copy(update={"zookeeper_hosts": server.hosts}))
+        stack.callback(office.close)
+        worker = office.worker()
+        served = serving(Listening(address="127.0.0.1:0"), worker.metrics.registry, worker.probes)
+        url = stack.enter_context(served)
+        wait_until(lambda: read(url, "/readyz") == (200, "ok\n"), 30, "it is ready")
+        server.stop()
+        wait_until(lambda: read(url, "/readyz")[0] == 500, 30, "it is not ready")
+        assert "[-]zookeeper failed: its session is " in read(url, "/readyz?verbose")[1]
+        wait_until(lambda: value(worker, "zookeeper_away_seconds") or 0, 30, "time without it is measured")
+        assert value(worker, "zookeeper_connected") == 0
+        assert value(worker, "check", probe="readyz", check="zookeeper") == 0
+        wait_until(lambda: worker.sessions.first.state is SessionState.LOST, 30, "its session has ended")
+        assert read(url, "/livez") == (200, "ok\n"), "a restart would not bring ZooKeeper back"
+        stack.enter_context(EmbeddedZooKeeper(data))
+        wait_until(lambda: read(url, "/readyz") == (200, "ok\n"), 60, "it is ready again")
+        assert (value(worker, "zookeeper_connected"), value(worker, "zookeeper_away_seconds")) == (1, 0)
+
+
+def read(url: str, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url + path, timeout=30) as answer:  # noqa: S310 - our own
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
 
 
 def test_a_worker_whose_looks_at_the_queues_fail_is_not_ready(
