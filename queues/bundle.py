@@ -130,7 +130,7 @@ class _Bundle:
                 return conflict  # the receipt was as before: this is a refusal, and no echo
             if conflict.reason != "BadVersion":
                 raise OutcomeUnknown(
-                    "the receipt of a put is gone; the put may or may not have been done"
+                    "a receipt is gone; what it was for may or may not have been done"
                 ) from conflict
         return None
 

@@ -7,7 +7,7 @@ from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
 from queues.documents import decode
-from queues.errors import ItemHeld, NotClaimed, Refusal
+from queues.errors import ItemHeld, ItemNotFound, NotClaimed, Refusal
 from queues.names import check_id
 from queues.operations import Operation
 from queues.record import Record
@@ -67,10 +67,15 @@ class Desk:
         return claim.record
 
     def take(self, item_id: str, *, force: bool = False) -> Claim:
-        """Claim one item by its id; by force from whoever holds it, who then loses its claim."""
-        reason = Refusal.MOVED_ON
+        """Claim one item by its id; by force from whoever holds it, who then loses its claim.
+
+        Raises ItemNotFound also when it is removed meanwhile and the id put anew: that one is not meant.
+        """
+        reason, meant = Refusal.MOVED_ON, ""
         for _ in range(_MAX_TRIES):
             record, _version = self._root.read(check_id(item_id))
+            if record.run_key != (meant := meant or record.run_key):
+                raise ItemNotFound(item_id)
             (claim,) = self._claimer.claim([Candidate(record.queue, record.pool, record.token)], capped=False)
             if isinstance(claim, Claim):
                 return claim

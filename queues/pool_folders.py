@@ -5,12 +5,14 @@ import posixpath
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
+from queues.bundle import commit_many
 from queues.documents import encode
 from queues.errors import Conflict, PoolInUse, TooManyPools
 from queues.members import read_members
 from queues.names import LOW, Layout, check_pool
 from queues.operations import Check, Create, Delete, Operation
 from queues.pools import Pools
+from queues.receipts import Receipts
 from queues.session import Session
 from queues.session.multi_read import Found
 from queues.transaction import commit
@@ -33,10 +35,12 @@ class PoolFolders:
         layout: Layout,
         queues: Sequence[str],
         pools: Pools,
+        *,
         max_pools: Callable[[], int],
+        receipts: Receipts,
     ) -> None:
         self._session, self._layout, self._queues, self._pools = session, layout, queues, pools
-        self._max_pools = max_pools
+        self._max_pools, self._receipts = max_pools, receipts
         self._made: set[str] = set()
 
     # ------------------------------------------------------------------ make
@@ -130,11 +134,12 @@ class PoolFolders:
                 self.ensure(name)
                 step += [Delete(path) for path in reversed(self._folders(name))]
             self._check_use(pool, pools)
-            try:
-                commit(self._session, step)
-            except Conflict as conflict:
-                if not (conflict.ambiguous and self._session.exists(nodes[0]) is None):
-                    continue  # it is in use now, or somebody else removes it
+            # With a receipt: a second sending is not for a pool that was made anew meanwhile.
+            (refused,) = commit_many(self._session, [step], self._receipts)
+            if isinstance(refused, Conflict):
+                continue  # it is in use now, or somebody else removes it
+            if refused is not None:
+                raise refused
             self.forget(self._made - set(pools))
             return True
 

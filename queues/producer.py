@@ -15,7 +15,6 @@ from queues.events import EventKind
 from queues.names import Token, check_id
 from queues.new_item import NewItem
 from queues.operations import Create
-from queues.receipts import Receipts
 from queues.record import Record
 from queues.root import Root
 from queues.transaction import Step
@@ -32,7 +31,6 @@ class Producer:
         self._guard = threading.Lock()
         self._last_seq = 0
         self._bound = Bound(root)
-        self._receipts = Receipts(root.session, root.layout)
         self._background = Background(
             lambda queue, items: self._put(queue, items, max_wait=0.0, existing=False)
         )
@@ -114,7 +112,7 @@ class Producer:
                 yield step
 
         started = time.monotonic()
-        refusals = commit_many(root.session, steps(), self._receipts)
+        refusals = commit_many(root.session, steps(), root.receipts)
         seconds = time.monotonic() - started
         for place, refusal in zip(records, refusals, strict=True):
             record = records[place]
@@ -178,7 +176,7 @@ class Producer:
     def close(self, timeout: float) -> bool:
         """Take no more background puts and wait for those at hand; False as for `flush`."""
         done = self._background.close(timeout)
-        self._receipts.close()
+        self._root.receipts.close()
         return done
 
 

@@ -1,8 +1,10 @@
-"""Proof that a put was carried out, also when its item has come and gone meanwhile.
+"""Proof that a multi was carried out, also when what it was about has come and gone meanwhile.
 
-A put whose reply was lost is sent again. When the first one was carried out and a consumer was quick, the
-item has been handled and removed by then, and would be put a second time. So each multi of puts also sets a
-node of its producer from the version last seen: the second sending of the same multi is refused there.
+A multi whose reply was lost is sent again. What a holder sends names the token, which no other put has: it is
+refused where a later item has the id. A put, a repair and a request to stop name none. When a put was carried
+out and a consumer was quick, its item has been handled and removed by then, and would be put a second time.
+So each such multi also sets a node of its client from the version last seen: the second sending of the same
+multi is refused there.
 """
 
 import contextlib
@@ -31,7 +33,7 @@ class Receipt:
 
 
 class Receipts:
-    """The receipts of one producer: as many as it had multis under way at once."""
+    """The receipts of one client: as many as it had multis under way at once."""
 
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session = session

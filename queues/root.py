@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 
 from queues.clock import EnsembleClock
-from queues.errors import CorruptRecord, ItemNotFound, UnknownQueue
+from queues.errors import ItemNotFound, UnknownQueue
 from queues.events import Event, EventKind, Listeners
 from queues.names import DEFAULT_POOL, Layout, check_id, check_pool
 from queues.pool_folders import MAX_POOLS, PoolFolders
 from queues.pools import Pools
+from queues.receipts import Receipts
 from queues.record import MAX_RECORD_BYTES, Record
 from queues.session import Session
 
@@ -39,7 +40,10 @@ class Root:
         self.paused_queues = frozenset(self.queues if paused_queues is None else paused_queues)
         self.clock = EnsembleClock(session, layout)
         self.pools = Pools(session, layout)
-        self.pool_folders = PoolFolders(session, layout, self.queues, self.pools, max_pools)
+        self.receipts = Receipts(session, layout)
+        self.pool_folders = PoolFolders(
+            session, layout, self.queues, self.pools, max_pools=max_pools, receipts=self.receipts
+        )
         self.listeners = Listeners()
         self._buckets: set[str] = set()
         session.on_change(self._on_session_change)
@@ -112,10 +116,3 @@ class Root:
         if found is None:
             raise ItemNotFound(item_id)
         return Record.decode(item_id, found[0]), found[1].version
-
-    def run_key(self, item_id: str) -> str | None:
-        """The run key of an item, None where there is none that can be read."""
-        try:
-            return self.read(item_id)[0].run_key
-        except (ItemNotFound, CorruptRecord):
-            return None

@@ -16,6 +16,7 @@ from queues.errors import CorruptRecord, InvalidName, ItemNotFound
 from queues.events import Event, EventKind
 from queues.names import DEFAULT_POOL, Token, check_id
 from queues.operations import Check, Create, Delete, Operation
+from queues.receipts import Receipts
 from queues.record import Record
 from queues.root import Root
 from queues.session.multi_read import MAX_PATHS, Found
@@ -159,7 +160,10 @@ class Scrubber:
                 mends.append(finding)
             else:
                 outcomes[finding.kind].append(finding.id)
-        for finding, refused in zip(mends, commit_many(self._session, [f.step for f in mends]), strict=True):
+        receipts = Receipts(self._session, self._layout)  # not those of the producers, which may be mended
+        refusals = commit_many(self._session, [f.step for f in mends], receipts)
+        receipts.close()
+        for finding, refused in zip(mends, refusals, strict=True):
             outcomes[Left.REFUSED if refused else finding.kind].append(finding.id)
             log.warning("%s: %s", finding.id, refused or finding.kind)
             if finding.event and not refused:

@@ -1,13 +1,12 @@
 """Locks and places of our own sessions that belong to no claim: the left-overs of lost replies."""
 
-import contextlib
 from collections.abc import Iterable
 
+from queues.bundle import commit_many
 from queues.claimer import Claimer
 from queues.errors import Conflict
 from queues.operations import Check, Delete
 from queues.root import Root
-from queues.transaction import commit
 
 
 def release_strays(root: Root, claimer: Claimer, pool: str, locked: Iterable[str]) -> list[str]:
@@ -21,17 +20,17 @@ def release_strays(root: Root, claimer: Claimer, pool: str, locked: Iterable[str
         path = layout.lock(pool, item_id)
         if node is None or not claimer.sessions.owns(node[1].owner):
             continue
-        # The record's version makes it succeed only once: the lock of who claims the item next stays.
+        # Who claims the item from now on changes its record: that lock stays.
         found = session.get(layout.record(item_id))
         fence = [] if found is None else [Check(layout.record(item_id), found[1].version)]
         stat = session.exists(path)
         if stat is None or not claimer.sessions.owns(stat.owner) or claimer.holds(item_id):
             continue  # not ours any more at that version
-        try:
-            commit(session, [*fence, Delete(path)])
-        except Conflict as conflict:
-            if not conflict.ambiguous:
-                continue  # gone meanwhile, by somebody else's doing
+        (refused,) = commit_many(session, [[*fence, Delete(path)]], root.receipts)
+        if isinstance(refused, Conflict):
+            continue  # gone meanwhile, by somebody else's doing
+        if refused is not None:
+            raise refused
         strays.append(item_id)
     if root.pools.limits(pool)[0].cap:
         _release_places(root, claimer, pool)
@@ -48,5 +47,4 @@ def _release_places(root: Root, claimer: Claimer, pool: str) -> None:
         # Only now, when nobody here holds it: a place that was just let go may be another's already.
         stat = session.exists(path)
         if stat is not None and claimer.sessions.owns(stat.owner) and stat.owner == found[1].owner:
-            with contextlib.suppress(Conflict):
-                commit(session, [Delete(path)])
+            commit_many(session, [[Delete(path)]], root.receipts)

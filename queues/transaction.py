@@ -1,7 +1,7 @@
 """Checked multi: sizes guarded, every result examined, typed errors raised."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from queues.errors import Conflict, OutcomeUnknown, TooLarge
@@ -19,22 +19,35 @@ Step = Sequence[Operation]
 """Operations that are done together or not at all."""
 
 
-def commit(session: Session, operations: Step) -> list[Any]:
+def commit(
+    session: Session, operations: Step, *, before_again: Callable[[], object] = lambda: None
+) -> list[Any]:
     """Commit all operations or none; returns ZooKeeper's result for each.
 
     When the connection breaks the outcome is unknown: the identical multi is sent again, so every multi must
-    hold something that can succeed only once. Raises Conflict when it is refused, OutcomeUnknown when no
-    answer came before the session's call timeout, TooLarge before anything is sent.
+    hold something that can succeed only once. `before_again` is called before that, and raises when it is not
+    to be sent any more. Raises Conflict when it is refused, OutcomeUnknown when no answer came before the
+    session's call timeout, TooLarge before anything is sent.
     """
     check_size(size(operations))
-    return insist(session, operations, time.monotonic() + session.settings.call_timeout, sent=False)
+    deadline = time.monotonic() + session.settings.call_timeout
+    return insist(session, operations, deadline, sent=False, before_again=before_again)
 
 
-def insist(session: Session, operations: Step, deadline: float, *, sent: bool) -> list[Any]:
+def insist(
+    session: Session,
+    operations: Step,
+    deadline: float,
+    *,
+    sent: bool,
+    before_again: Callable[[], object] = lambda: None,
+) -> list[Any]:
     """Send until there is an answer; `sent`: it was sent before, and its reply was lost."""
     while (left := deadline - time.monotonic()) > 0:
         if not session.wait_connected(left):
             break
+        if sent:
+            before_again()
         try:
             results = session.send(operations, timeout=max(0.1, deadline - time.monotonic()))
         except ReplyLost:

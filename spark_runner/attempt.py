@@ -2,6 +2,9 @@
 
 Its version is the state: 0 intent, 1 started, 2 ended; or 0 -> closed | killed, 1 -> lost | killed. Whoever
 writes first wins, and the loser of each race has to obey.
+
+Its name holds the run key: versions and numbers begin anew when a job is removed and its id is used again,
+and what a driver sends a second time after a lost reply must not reach the attempt of the later job.
 """
 
 import re
@@ -16,7 +19,7 @@ from queues.session import Session, Stat, Wake
 
 VERSION_INTENT = 0
 VERSION_STARTED = 1
-_NAME = re.compile(r"attempt-(\d{1,10})")  # as many digits as a path of a sequential node has
+_NAME = re.compile(r"attempt-(\d{1,10})-.+")  # as many digits as a path of a sequential node has
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -37,13 +40,13 @@ class AttemptState(StrEnum):
         return self in {AttemptState.INTENT, AttemptState.STARTED}
 
 
-def attempt_path(record_path: str, number: int) -> str:
+def attempt_path(record_path: str, run_key: str, number: int) -> str:
     """The node of an attempt; attempts count from 1 and are never reset."""
-    return f"{record_path}/attempt-{number}"
+    return f"{record_path}/attempt-{number}-{run_key}"
 
 
 def attempt_number(name: str) -> int | None:
-    """The number of the attempt in a node of this name; None for a node of another kind."""
+    """The number in the name of an attempt's node, None for another node."""
     match = _NAME.fullmatch(name)
     return None if match is None else int(match[1])
 

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from queues.documents import encode, timestamp
@@ -65,7 +66,7 @@ class AttemptHolder:
                 Create(attempt.alive, ephemeral=True),
             ]
             try:
-                commit(self._session, take)
+                self._commit(take)
             except Conflict:
                 pass  # perhaps our own lost reply: the node tells
             except OutcomeUnknown:  # likewise, as soon as ZooKeeper is back; if nothing was done, nobody ran
@@ -111,7 +112,12 @@ class AttemptHolder:
     def _close_attempt(self, outcome: Set, alive: str) -> None:
         # `alive` may be away: its session was lost and the next beat would have made it again.
         removal = [Delete(alive)] if self._session.exists(alive) is not None else []
-        commit(self._session, [outcome, *removal])
+        self._commit([outcome, *removal])
+
+    def _commit(self, operations: Sequence[Operation]) -> None:
+        # All paths are below the attempt's own, which no other job has: also of its id. Who reads before it
+        # sends again learns that the job is gone.
+        commit(self._session, operations, before_again=self._read)
 
     def _read(self) -> Attempt:
         attempt = Attempt.read(self._session, self._path, self._wake.set)
@@ -156,7 +162,7 @@ class AttemptHolder:
         due = time.monotonic() - self._shown_at >= _PROGRESS_SECONDS
         if progress == self._shown or not (due or is_urgent):
             return
-        commit(self._session, [Set(f"{self._path}/alive", encode(progress), -1)])
+        self._commit([Set(f"{self._path}/alive", encode(progress), -1)])
         self._shown, self._shown_at = progress, time.monotonic()
 
     # ------------------------------------------------------------------ obey
@@ -199,9 +205,7 @@ class AttemptHolder:
             if (
                 stat is None or stat.owner != self._session.id
             ):  # ours already: made by a send whose reply was lost
-                commit(
-                    self._session, [Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)]
-                )
+                self._commit([Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)])
             self._generation = generation
         self._show_progress()
 

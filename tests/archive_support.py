@@ -48,17 +48,17 @@ def put_finished(
     queues: QueueSet, *, attempts: int = 2, place: Place = PLACE, mark: str | None = None, run_key: str = ""
 ) -> str:
     """A job in finish whose time is over; returns the id."""
-    job_id = f"job-{uuid.uuid4().hex[:8]}"
+    job_id, key = f"job-{uuid.uuid4().hex[:8]}", run_key or str(uuid.uuid4())
     state = JobState.enqueued("report").evolve(status=Status.SUCCESS, attempt=attempts, archive=mark)
 
     def below(path: str) -> list[Create]:
         nodes = [Create(f"{path}/definition", encode({"name": "report", "python": "pass"}))]
         for number in range(1, attempts + 1):
             document = {"attempt": number, "state": "succeeded", "place": place.to_json()}
-            nodes.append(Create(attempt_path(path, number), encode(document)))
+            nodes.append(Create(attempt_path(path, key, number), encode(document)))
         return nodes
 
-    queues.put(Queue.FINISH, job_id, state.model_dump(mode="json"), run_key=run_key, extra=below)
+    queues.put(Queue.FINISH, job_id, state.model_dump(mode="json"), run_key=key, extra=below)
     return job_id
 
 

@@ -22,7 +22,7 @@ from spark_runner.runners.base import Runner
 Matcher = Callable[[Sequence[Operation]], bool]
 
 _RECORD = re.compile(r".*/jobs/[0-9a-f]{2}/[^/]+")
-_ATTEMPT = re.compile(r".*/jobs/[0-9a-f]{2}/[^/]+/attempt-\d+")
+_ATTEMPT = re.compile(r".*/jobs/[0-9a-f]{2}/[^/]+/attempt-\d+-[^/]+")
 _HISTORY = re.compile(r".*/history/[^/]+")
 _TOKEN = re.compile(r".*/queues/(\w+)/[^/]+/queue-\|.*")
 

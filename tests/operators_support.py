@@ -74,7 +74,7 @@ class Stage:
         return record.run_key
 
     def attempt(self, job_id: str, run_key: str, number: int, reached: AttemptState) -> None:
-        path = attempt_path(self.queues.layout.record(job_id), number)
+        path = attempt_path(self.queues.layout.record(job_id), run_key, number)
         commit(self.session, [intent(path, run_key=run_key, number=number, place=PLACE, at=timestamp())])
         if reached in {AttemptState.STARTED, AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST}:
             self._advance(path, AttemptState.STARTED, incarnation="some")

@@ -62,7 +62,7 @@ class Kit:
         run_key = str(uuid.uuid4())
         folder = f"{self.root}/jobs/{run_key}"
         self.session.ensure_path(folder)
-        path, place = attempt_path(folder, 1), self.runner.place().to_json()
+        path, place = attempt_path(folder, run_key, 1), self.runner.place().to_json()
         commit(self.session, [intent(path, run_key=run_key, number=1, place=place, at=timestamp())])
         return self.read(path)
 

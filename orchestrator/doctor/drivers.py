@@ -47,7 +47,7 @@ def look_at_drivers(survey: Survey) -> Iterator[Finding]:
 
 def _runs(survey: Survey) -> Iterator[_Run]:
     jobs = _with_attempts(survey)
-    paths = [attempt_path(job.path, job.state.attempt) for job in jobs]
+    paths = [attempt_path(job.path, job.record.run_key, job.state.attempt) for job in jobs]
     found = zip(jobs, paths, survey.session.get_many(paths), strict=True)
     started = [
         (job, attempt)
@@ -66,7 +66,7 @@ def _runs(survey: Survey) -> Iterator[_Run]:
 def look_at_attempts(survey: Survey) -> Iterator[Finding]:
     """Attempts without which nobody can tell what became of a driver."""
     jobs = _with_attempts(survey)
-    paths = [attempt_path(job.path, job.state.attempt) for job in jobs]
+    paths = [attempt_path(job.path, job.record.run_key, job.state.attempt) for job in jobs]
     for job, path, node in zip(jobs, paths, survey.session.get_many(paths), strict=True):
         if _attempt(path, node) is None and survey.session.exists(job.path) is not None:
             job_id, how = job.record.id, "is missing" if node is None else "cannot be read"

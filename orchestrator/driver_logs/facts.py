@@ -62,7 +62,7 @@ def own_fields(dataset: str) -> dict[str, str | int]:
 
 def _id_in(attempt_path: str) -> str:
     parts = attempt_path.split("/")
-    return parts[-2] if len(parts) > 2 else ""  # noqa: PLR2004 - .../<id>/attempt-<n>
+    return parts[-2] if len(parts) > 2 else ""  # noqa: PLR2004 - .../<id>/attempt-<n>-<run key>
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def handle(job: HeldJob) -> Action:
         context.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
         return _left(job, Waiting(reason=Reason.MEMORY, message=recordable(short)))
     announced = intent(
-        attempt_path(job.record_path, number),
+        attempt_path(job.record_path, job.run_key, number),
         run_key=job.run_key,
         number=number,
         place=place.to_json(),

@@ -182,7 +182,7 @@ class HeldJob:
         number, session = self.state.attempt, self.context.session
         if number == 0:
             return None
-        path = attempt_path(self.record_path, number)
+        path = attempt_path(self.record_path, self.run_key, number)
         attempt = Attempt.read(session, path)
         if attempt is not None and attempt.state.is_open:
             attempt = Attempt.read(session, path, self.wake)

@@ -1,7 +1,6 @@
 """What is there of a job that has ended: nodes below its record, and what its runs left at their backends."""
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +10,10 @@ from loguru import logger
 
 from orchestrator.handlers.job import HeldJob
 from queues.operations import Delete
-from spark_runner.attempt import run_name
+from spark_runner.attempt import attempt_number, run_name
 from spark_runner.runners.base import Place, Runner, RunState
 
 _DEFINITION = "definition"
-_ATTEMPT = re.compile(r"attempt-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +34,15 @@ class Remains:
         documents, deletes, in_use = dict[str, Mapping[str, Any]](), list[Delete](), ""
         for name, found in zip(names, session.get_many([f"{path}/{name}" for name in names]), strict=True):
             # What is not ours stays: then the record cannot be removed, and an operator has to look.
-            if found is not None and (name == _DEFINITION or _ATTEMPT.fullmatch(name)):
+            if found is not None and (name == _DEFINITION or attempt_number(name) is not None):
                 documents[name] = _document(found[0])
                 deletes.append(Delete(f"{path}/{name}"))
                 in_use = f"{path}/{name}" if found[1].children else in_use
-        attempts = {name: documents[name] for name in documents if _ATTEMPT.fullmatch(name)}
+        attempts = {
+            number: document
+            for name, document in documents.items()
+            if (number := attempt_number(name)) is not None
+        }
         return cls(
             definition=documents.get(_DEFINITION),
             attempts=tuple(attempts.values()),
@@ -78,19 +80,18 @@ class Remains:
                 )
 
 
-def _reached(job: HeldJob, attempts: Mapping[str, Mapping[str, Any]]) -> dict[str, Runner]:
+def _reached(job: HeldJob, attempts: Mapping[int, Mapping[str, Any]]) -> dict[str, Runner]:
     runs = dict[str, Runner]()
-    for name, document in attempts.items():
+    for number, document in attempts.items():
         place = Place.of(document.get("place"))
         runner = None if place is None else job.context.runners.at(place.of_files)
         if runner is not None:
-            runs[run_name(job.claim.record.run_key, int(name.removeprefix("attempt-")))] = runner
+            runs[run_name(job.run_key, number)] = runner
     return runs
 
 
 def _in_order(name: str) -> tuple[int, str]:
-    match = _ATTEMPT.fullmatch(name)
-    return (int(match[1]) if match else 0, name)
+    return (attempt_number(name) or 0, name)
 
 
 def _document(data: bytes) -> Mapping[str, Any]:

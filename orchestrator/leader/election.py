@@ -75,8 +75,16 @@ class Election:
             else:
                 self._term = None
                 logger.warning("{} was changed by somebody; it is made anew", self._nodes.leader)
-                commit(session, [Delete(self._nodes.leader, found[1].version)])
+                self._remove_foreign()
             return self.is_leader
+
+    def _remove_foreign(self) -> None:
+        """Remove the node that is of our session, and not as we made it."""
+        session, path = self.session, self._nodes.leader
+        term, found = session.exists(self._nodes.term), session.exists(path)
+        if term is not None and found is not None and found.owner == session.id:
+            # That no other was elected since keeps a second sending from the node of the next leader.
+            commit(session, [Check(self._nodes.term, term.version), Delete(path, found.version)])
 
     def _stand(self) -> None:
         path, session = self._nodes.term, self.session

@@ -30,10 +30,10 @@ class OldHistories:
 
     def step(self) -> float:
         """Remove some, a hundred at most; raises NotLeading, and what reads raise."""
-        fence, session = self._fence(), self._set.session
+        fence, root = self._fence(), self._set.root
         before = self._set.clock.confirmed_ms() - self._keep_ms
         old = list(islice(self._older_than(before), _AT_ONCE))
-        refusals = commit_many(session, [(*fence, removal) for removal in old])
+        refusals = commit_many(root.session, [(*fence, removal) for removal in old], root.receipts)
         for removal, refused in zip(old, refusals, strict=True):
             words = "is removed" if refused is None else f"is not removed: {refused}"
             logger.info("{} was not written for long and {}", removal.path, words)

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from orchestrator.models.waiting import Waiting
 from orchestrator.states import FINAL, Queue, Status
@@ -105,6 +105,7 @@ class JobView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
+    run_key: str = Field(exclude=True)
     name: str
     pool: str
     queue: Queue
@@ -130,6 +131,7 @@ class JobView(BaseModel):
         """
         return cls(
             id=job_id,
+            run_key="",
             name="",
             pool=pool,
             queue=queue,
@@ -157,4 +159,10 @@ class JobView(BaseModel):
     def of(cls, record: Record) -> "JobView":
         """The view of a record; raises ValidationError for a payload that is no job's."""
         state = JobState.model_validate(record.payload)
-        return cls(id=record.id, pool=record.pool, queue=Queue(record.queue), **state.model_dump())
+        return cls(
+            id=record.id,
+            run_key=record.run_key,
+            pool=record.pool,
+            queue=Queue(record.queue),
+            **state.model_dump(),
+        )

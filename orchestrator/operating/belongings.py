@@ -1,15 +1,12 @@
 """What hangs below the record of a job: its definition and its attempts."""
 
-import re
 from dataclasses import dataclass
 
 from orchestrator.errors import AttemptOpen
 from orchestrator.states import Queue
 from queues.operations import Delete
 from queues.session import Session, Stat
-from spark_runner.attempt import Attempt
-
-_ATTEMPT = re.compile(r"attempt-(\d+)")
+from spark_runner.attempt import Attempt, attempt_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +27,13 @@ class Belongings:
             if found is None:
                 continue
             deletes.append(Delete(path, found[1].version))
-            attempt = _attempt(path, *found) if _ATTEMPT.fullmatch(name) else None
+            number = attempt_number(name)
+            attempt = None if number is None else _attempt(path, *found)
             if attempt is not None:
                 attempts.append(attempt)
             # One whose bytes are damaged has no state: then only its driver's `alive` tells.
             if found[1].children or (attempt is not None and attempt.state.is_open):
-                in_use = name.replace("-", " ")
+                in_use = name if number is None else f"attempt {number}"
         return cls(tuple(attempts), in_use, tuple(deletes))
 
     @property
@@ -55,8 +53,8 @@ class Belongings:
 
 
 def _in_order(name: str) -> tuple[bool, int, str]:
-    match = _ATTEMPT.fullmatch(name)
-    return match is None, int(match[1]) if match else 0, name
+    number = attempt_number(name)
+    return number is None, number or 0, name
 
 
 def _attempt(path: str, data: bytes, stat: Stat) -> Attempt | None:

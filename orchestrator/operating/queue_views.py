@@ -83,7 +83,7 @@ class QueueViews:
     def _attempts(self, read: Sequence[_Read]) -> list[dict[str, Any] | None]:
         """The last attempt of each."""
         paths = [
-            attempt_path(self._layout.record(found[0].id), found[1].attempt)
+            attempt_path(self._layout.record(found[0].id), found[0].run_key, found[1].attempt)
             for found in read
             if not isinstance(found, CorruptRecord)
         ]

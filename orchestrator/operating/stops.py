@@ -3,6 +3,7 @@
 from orchestrator.errors import AlreadyEnded
 from orchestrator.models.job import JobView
 from orchestrator.records import view_of
+from queues.bundle import commit_many
 from queues.documents import decode, encode, timestamp
 from queues.errors import Conflict, ItemNotFound, NotClaimed, Refusal
 from queues.names import Layout
@@ -11,7 +12,7 @@ from queues.queue import QueueSet
 from queues.record import Record
 from queues.session import Session
 from queues.session.multi_read import Found
-from queues.transaction import commit
+from queues.transaction import Step
 
 _MAX_TRIES = 20  # the job moves to another pool and back: that it does so once is rare
 
@@ -46,10 +47,7 @@ class Stops:
         """Take a request for this very job back, if it is there."""
         found = self._session.get(path)
         if found is not None and _run_key(found[0]) == run_key:
-            try:
-                commit(self._session, [Delete(path, found[1].version)])
-            except Conflict:
-                return  # somebody else took it away, or wants it for a job of theirs
+            self._commit([Delete(path, found[1].version)])  # else somebody took it away, or made it theirs
 
     def removals(self, pools: set[str], job_id: str, run_key: str) -> list[Delete]:
         """What takes requests for this very job away in a multi of the caller."""
@@ -77,11 +75,15 @@ class Stops:
         """Make the request unless the record has changed: a job that has not ended yet is asked in time."""
         path = self._layout.stop(record.pool, record.id)
         unchanged = Check(self._layout.record(record.id), version)
-        try:
-            commit(self._session, [unchanged, *_change(path, record.run_key, self._session.get(path))])
-        except Conflict:
-            return False  # or the request came or went in this moment
-        return True
+        # Refused also when the request came or went in this moment.
+        return self._commit([unchanged, *_change(path, record.run_key, self._session.get(path))])
+
+    def _commit(self, operations: Step) -> bool:
+        """Whether it was done; with a receipt, as by a second sending the request may be for a later job."""
+        (refused,) = commit_many(self._session, [operations], self._set.root.receipts)
+        if refused is not None and not isinstance(refused, Conflict):
+            raise refused
+        return refused is None
 
 
 def _change(path: str, run_key: str, found: Found) -> list[Operation]:

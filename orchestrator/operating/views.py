@@ -132,8 +132,9 @@ class Views:
         record = self._set.get(job_id)
         view, path = view_of(record), self._layout.record(job_id)
         # Those that are there: the number in the record may be anything.
-        numbers = sorted(filter(None, map(attempt_number, self._session.children(path) or ())))
-        found = self._session.get_many([attempt_path(path, number) for number in numbers])
+        children = self._session.children(path) or ()
+        named = {number: name for name in children if (number := attempt_number(name)) is not None}
+        found = self._session.get_many([f"{path}/{named[number]}" for number in sorted(named)])
         lock = self._document(self._layout.lock(record.pool, job_id))
         last = decoded(found[-1]) if found else None
         return JobDetail(
@@ -153,7 +154,7 @@ class Views:
         if view.attempt == 0:
             return None
         try:
-            return Attempt.read(self._session, attempt_path(self._layout.record(view.id), view.attempt))
+            return Attempt.read(self._session, self._attempt_path(view))
         except ValueError as error:
             raise CorruptRecord(view.id, f"its attempt {view.attempt} is none: {error}") from error
 
@@ -161,7 +162,10 @@ class Views:
         """What the driver shows of itself while it runs; None when none does."""
         if view.attempt == 0 or view.is_final:
             return None
-        return self._document(f"{attempt_path(self._layout.record(view.id), view.attempt)}/alive")
+        return self._document(f"{self._attempt_path(view)}/alive")
+
+    def _attempt_path(self, view: JobView) -> str:
+        return attempt_path(self._layout.record(view.id), view.run_key, view.attempt)
 
     def _document(self, path: str) -> dict[str, Any] | None:
         return decoded(self._session.get(path))

@@ -107,8 +107,10 @@ def test_a_request_to_stop_that_came_too_late_is_removed_and_nothing_else(
 @pytest.mark.parametrize("data", [b"\xff no JSON", b"[1]", b"", b"{" * 100_000])
 def test_a_node_that_cannot_be_read_is_archived_as_it_is(queues: QueueSet, folder: Path, data: bytes) -> None:
     job_id = put_finished(queues)
-    path = queues.layout.record(job_id)
-    commit(queues.session, [Set(attempt_path(path, 1), data, -1), Set(f"{path}/definition", data, -1)])
+    path, run_key = queues.layout.record(job_id), queues.get(job_id).run_key
+    commit(
+        queues.session, [Set(attempt_path(path, run_key, 1), data, -1), Set(f"{path}/definition", data, -1)]
+    )
     follow(held(queues, job_id, JsonlArchive(folder)))
     (document,) = archived(folder)
     assert document["attempts"][0] == {"unreadable": data.decode(errors="replace")}
@@ -273,7 +275,7 @@ def test_a_job_is_not_removed_while_a_driver_of_it_runs(
 
 def test_a_job_is_not_removed_while_the_session_of_a_driver_lives(queues: QueueSet, folder: Path) -> None:
     job_id = put_finished(queues)
-    alive = f"{attempt_path(queues.layout.record(job_id), 2)}/alive"
+    alive = f"{attempt_path(queues.layout.record(job_id), queues.get(job_id).run_key, 2)}/alive"
     commit(queues.session, [Create(alive, ephemeral=True)])
     assert follow(held(queues, job_id, JsonlArchive(folder)))[-1] == Keep(delay=60.0)
     assert queues.contains(job_id)

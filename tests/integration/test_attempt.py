@@ -18,7 +18,7 @@ PLACE = {"backend": "local", "host": "h", "boot": "b"}
 
 @pytest.fixture
 def path(open_queues: Open, zookeeper_root: str) -> str:
-    path = f"{zookeeper_root}/attempt-1"
+    path = f"{zookeeper_root}/attempt-1-k"
     commit(open_queues().session, [intent(path, run_key="key", number=1, place=PLACE, at="now")])
     return path
 
@@ -72,7 +72,7 @@ def test_a_start_of_which_nothing_was_heard_is_looked_up_when_zookeeper_is_back(
 ) -> None:
     session = open_queues().session
 
-    def unheard(session: Session, operations: Sequence[Operation]) -> None:
+    def unheard(session: Session, operations: Sequence[Operation], **_: object) -> None:
         if was_done:
             commit(session, operations)
         raise OutcomeUnknown("it stayed away")

@@ -334,8 +334,8 @@ def test_jobs_that_wait_while_no_slot_is_free(practice: Practice, monkeypatch: p
 # ---------------------------------------------------------------------- drivers
 def run(practice: Practice, timeout: dict[str, float]) -> tuple[str, str]:
     """A job whose driver shows progress; returns the paths of attempt and `alive`."""
-    practice.put(Queue.RUNNING, None, STARTED)
-    path = attempt_path(practice.path(), 1)
+    run_key = practice.put(Queue.RUNNING, None, STARTED)
+    path = attempt_path(practice.path(), run_key, 1)
     definition = encode({"name": "test", "python": "pass", "timeout": timeout})
     practice.commit(
         Set(f"{practice.path()}/definition", definition, -1), Create(f"{path}/alive", b"{}", ephemeral=True)

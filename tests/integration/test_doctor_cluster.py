@@ -154,8 +154,8 @@ def test_a_record_that_is_nearly_too_large(practice: Practice) -> None:
 
 def test_an_attempt_that_is_missing_and_the_way_out(practice: Practice) -> None:
     practice.staff()
-    practice.put(Queue.RUNNING, None, AttemptState.STARTED)
-    path = attempt_path(practice.path(), 1)
+    run_key = practice.put(Queue.RUNNING, None, AttemptState.STARTED)
+    path = attempt_path(practice.path(), run_key, 1)
     assert practice.kinds() == {}
     practice.commit(Delete(path))
     finding = practice.one(Kind.UNREADABLE_RECORD)

@@ -52,7 +52,7 @@ class Site:
 
     @property
     def path(self) -> str:
-        return attempt_path(f"{self.root}/jobs/{self.run_key}", 1)
+        return attempt_path(f"{self.root}/jobs/{self.run_key}", self.run_key, 1)
 
     @property
     def stop_path(self) -> str:

@@ -339,7 +339,7 @@ def test_what_the_driver_shows_can_be_read_with_plain_tools(office: Office, tmp_
     job_id = office.submit(program)
     wait_until(started.exists, 30, "the program runs")
     view = office.client.get(job_id)
-    path = attempt_path(office.queues.layout.record(job_id), 1)  # what zkCli shows
+    path = attempt_path(office.queues.layout.record(job_id), view.run_key, 1)  # what zkCli shows
     session = office.session()
     found = session.get(path)
     assert found is not None
@@ -362,7 +362,7 @@ def test_the_outcome_stands_beside_the_logs_when_zookeeper_never_hears_of_it(
     program = f"""
 import spark_runner.holder as holder
 from queues.errors import OutcomeUnknown
-def away(*_): raise OutcomeUnknown('cut off by the test')
+def away(*_, **__): raise OutcomeUnknown('cut off by the test')
 holder.commit = away
 open({str(tmp_path / "ran")!r}, 'a').write('x')
 """

@@ -217,9 +217,8 @@ def test_a_job_with_very_many_attempts_is_removed(stage: Stage) -> None:
     run_key = stage.put(Queue.FINISH)
     record = stage.queues.layout.record(JOB)
     for start in range(1, attempts, 200):
-        paths = [attempt_path(record, number) for number in range(start, start + 200)]
+        paths = [attempt_path(record, run_key, number) for number in range(start, start + 200)]
         stage.commit(*[Create(path, b'{"state": "failed"}') for path in paths])
-    assert run_key
     stage.client.remove(JOB)
     assert stage.is_gone()
     assert stage.places_of() == []

@@ -14,6 +14,7 @@ from queues.operations import Create, Delete, Operation, Set
 from queues.queue import QueueSet
 from queues.session import ReplyLost, Session
 from queues.transaction import commit
+from tests.claims_support import lose_reply
 from tests.queues_support import Open, expire
 from tests.waiting import wait_until
 
@@ -72,21 +73,38 @@ def test_a_stray_whose_removal_lost_its_reply_does_not_cost_another_workers_lock
     (token,) = mine.tokens("accept")
     claim_of(mine).abandon()  # as after an unknown outcome: the lock is there, nobody knows of it
     lock = mine.layout.lock("default", ITEM)
-    send, others = Session.send, list[Claim | None]()
-
-    def lose(session: Session, operations: Sequence[Operation], timeout: float) -> list[Any]:
-        results = send(session, operations, timeout)
-        if not others and Delete(lock) in operations:
-            others.append(None)
-            others[0] = other.claim("accept", "default", token)  # another worker is quick
-            raise ReplyLost("lost by the test")
-        return results
-
-    monkeypatch.setattr(Session, "send", lose)
+    others = list[Claim | None]()
+    lose_reply(
+        monkeypatch,
+        lambda operations: Delete(lock) in operations,
+        lambda: others.append(other.claim("accept", "default", token)),  # another worker is quick
+    )
     mine.release_strays("default", [ITEM])
-    assert others[0] is not None
+    (other_claim,) = others
+    assert other_claim is not None
     assert mine.session.exists(lock) is not None
-    others[0].commit(payload={"n": 1})
+    other_claim.commit(payload={"n": 1})
+
+
+def test_a_stray_place_whose_removal_lost_its_reply_does_not_cost_another_workers_place(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = open_queues("mine"), open_queues("other")
+    mine.put("accept", ITEM, {})
+    mine.pools.change("default", cap=1)
+    (token,) = mine.tokens("accept")
+    claim_of(mine).abandon()
+    place, others = mine.layout.hold("default", 0), list[Claim | None]()
+    lose_reply(
+        monkeypatch,
+        lambda operations: Delete(place) in operations,
+        lambda: others.append(other.claim("accept", "default", token)),
+    )
+    mine.release_strays("default", [ITEM])
+    (other_claim,) = others
+    assert other_claim is not None
+    assert other_claim.how.place == 0
+    assert mine.session.exists(place) is not None
 
 
 def test_a_removal_that_never_reached_the_server_is_not_taken_for_done(

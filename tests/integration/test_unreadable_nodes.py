@@ -87,13 +87,13 @@ class Poisoned:
         stage.put(Queue.RUNNING, None, AttemptState.STARTED, job_id=BAD)
         record = layout.record(BAD)
         (token,) = (token for token in stage.queues.tokens("running") if token.id == BAD)
-        attempt = attempt_path(record, 1)
+        attempt = attempt_path(record, stage.queues.get(BAD).run_key, 1)
         self.paths = {
             "record": record,
             "definition": f"{record}/definition",
             "attempt": attempt,
             "alive": f"{attempt}/alive",
-            "attempt of a huge number": f"{record}/attempt-99999999999999999999",
+            "attempt of a huge number": attempt_path(record, "k", 10**20 - 1),
             "token": layout.token("running", "default", token),
             "lock": layout.lock("default", BAD),
             "stop": layout.stop("default", BAD),

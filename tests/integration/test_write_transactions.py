@@ -44,7 +44,7 @@ def transactions(data_dir: Path) -> list[str]:
 def of_job(told: list[str], job_id: str) -> list[str]:
     """Those of one job, but for the progress that its driver shows."""
     mine = [one for one in told if job_id in one]
-    return [one for one in mine if not re.search(r" multi setData:[^/]*/\S+/attempt-1/alive", one)]
+    return [one for one in mine if not re.search(r" multi setData:[^/]*/\S+/attempt-1-[^/]+/alive", one)]
 
 
 def test_a_job_costs_eight_write_transactions_and_watching_it_none(

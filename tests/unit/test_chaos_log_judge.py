@@ -10,7 +10,7 @@ from tests.chaos.transaction_log import Change, Created, Deleted, Transaction, W
 
 ROOT = "/r"
 RECORD = f"{ROOT}/jobs/0a/x"
-ATTEMPT = f"{RECORD}/attempt-1"
+ATTEMPT = f"{RECORD}/attempt-1-k"
 LOCK = f"{ROOT}/locks/default/x"
 STOP = f"{ROOT}/stops/default/x"
 NOW = 1_000_000

@@ -42,6 +42,7 @@ def test_a_table_has_the_named_columns_and_no_markup_is_read_from_data(
 def view(times: dict[str, str], status: Status = Status.SUCCESS) -> JobView:
     return JobView(
         id="j",
+        run_key="k",
         name="j",
         pool="default",
         queue=Queue.FINISH,

@@ -21,7 +21,7 @@ def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequ
     if not {"jar", "script"} & fields.keys():
         document["python"] = "pass"
     definition = build_definition(document, "test")
-    attempt = Attempt("/attempt-2", 0, {"run_key": RUN_KEY, "attempt": 2, "state": "intent"})
+    attempt = Attempt(f"/attempt-2-{RUN_KEY}", 0, {"run_key": RUN_KEY, "attempt": 2, "state": "intent"})
     return submit_request(
         definition,
         definition.spark,

@@ -47,7 +47,7 @@ def _view(entry: Entry) -> JobView | None:
     if not isinstance(state, dict):
         return None
     usual: dict[str, object] = {"attempt": 0, "started": None, "ended": None, "error": None, "times": {}}
-    place = {"id": entry.text("job.id"), "pool": entry.text("job.pool"), "queue": entry.text("job.queue")}
+    place = {name: entry.text(f"job.{name}") for name in ("id", "run_key", "pool", "queue")}
     try:
         return JobView.model_validate({**usual, **state, **place})
     except ValidationError as error:  # of another version
