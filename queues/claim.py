@@ -115,9 +115,15 @@ class Claim:
         """Let go if it is still held: what was wanted of it could not be done."""
         if self.held:
             try:
-                self.release()
+                self._put_back()
             except QueueError:
                 self.abandon()
+
+    def _put_back(self) -> None:
+        """Let go of it as it was: who does so in order has not been killed by it, and does not count."""
+        record = self.record
+        claims = max(0, record.claims - 1)
+        self.step(failures=record.failures, error=record.error, claims=claims, release=True).run()
 
     # ------------------------------------------------------------------ steps
     def step(
@@ -129,10 +135,11 @@ class Claim:
         due: int | None = None,
         failures: int = 0,
         error: Mapping[str, Any] | None = None,
+        claims: int = 0,
         extra: Sequence[Operation] = (),
         release: bool = False,
     ) -> Step:
-        """What `commit` does, made but not sent: see `run_steps`."""
+        """What `commit` does, made but not sent: see `run_steps`. `claims`: as many count from now on."""
         old, root = self.record, self.root
         if queue is not None:
             root.check_queue(queue)
@@ -147,7 +154,7 @@ class Claim:
             pool=pool or old.pool,
             token=old.token if due is None else Token(id=old.id, due=due, seq=old.token.seq),
             nonce=new_nonce(),
-            claims=0,
+            claims=claims,
             failures=failures,
             error=error,
         )
@@ -220,11 +227,7 @@ class Claim:
 
     def void(self) -> ClaimLost:
         """The request to stop it, for which it was claimed, is gone: let go of it; the error to raise."""
-        record = self.record
-        try:  # a step, so that a claim which came to nothing is not counted
-            self.commit(failures=record.failures, error=record.error, release=True)
-        except QueueError:
-            self.end()  # the lock goes with the session, or a rescan removes it
+        self.give_up()
         return ClaimLost(self.id, "the request to stop it, for which it was claimed, is gone")
 
     def end(self) -> None:

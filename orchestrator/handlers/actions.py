@@ -65,6 +65,7 @@ class Bury:
     """Bring the job to dead, for an operator to look at."""
 
     reason: JobError
+    extra: tuple[Operation, ...] = ()
 
 
 Action = Move | Finish | Keep | Remove | Release | Wait | Bury

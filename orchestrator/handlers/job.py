@@ -30,7 +30,7 @@ from queues.documents import decode, timestamp
 from queues.errors import CorruptRecord
 from queues.names import LOW, Layout
 from queues.operations import Delete
-from queues.session import Session, boottime
+from queues.session import Session, Wake, boottime
 from spark_runner.attempt import Attempt, attempt_path
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, RunState, Submission
@@ -179,15 +179,20 @@ class HeldJob:
 
         It is read twice for that: a watch on one that has ended would stay until the job is removed.
         """
-        number, session = self.state.attempt, self.context.session
+        attempt = self.last_attempt()
+        if attempt is not None and attempt.state.is_open:
+            attempt = self.last_attempt(self.wake)
+            if attempt is not None and not attempt.state.is_open:  # since the first look, a moment ago
+                self.context.session.forget(attempt.path, self.wake)
+        return attempt
+
+    def last_attempt(self, wake: Wake | None = None) -> Attempt | None:
+        """The same without a look for changes, but for `wake`; raises CorruptRecord where it is missing."""
+        number = self.state.attempt
         if number == 0:
             return None
         path = attempt_path(self.record_path, self.run_key, number)
-        attempt = Attempt.read(session, path)
-        if attempt is not None and attempt.state.is_open:
-            attempt = Attempt.read(session, path, self.wake)
-            if attempt is not None and not attempt.state.is_open:  # since the first look, a moment ago
-                session.forget(path, self.wake)
+        attempt = Attempt.read(self.context.session, path, wake)
         if attempt is None:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt

@@ -95,7 +95,8 @@ class QueuedTimeout:
                     continue
             except (ValueError, QueueError) as error:  # whoever handles it counts that against it
                 logger.warning("{} does not fail, though its time is over: {}", claim.id, error)
-            self._deadlines[claim.record.pool][claim.record.token.name] = math.inf  # claims are counted
+            # Else it would be claimed at each look.
+            self._deadlines[claim.record.pool][claim.record.token.name] = math.inf
             claim.give_up()
         done = settle(list(changes))
         for step in done:

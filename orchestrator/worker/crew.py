@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from loguru import logger
 
 from orchestrator.handlers import accept, fail, finish, kill, running, success
-from orchestrator.handlers.actions import Action, Bury, Release, Wait
+from orchestrator.handlers.actions import Action, Release, Wait
 from orchestrator.handlers.job import Context, HeldJob
-from orchestrator.models.job import JobError
+from orchestrator.handlers.poison import burial
 from orchestrator.states import Queue
 from orchestrator.worker.hands import Hands
 from orchestrator.worker.steps import Change, Steps
@@ -31,8 +31,6 @@ HANDLERS: Mapping[Queue, Handler] = {
     Queue.KILL: kill.handle,
     Queue.FINISH: finish.handle,
 }
-MAX_CLAIMS = 10  # without a step between: such a job ends the worker that handles it, each time anew
-_WITHOUT_DRIVER = {Queue.ACCEPT, Queue.SUCCESS, Queue.FAIL}
 _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody faster, so many are a bug
 _THREADS = 32  # looks are short, but for kills, callbacks, archives and the start of drivers
 _SLOW_STUCK_SECONDS = 3600.0  # a kill may be given ten minutes, an archive be away
@@ -146,12 +144,11 @@ class Crew:
                 self.room.park(job, action.seconds)
 
     def _handle(self, job: HeldJob) -> Action:
-        claims, stands_in = job.claim.record.claims, Queue(job.claim.queue)
-        if claims > MAX_CLAIMS and stands_in in _WITHOUT_DRIVER:
-            words = f"it was claimed {claims} times in {stands_in} and nothing came of it"
-            return Bury(JobError(error_class="handler", type="TooManyClaims", message=words))
+        if (buried := burial(job)) is not None:
+            return buried
         # In finish any status is at home; elsewhere the status decides, whatever queue the token stands in.
-        return self._handlers[Queue.FINISH if stands_in is Queue.FINISH else job.state.status.queue](job)
+        is_finished = job.claim.queue == Queue.FINISH
+        return self._handlers[Queue.FINISH if is_finished else job.state.status.queue](job)
 
     # ------------------------------------------------------------------ steps
     def _commit(self, asked: Sequence[tuple[HeldJob, Action | Exception]]) -> None:

@@ -70,8 +70,8 @@ class Steps:
                 return self._change(
                     job, job.state.status, changes, (), queue=Queue(job.claim.queue), delay=delay
                 )
-            case Bury(reason):
-                return self._bury(job, reason)
+            case Bury(reason, extra):
+                return self._bury(job, reason, extra)
             case Remove(extra):
                 # Whatever it was claimed for: it is kept until it is due.
                 is_due = job.claim.record.token.due <= self._context.clock.now_ms()
@@ -111,8 +111,10 @@ class Steps:
         if status not in _HOLDS_PLACES or queue is Queue.FINISH or told.attempts:
             extra += self._places(job, before, news)
         after = before.evolve(**news)
+        is_same = queue is stood_in and not (extra or delay or pool)  # words alone: it came no further
         step = job.claim.step(
             payload=_payload(after),
+            claims=job.claim.record.claims if is_same else 0,
             queue=queue,
             pool=pool,
             due=self._context.clock.now_ms() + round(delay * 1000) if delay else None,
@@ -154,7 +156,7 @@ class Steps:
         step = job.claim.step(payload=_payload(after), due=due, release=True)
         return Change(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
-    def _bury(self, job: HeldJob, reason: JobError) -> Change:
+    def _bury(self, job: HeldJob, reason: JobError, extra: tuple[Operation, ...] = ()) -> Change:
         logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
         raw = job.claim.record.payload
         news: dict[str, Any] = {
@@ -163,14 +165,13 @@ class Steps:
             "updated": timestamp(),
             "buried_from": {"queue": job.claim.queue, "status": str(raw.get("status", ""))},
         }
-        extra: tuple[Operation, ...] = ()
         try:
             before: JobState | None = job.state
             assert before is not None  # noqa: S101 - for the type checker
             check_transition(before.status, Status.DEAD)
             if before.error is not None:
                 news["buried_error"] = before.error.model_dump(exclude_defaults=True)
-            extra = self._places(job, before, news)
+            extra += self._places(job, before, news)
         except ValueError:
             before = None  # its payload is no job's
         try:

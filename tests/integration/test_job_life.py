@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import AlreadyEnded
+from orchestrator.handlers.poison import MAX_CLAIMS
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN
-from orchestrator.worker.crew import MAX_CLAIMS
 from queues.errors import IdTaken, ItemNotFound
 from queues.operations import Create, Set
 from queues.transaction import commit

@@ -1,0 +1,140 @@
+"""A job that ends each worker that handles it: it goes to dead, and not one worker after the other."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.poison import MAX_CLAIMS
+from orchestrator.states import Queue, Status
+from orchestrator.worker.crew import HANDLERS
+from spark_runner.attempt import AttemptState
+from tests.crash_points import Point
+from tests.jobs_support import Office, ScriptedOffice
+from tests.operators_support import JOB, Stage
+from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
+
+_DEATHS = 2
+"""Of real workers, beside those that the test plays: each takes three seconds."""
+
+
+def test_a_job_that_kills_each_worker_in_its_submission_goes_to_dead_and_runs_when_it_is_brought_back(
+    scripted_office: ScriptedOffice, tmp_path: Path
+) -> None:
+    office = scripted_office
+    job_id = office.submit("pass", retry={"attempts": 1, "delay": "0s"})
+    config = worker_config(office.settings, "scripted", die_at=Point("submit", after=False))
+    workers = [
+        WorkerProcess(f"worker-{number}", tmp_path, config, office.settings.zookeeper_hosts)
+        for number in range(_DEATHS + 2)
+    ]
+    first, *others, last = workers
+    with worker_processes():
+        dies(first)  # with its intent written
+        for _ in range(MAX_CLAIMS - _DEATHS):
+            office.queues.claim_by_id(job_id).release()  # the lock goes, and nothing else happens
+        for worker in others:
+            dies(worker)
+        try:
+            last.start()
+            wait_until(lambda: office.client.get(job_id).queue is Queue.DEAD, 60, "it is in dead")
+            assert last.is_running
+        finally:
+            last.kill()
+            last.end_session()
+    detail = office.client.detail(job_id)
+    assert detail.job.error is not None
+    assert f"claimed {MAX_CLAIMS + 1} times in running" in detail.job.error.message
+    assert [attempt["state"] for attempt in detail.attempts] == [AttemptState.CLOSED]
+    (replayed,) = office.client.replay([job_id])
+    assert replayed.error is None
+    office.worker()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+def dies(worker: WorkerProcess) -> None:
+    """Start it, and see that it dies at its point; what it held is free at once."""
+    worker.start()
+    try:
+        worker.wait_killed()
+    finally:
+        worker.kill()
+    worker.end_session()
+
+
+# ---------------------------------------------------------------------- each place
+INTENT, STARTED, CLOSED = AttemptState.INTENT, AttemptState.STARTED, AttemptState.CLOSED
+
+BURIED = [
+    pytest.param(Queue.ACCEPT, None, [], id="accept"),
+    pytest.param(Queue.ACCEPT, None, [CLOSED], id="accept-again"),
+    pytest.param(Queue.RUNNING, None, [INTENT], id="intent"),
+    pytest.param(Queue.RUNNING, Status.RUNNING_WARN, [INTENT], id="intent-warn"),
+    pytest.param(Queue.RUNNING, None, [CLOSED], id="closed"),
+    pytest.param(Queue.SUCCESS, None, [AttemptState.SUCCEEDED], id="success"),
+    pytest.param(Queue.FAIL, None, [AttemptState.FAILED], id="fail"),
+    pytest.param(Queue.KILL, None, [INTENT], id="kill-intent"),
+    pytest.param(Queue.KILL, None, [AttemptState.KILLED], id="kill"),
+    pytest.param(Queue.KILL, Status.CANCEL, [], id="cancel"),
+    pytest.param(Queue.FINISH, Status.SUCCESS, [AttemptState.SUCCEEDED], id="finish"),
+]
+
+
+def claimed_too_often(
+    office: Office, queue: Queue, status: Status | None, attempts: list[AttemptState]
+) -> Stage:
+    stage = Stage(office)
+    stage.put(queue, status, *attempts)
+    for _ in range(MAX_CLAIMS):
+        stage.hold().release()
+    return stage
+
+
+@pytest.mark.parametrize(("queue", "status", "attempts"), BURIED)
+def test_a_job_that_no_worker_outlives_goes_to_dead_from_everywhere_with_its_intent_closed(
+    office: Office, queue: Queue, status: Status | None, attempts: list[AttemptState]
+) -> None:
+    stage = claimed_too_often(office, queue, status, attempts)
+    office.worker()
+    wait_until(lambda: stage.client.get(JOB).queue is Queue.DEAD, 20, "it is in dead")
+    detail = stage.client.detail(JOB)
+    assert detail.job.error is not None
+    assert detail.job.error.type == "TooManyClaims"
+    closed = AttemptState.KILLED if queue is Queue.KILL else CLOSED
+    states = [closed if reached is INTENT else reached for reached in attempts]
+    assert [attempt["state"] for attempt in detail.attempts] == states
+
+
+@pytest.mark.parametrize("queue", [Queue.RUNNING, Queue.KILL])
+def test_a_job_whose_driver_may_run_is_not_buried(office: Office, queue: Queue) -> None:
+    stage = claimed_too_often(office, queue, None, [STARTED])
+    worker = office.worker()
+    wait_until(worker.crew.room.parked, 20, "it was looked at, and waits")
+    assert stage.client.get(JOB).queue is queue
+    assert [attempt["state"] for attempt in stage.client.detail(JOB).attempts] == [STARTED]
+
+
+def test_a_job_that_has_run_while_its_workers_came_and_went_ends_as_it_ended(office: Office) -> None:
+    stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])
+    attempt = stage.client.attempt(stage.client.get(JOB))
+    assert attempt is not None
+    stage.commit(attempt.advance(AttemptState.SUCCEEDED))
+    office.worker()
+    assert office.wait(JOB, timeout=20).job.status is Status.SUCCESS
+
+
+def test_words_about_a_job_do_not_make_its_claims_forgotten(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warn(job: HeldJob) -> Action:
+        is_told = job.state.status is Status.RUNNING_WARN
+        return Wait(60) if is_told else Move(Status.RUNNING_WARN, {"warning": "its backend is silent"})
+
+    monkeypatch.setitem(HANDLERS, Queue.RUNNING, warn)
+    stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])
+    worker = office.worker()
+    wait_until(worker.crew.room.parked, 20, "it is told, and waits")
+    record = stage.queues.get(JOB)
+    assert (record.payload["status"], record.claims) == (Status.RUNNING_WARN, MAX_CLAIMS + 1)
