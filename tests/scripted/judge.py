@@ -43,7 +43,8 @@ def _wrong_attempts(detail: JobDetail, starts: Mapping[str, list[str]]) -> Itera
     known = set[str]()
     for number, attempt in enumerate(detail.attempts, 1):
         run = run_name(detail.run_key, number)
-        known.add(run)
+        if number <= detail.job.attempt:  # a node alone announces nothing: the record has to count it
+            known.add(run)
         yield from _wrong_attempt(number, attempt, starts.get(run, []))
     strangers = [run for run in starts if run.startswith(f"{detail.run_key}-") and run not in known]
     if strangers:
