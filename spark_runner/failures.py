@@ -20,7 +20,20 @@ _INFRASTRUCTURE = re.compile(
 _KILLED = re.compile(r"Application was killed by the user|Master removed our application: KILLED")
 _SUBMISSION = re.compile("^RefusedAtStart: ")
 
-PATTERNS = {"memory": f"(?i){_MEMORY.pattern}", "infrastructure": _INFRASTRUCTURE.pattern}
+# What comes back however often a program of Java is run again, by the class of the error.
+_DEFINITION = (
+    r"^(?:org\.apache\.spark\.sql\.(?:AnalysisException|catalyst\.ExtendedAnalysisException)"
+    r"|org\.apache\.spark\.sql\.catalyst\.parser\.ParseException"
+    r"|org\.apache\.hadoop\.mapred(?:uce\.lib\.input)?\.InvalidInputException"
+    r"|(?:java\.lang\.)?(?:ClassNotFoundException|NoClassDefFoundError|NoSuchMethodException|NoSuchMethodError)"
+    r"|java\.io\.FileNotFoundException|java\.nio\.file\.NoSuchFileException): "
+)
+
+PATTERNS = {
+    "memory": f"(?i){_MEMORY.pattern}",
+    "infrastructure": _INFRASTRUCTURE.pattern,
+    "definition": _DEFINITION,
+}
 """What tells each class that is not the user's, in regular expressions that Java understands, too."""
 
 

@@ -13,6 +13,7 @@ from spark_runner.errors import SparkRunnerError
 from spark_runner.failures import kind_of
 from spark_runner.jvm import JvmGone
 from spark_runner.jvm_main import JvmError
+from spark_runner.permanence import is_permanent
 from spark_runner.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 
 _MAX_MESSAGE_CHARACTERS = 4_000
@@ -46,6 +47,8 @@ def of_error(error: BaseException) -> dict[str, Any]:
         error_class = "memory"
     elif isinstance(error, JvmGone):
         error_class = "lost"
+    elif error_class == "user" and is_permanent(error):
+        error_class = "definition"
     described = {
         "class": error_class,
         "type": name,

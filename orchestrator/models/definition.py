@@ -159,6 +159,16 @@ class Definition(Part):
             raise ValueError(message)
         return self
 
+    @model_validator(mode="after")
+    def _one_word_on_time_limits(self) -> Self:
+        if "timeout" in self.retry.on and self.timeout.on_run != "retry":
+            message = (
+                "'retry.on' names 'timeout', and 'timeout.on_run' is "
+                f"'{self.timeout.on_run}': say 'on_run: retry', or leave 'timeout' out of 'retry.on'"
+            )
+            raise ValueError(message)
+        return self
+
 
 def parse_definition(text: str, source: str, directory: Path) -> Definition:
     """The definition in YAML or JSON text; script files that it names are read relative to `directory`.

@@ -55,7 +55,7 @@ def test_unknown_column(shared_desk: Desk, process_mark: str) -> None:
         "`legs`",  # Spark's own suggestion
         "5 |        lecks",
     )
-    assert job["error"]["error_class"] == "user"
+    assert job["error"]["error_class"] == "definition"
     assert not (shared_desk.directory / "out").exists()
 
 

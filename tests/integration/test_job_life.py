@@ -120,6 +120,18 @@ def test_only_errors_of_the_chosen_kinds_are_run_again(office: Office) -> None:
     assert detail.job.attempt == 1
 
 
+@pytest.mark.parametrize(
+    "program", ["import no_such_module", "open('/no/such/file')", "eval('1 +')", "prnt(1)"]
+)
+def test_errors_that_cannot_change_are_not_run_again_whatever_the_attempts(
+    office: Office, program: str
+) -> None:
+    office.worker()
+    detail = office.wait(office.submit(program, retry={"attempts": 5, "delay": "100ms"}))
+    assert detail.job.status is Status.ERROR_FAIL
+    assert (detail.job.attempt, detail.job.error and detail.job.error.error_class) == (1, "definition")
+
+
 def test_a_job_that_is_killed_while_it_waits_is_cancelled_and_never_runs(
     office: Office, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_runner.permanence import is_permanent
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute
@@ -102,6 +103,8 @@ def test_an_error_of_spark_points_at_its_place(fail: Fail, statement: str, marke
     column = offset - text.rfind("\n", 0, offset)
     assert (error.line, error.column) == (line, column), str(error)
     assert message in error.message
+    of_the_data = ("[DIVIDE", "[CAST_INVALID_INPUT]", "out of luck", "and the value x", "[INVALID_CONF_VALUE")
+    assert is_permanent(error) is not any(words in message for words in of_the_data)
 
 
 def test_an_error_behind_values_points_at_the_users_line(fail: Fail) -> None:
@@ -138,6 +141,20 @@ def test_reading_a_target_before_it_was_written_points_at_the_read(fail: Fail) -
     error = fail(f"{HEAD}{table}INSERT INTO p SELECT * FROM t;\nINSERT INTO t SELECT 1")
     assert (error.line, error.column) == (5, 29)
     assert "[TABLE_OR_VIEW_NOT_FOUND]" in error.message
+
+
+def test_what_a_program_finds_missing_is_of_its_definition_in_every_way_of_asking(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for ask in (
+        lambda: spark.read.parquet(f"{tmp_path}/none"),
+        lambda: spark.sparkContext.textFile(f"{tmp_path}/none").count(),
+        lambda: spark.table("no_such_table"),
+        lambda: spark.sql("SELEC 1"),
+    ):
+        with pytest.raises(Exception, match=r"none|no_such_table|SELEC") as caught:
+            ask()
+        assert is_permanent(caught.value), caught.value
 
 
 def test_a_file_that_is_no_parquet_is_named(fail: Fail, tmp_path: Path) -> None:

@@ -53,6 +53,9 @@ def test_json_is_yaml(tmp_path: Path) -> None:
         ({**MINIMAL, "retry": {"delay": "soon"}}, "'soon' is not a duration"),
         ({**MINIMAL, "retry": {"attempts": 0}}, "field 'retry.attempts'"),
         ({**MINIMAL, "retry": {"on": ["bad-luck"]}}, "field 'retry.on"),
+        ({**MINIMAL, "retry": {"on": ["definition"]}}, "field 'retry.on"),
+        ({**MINIMAL, "retry": {"on": ["timeout"]}}, "'timeout.on_run' is 'fail': say 'on_run: retry'"),
+        ({**MINIMAL, "retry": {"on": ["timeout"]}, "timeout": {"on_run": "demote"}}, "is 'demote': say"),
     ],
 )
 def test_a_mistake_is_named_with_its_field(document: dict[str, object], words: str) -> None:
@@ -60,6 +63,11 @@ def test_a_mistake_is_named_with_its_field(document: dict[str, object], words: s
         build_definition(document, "job.yaml")
     assert str(caught.value).startswith("job.yaml: ")
     assert words in str(caught.value)
+
+
+def test_timeouts_are_retried_as_on_run_says_and_may_be_named_beside_it() -> None:
+    document = {**MINIMAL, "retry": {"on": ["timeout", "user"]}, "timeout": {"on_run": "retry"}}
+    assert build_definition(document, "job.yaml").retry.on == ("timeout", "user")
 
 
 def test_every_mistake_has_a_line_of_its_own() -> None:

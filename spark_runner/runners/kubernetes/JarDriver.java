@@ -104,9 +104,9 @@ final class DriverProgram {
             main = Class.forName(name, true, loader).getMethod("main", new Class[] {String[].class});
         } catch (ClassNotFoundException error) {
             String words = "there is no class " + name + " in the jars of the job";
-            return failed("user", "ClassNotFoundException", words, "");
+            return failed("definition", "ClassNotFoundException", words, "");
         } catch (NoSuchMethodException error) {
-            return failed("user", "NoSuchMethodException", name + " has no public static main(String[])", "");
+            return failed("definition", "NoSuchMethodException", name + " has no public static main(String[])", "");
         } catch (Throwable error) { // its static initialization
             return thrown(plan, error);
         }
@@ -129,7 +129,7 @@ final class DriverProgram {
         String name = error.getClass().getName();
         String message = error.getMessage() == null ? name : error.getMessage();
         String kind = "user";
-        for (String each : new String[] {"memory", "infrastructure"}) {
+        for (String each : new String[] {"memory", "infrastructure", "definition"}) {
             if (Pattern.compile(plan.get("driver").get(each).asText()).matcher(name + ": " + message).find()) {
                 kind = each;
                 break;

@@ -1,0 +1,87 @@
+"""Which errors of a program are those of its definition, and which another attempt may spare it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException, SparkRuntimeException
+
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.jvm_main import JvmError
+from spark_runner.outcome import of_error
+from spark_runner.sql.errors import SqlError
+
+
+def raised(program: Callable[[], object]) -> BaseException:
+    try:
+        program()
+    except BaseException as error:  # noqa: BLE001 - of whatever kind
+        return error
+    raise AssertionError
+
+
+def sql_error(cause: Exception | None) -> SqlError:
+    error = SqlError("wrong", file="s.sql", line=1, column=1, source_line="x")
+    error.__cause__ = cause
+    return error
+
+
+def of_java(name: str) -> JvmError:
+    return JvmError(name, "words", "")
+
+
+def away() -> AnalysisException:
+    """What Spark says when its metastore does not answer."""
+    error = AnalysisException("cannot reach the metastore")
+    error._cause = ConnectionError("refused")  # type: ignore[attr-defined]  # noqa: SLF001 - as PySpark's own has it
+    return error
+
+
+NEVER = [
+    raised(lambda: compile("if True print(1)", "job.py", "exec")),
+    raised(lambda: __import__("no_such_module_anywhere")),
+    raised(Path("/no/such/file").read_text),
+    NameError("prnt"),
+    AnalysisException("no column"),
+    ParseException("no SQL"),
+    sql_error(None),
+    sql_error(AnalysisException("no column")),
+    sql_error(ConnectorError("columns do not fit")),
+    of_java("ClassNotFoundException"),
+    of_java("org.apache.spark.sql.catalyst.ExtendedAnalysisException"),
+    of_java("org.apache.spark.sql.catalyst.parser.ParseException"),
+    of_java("org.apache.hadoop.mapred.InvalidInputException"),
+    of_java("java.io.FileNotFoundException"),
+]
+PERHAPS = [
+    ValueError("no rows today"),
+    KeyError("x"),
+    UnboundLocalError("rows"),
+    PermissionError("closed"),
+    SparkRuntimeException("divided by zero"),
+    sql_error(SparkRuntimeException("divided by zero")),
+    away(),
+    sql_error(away()),
+    of_java("java.lang.IllegalStateException"),
+    of_java("org.example.FileNotFoundException"),
+    RuntimeError("java.io.FileNotFoundException: said by a user"),
+]
+
+
+@pytest.mark.parametrize("error", NEVER, ids=repr)
+def test_what_no_further_attempt_can_change_is_an_error_of_the_definition(error: BaseException) -> None:
+    outcome = of_error(error)
+    assert (outcome["state"], outcome["error"]["class"]) == ("failed", "definition")
+
+
+@pytest.mark.parametrize("error", PERHAPS, ids=repr)
+def test_whatever_else_a_program_raises_stays_with_its_user(error: BaseException) -> None:
+    assert of_error(error)["error"]["class"] == "user"
+
+
+def test_lack_of_memory_and_accidents_of_a_cluster_are_told_first() -> None:
+    for words, kind in (
+        ("ExecutorLostFailure (executor 1)", "infrastructure"),
+        ("java.lang.OutOfMemoryError", "memory"),
+    ):
+        assert of_error(AnalysisException(words))["error"]["class"] == kind
