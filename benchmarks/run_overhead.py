@@ -20,7 +20,7 @@ from pathlib import Path
 SCRIPT = """
 CREATE TABLE numbers (n INT) WITH ('connector' = 'inline', 'rows' = '[[1], [2], [3]]');
 CREATE TABLE squares USING json OPTIONS (path 'squares');
-INSERT INTO squares SELECT n, n * n AS square FROM numbers;
+INSERT OVERWRITE squares SELECT n, n * n AS square FROM numbers;
 """
 PEER = """
 from pyspark.sql import SparkSession

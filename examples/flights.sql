@@ -49,12 +49,12 @@ LEFT JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour;
 
 -- Targets ------------------------------------------------------------------------------------------------
 
--- Delays per carrier and scheduled hour, for programs: Parquet. By default a run replaces what the last one
--- wrote, so running it twice does no harm.
+-- Delays per carrier and scheduled hour, for programs: Parquet. INSERT OVERWRITE replaces what the last run
+-- wrote, so running it twice does no harm; INSERT INTO would add to it.
 CREATE TABLE delays_by_carrier_hour
 USING parquet OPTIONS (path 'output/delays_by_carrier_hour');
 
-INSERT INTO delays_by_carrier_hour
+INSERT OVERWRITE delays_by_carrier_hour
 SELECT
   carrier,
   airline,
@@ -83,7 +83,7 @@ WITH (
   'path'      = 'output/carriers_in_bad_weather'
 );
 
-INSERT INTO carriers_in_bad_weather
+INSERT OVERWRITE carriers_in_bad_weather
 WITH means AS (
   SELECT
     airline,

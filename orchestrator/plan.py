@@ -1,7 +1,6 @@
 """From a definition to what a driver executes."""
 
 import ast
-from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import DefinitionError
@@ -25,16 +24,18 @@ def compile_program(definition: Definition) -> dict[str, Any]:
                 "file": file,
                 "text": definition.python,
                 "arguments": list(definition.arguments),
-                "directory": definition.directory,
-            }
+            },
+            "directory": definition.directory,
         }
     if definition.jar:
-        return {"jar": {"class": definition.main_class, "arguments": list(definition.arguments)}}
+        jar = {"class": definition.main_class, "arguments": list(definition.arguments)}
+        return {"jar": jar, "directory": definition.directory}
     return {
+        "directory": definition.directory,
         "sql": compile_script(
             definition.script,
             file=definition.file or f"{definition.name}.sql",
-            base_dir=definition.directory or str(Path.cwd()),
+            base_dir=definition.directory,
             variables=definition.variables,
-        )
+        ),
     }

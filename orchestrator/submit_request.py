@@ -72,7 +72,7 @@ def submit_request(
         conf=conf,
         secrets=tuple(secrets_in({**definition.variables, **conf})),
         is_short=is_short,
-        is_warm=is_warm and "sql" in plan,
+        is_warm=is_warm and "sql" in plan and not plan["sql"]["names_files"],
     )
 
 

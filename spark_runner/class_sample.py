@@ -37,7 +37,7 @@ WITH means AS (
   FROM joined WHERE kind <> 'k0' GROUP BY kind
 )
 SELECT kind, n, mean, RANK() OVER (ORDER BY mean DESC) FROM means ORDER BY kind;
-INSERT INTO days
+INSERT OVERWRITE days
 SELECT
   DATE_TRUNC('hour', at) AS hour, COUNT(DISTINCT kind) AS kinds, SUM(CASE WHEN high THEN 1.0D ELSE 0 END) AS s
 FROM joined GROUP BY 1;

@@ -1,11 +1,12 @@
 """Which errors come back however often a program is run again: those are of its definition."""
 
+import contextlib
 import re
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.errors import AnalysisException
 
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.failures import PATTERNS
 from spark_runner.jvm_main import JvmError
 from spark_runner.sql.errors import SqlError
@@ -25,13 +26,18 @@ def is_permanent(error: BaseException) -> bool:
         # What Spark could not find out because something else failed (a metastore is away) has a cause.
         cause = getattr(error, "_cause", None)
         return cause is None or is_permanent(cause)
-    if isinstance(error, JvmError):
-        return _is_java_permanent(error.type)
-    if isinstance(error, Py4JJavaError):
-        return _is_java_permanent(error.java_exception.getClass().getName())
+    if isinstance(error, JvmError | Py4JJavaError):
+        return _JAVA.match(f"{_class_of(error)}: ") is not None
+    if isinstance(error, ConnectorError):
+        return not isinstance(error, TargetChanged)
     # A name that is assigned in one branch alone (UnboundLocalError) may depend on the data.
-    return isinstance(error, (ConnectorError, *_OF_PYTHON)) or type(error) is NameError
+    return isinstance(error, _OF_PYTHON) or type(error) is NameError
 
 
-def _is_java_permanent(name: str) -> bool:
-    return _JAVA.match(f"{name}: ") is not None
+def _class_of(error: JvmError | Py4JJavaError) -> str:
+    """The class of an error of Java; empty where its JVM has gone meanwhile."""
+    if isinstance(error, JvmError):
+        return error.type
+    with contextlib.suppress(Py4JError):
+        return str(error.java_exception.getClass().getName())
+    return ""

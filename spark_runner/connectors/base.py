@@ -20,6 +20,19 @@ class Written:
     preview: list[list[str | None]]
 
 
+@dataclass(frozen=True)
+class Writer:
+    """Who writes: the attempts of one run have the key in common."""
+
+    run_key: str
+    attempt: int = 1
+
+    @property
+    def name(self) -> str:
+        """Its name in file systems."""
+        return f"{self.run_key}-{self.attempt}"
+
+
 class Source(Protocol):
     """Reads one kind of system."""
 
@@ -30,8 +43,14 @@ class Source(Protocol):
 class Sink(Protocol):
     """Writes to one kind of system."""
 
-    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str) -> Written:
-        """Write all rows; `mode` is overwrite, append or error, whatever the options say."""
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        """Before anything is written: remove what earlier attempts of this run have added."""
+
+    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
+        """Write all rows or none; `mode` is overwrite, append or error, whatever the options say.
+
+        Raises ConnectorError for columns that are not those of what is there, before anything is written.
+        """
 
 
 def text_cells(frame: DataFrame, rows: int) -> list[list[str | None]]:

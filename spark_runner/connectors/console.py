@@ -4,15 +4,24 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from spark_runner.connectors.base import Written, preview, text_cells
+from spark_runner.connectors.base import Writer, Written, preview, text_cells
 
 
 class Console:
     """Shows the first rows of a query as a table."""
 
-    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str) -> Written:  # noqa: ARG002 - of Sink
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        """What was shown was shown."""
+
+    def write(
+        self,
+        frame: DataFrame,
+        options: Mapping[str, Any],
+        mode: str,  # noqa: ARG002 - of Sink
+        writer: Writer,  # noqa: ARG002 - likewise
+    ) -> Written:
         """Show up to `limit` rows; only what was shown counts as written."""
         limit = int(options["limit"])
         cells = text_cells(frame, limit + 1)

@@ -3,6 +3,7 @@
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.targets import PREFIX
 
 SHOWN = 3  # names in the message: enough to recognise a directory
 _MARKERS = {"_SUCCESS", "_temporary", "_metadata", "_common_metadata"}
@@ -20,20 +21,18 @@ def refuse_foreign_files(session: SparkSession, path: str) -> None:
     files = target.getFileSystem(java.sessionState().newHadoopConf())
     if not files.exists(target):
         return
-    if files.getFileStatus(target).isFile():
-        raise ConnectorError(f"refused: '{path}' is a file; a target is a directory")
     found = [(status.getPath().getName(), status.isDirectory()) for status in files.listStatus(target)]
     foreign = [name for name, directory in found if not _written_by_spark(name, directory=directory)]
     if foreign:
         names = ", ".join(sorted(foreign)[:SHOWN]) + (", ..." if len(foreign) > SHOWN else "")
         raise ConnectorError(
             f"refused: overwriting '{path}' would delete what Spark did not write ({names});"
-            " choose another path, or mode 'append'"
+            " choose another path, or INSERT INTO"
         )
 
 
 def _written_by_spark(name: str, *, directory: bool) -> bool:
-    if name.startswith((".spark-staging-", "part-", ".part-")):  # .part-*.crc are checksums
+    if name.startswith((".spark-staging-", PREFIX, "part-", ".part-")):  # .part-*.crc are checksums
         return True
     if directory and "=" in name:  # a partition
         return True

@@ -9,6 +9,14 @@ class ConnectorError(SparkRunnerError):
     """A connector refused to read or write, and says why; nothing was changed."""
 
 
+class TargetChanged(ConnectorError):
+    """What was there was changed by somebody else in this moment; another attempt may have more luck."""
+
+
+class UnlikeColumns(ConnectorError):
+    """The rows of an INSERT INTO have other columns than those that they would be added to."""
+
+
 class OptionError(SparkRunnerError):
     """An option of a table is unknown, missing or has a value that cannot be used.
 

@@ -5,13 +5,15 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_runner.connectors.base import PREVIEW_ROWS, Written, preview, text_cells
+from spark_runner.connectors.alike import refuse_unlike_file
+from spark_runner.connectors.base import PREVIEW_ROWS, Writer, Written, preview, text_cells
 from spark_runner.connectors.directories import refuse_foreign_files
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.targets import Target
 
 
 class Files:
@@ -33,21 +35,79 @@ class Files:
             reader = reader.schema(schema)
         return reader.load(options["path"])
 
-    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str) -> Written:
-        """Write the frame; raises ConnectorError where that would destroy its input or foreign files."""
-        path = str(options["path"])
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        """Leave nothing of earlier attempts of this run, and no swap half done."""
+        Target(session, str(options["path"]), writer).recover()
+
+    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
+        """Write the frame beside its target, then put it there.
+
+        Raises ConnectorError where that would destroy its input or foreign files, or mix unlike columns.
+        """
+        path, session = str(options["path"]), frame.sparkSession
         _refuse_own_input(frame, path)
+        target = Target(session, path, writer)
+        target.check()
         if mode == "overwrite":
-            refuse_foreign_files(frame.sparkSession, path)
+            target.check_replaceable()
+            refuse_foreign_files(session, path)
+        elif (some_file := target.first_file()) is not None:
+            if mode == "error":
+                raise ConnectorError(
+                    f"refused: there are data in '{path}' already, and the table has mode 'error'"
+                )
+            refuse_unlike_file(frame, some_file, self.format, options, self._format_options(options))
         observation = Observation()
-        counted = frame.observe(observation, sql.expr("count(1)").alias("rows"))
-        writer = counted.write.format(self.format).mode(mode).options(**self._format_options(options))
+        counted = frame.observe(
+            observation, sql.expr("count(1)").alias("rows"), self._kept(frame, options).alias("kept")
+        )
+        saver = counted.write.format(self.format).mode("overwrite").options(**self._format_options(options))
         if self.format == "json":
-            writer = writer.option("ignoreNullFields", "false")
+            saver = saver.option("ignoreNullFields", "false")
         if options["partition_by"]:
-            writer = writer.partitionBy(*options["partition_by"])
-        writer.option("compression", options["compression"]).save(path)
-        return Written(int(observation.get["rows"]), self._read_back(frame, options))
+            saver = saver.partitionBy(*options["partition_by"])
+        try:
+            saver.option("compression", options["compression"]).save(target.staging)
+            rows, kept = int(observation.get["rows"]), int(observation.get["kept"])
+            if kept < rows:
+                raise ConnectorError(
+                    f"refused: of {rows} rows {rows - kept} have no value, and Spark leaves such rows out of"
+                    " a CSV file with one column; give option 'null_value'"
+                )
+            if target.is_local and not (session.sparkContext.master or "").startswith("local"):
+                self._refuse_unseen(session, target, options, rows)
+            shown = self._read_back(frame, {**options, "path": target.staging})
+            if mode == "overwrite":
+                target.replace()
+            else:
+                target.add()
+        finally:
+            target.discard()
+        return Written(rows, shown)
+
+    def _kept(self, frame: DataFrame, options: Mapping[str, Any]) -> Column:
+        """How many rows come into the files."""
+        names, _ = _divided(frame, options)
+        if self.format == "csv" and not options["null_value"] and len(names) == 1:
+            return sql.count(_column(names[0]))
+        return sql.expr("count(1)")
+
+    def _refuse_unseen(
+        self, session: SparkSession, target: Target, options: Mapping[str, Any], rows: int
+    ) -> None:
+        """Raise ConnectorError where executors of other hosts have written what this host does not see."""
+        seen, files = 0, target.staged_files()
+        if files and self.format == "parquet":
+            seen = session.read.parquet(target.staging).count()
+        elif files:
+            # Lines: a value of several counts more than once, and no row less.
+            headers = files if options.get("header") else 0
+            seen = session.read.text(target.staging).count() - headers
+        if seen < rows:
+            raise ConnectorError(
+                f"refused: the executors wrote {rows} rows, of which this host sees {seen}; "
+                f"'{options['path']}' must lie in a folder that all nodes share"
+            )
 
     def _read_back(self, frame: DataFrame, options: Mapping[str, Any]) -> list[list[str | None]]:
         reader = frame.sparkSession.read.format(self.format).options(**self._format_options(options))
@@ -55,11 +115,10 @@ class Files:
             reader = reader.schema(frame.schema)  # Spark would run a job to find it in the files
         else:
             # The text as it stands in the files; nothing is parsed, so nothing can fail to.
-            partitions = {name.lower() for name in options["partition_by"]}
-            names = [name for name in frame.columns if name.lower() not in partitions]
-            names += [name for name in frame.columns if name.lower() in partitions]
-            reader = reader.schema(StructType([StructField(name, StringType()) for name in names]))
-        columns = [sql.col(f"`{name.replace('`', '``')}`") for name in frame.columns]
+            names, partitions = _divided(frame, options)
+            fields = [StructField(name, StringType()) for name in [*names, *partitions]]
+            reader = reader.schema(StructType(fields))
+        columns = [_column(name) for name in frame.columns]
         return preview(text_cells(reader.load(options["path"]).select(*columns), PREVIEW_ROWS))
 
     def _format_options(self, options: Mapping[str, Any]) -> dict[str, str]:
@@ -73,9 +132,20 @@ class Files:
         }
 
 
+def _divided(frame: DataFrame, options: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The columns that stand in the files, and those that become folders."""
+    partitions = {name.lower() for name in options["partition_by"]}
+    names = [name for name in frame.columns if name.lower() not in partitions]
+    return names, [name for name in frame.columns if name.lower() in partitions]
+
+
+def _column(name: str) -> Column:
+    return sql.col(f"`{name.replace('`', '``')}`")
+
+
 def _refuse_own_input(frame: DataFrame, path: str) -> None:
     """Refuse a target that holds files which the query reads, however they are named there."""
-    target = _local(path)
+    target = _local(urllib.parse.quote(path) if path.startswith("file:") else path)
     for name in _input_files(frame):
         found = _local(name)
         if found == target or found.startswith(target.rstrip("/") + "/"):

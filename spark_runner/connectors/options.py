@@ -43,9 +43,15 @@ class FileOptions(ConnectorOptions):
     readable: ClassVar[bool] = True
     writable: ClassVar[bool] = True
     path: str = Field(min_length=1)
-    # The default makes a second run as good as the first.
-    mode: Literal["overwrite", "append", "error"] = "overwrite"
+    mode: Literal["append", "error"] = "append"  # of INSERT INTO; INSERT OVERWRITE replaces whatever it is
     partition_by: Names = ()
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _is_mode(cls, value: object) -> object:
+        if value == "overwrite":
+            raise ValueError("INSERT INTO appends; write INSERT OVERWRITE to replace what is there")
+        return value
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """`partition_by` may name declared columns only."""

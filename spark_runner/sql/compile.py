@@ -11,7 +11,7 @@ from spark_runner.connectors.nearest import did_you_mean
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, CreateView, Insert, Set, parse
 from spark_runner.sql.locations import contains, overlap
-from spark_runner.sql.references import references
+from spark_runner.sql.references import names_relative_files, references
 from spark_runner.sql.source import Passage, Source
 from spark_runner.sql.tables import TableSpec, table_spec
 from spark_runner.sql.tokens import split
@@ -32,7 +32,14 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
         planner.add(parse(expand(source, tokens, variables)))
     if not planner.inserts:
         raise source.error("nothing to do: the script has no INSERT", 0)
-    return {"version": PLAN_VERSION, "file": file, "source": text, "steps": planner.steps}
+    return {
+        "version": PLAN_VERSION,
+        "file": file,
+        "source": text,
+        "directory": base_dir,
+        "names_files": planner.names_files,
+        "steps": planner.steps,
+    }
 
 
 @dataclass
@@ -61,6 +68,7 @@ class _Planner:
     base_dir: str
     steps: list[dict[str, Any]] = field(default_factory=list)
     inserts: int = 0
+    names_files: bool = False  # a query names files by a relative path
     names: dict[str, _Table | _View] = field(default_factory=dict)
 
     def add(self, statement: Set | CreateTable | CreateView | Insert) -> None:
@@ -94,6 +102,7 @@ class _Planner:
             connector=spec.connector,
             options=spec.options,
             location=spec.location,
+            beside=spec.beside,
             columns=columns,
             read=False,
             written=False,
@@ -153,6 +162,7 @@ class _Planner:
 
     def _tables_read(self, query: Passage) -> list[_Table]:
         """The declared tables that a query reads, each marked so in the plan."""
+        self.names_files |= names_relative_files(query)
         tables: list[_Table] = []
         for name, offset in references(query).items():
             known = self.names.get(name)
@@ -174,7 +184,7 @@ class _Planner:
         for table in read:
             if location and table.spec.location and overlap(location, table.spec.location):
                 raise _destroys(statement, f"reads '{table.name}' from", table.spec.location, location)
-        if target.spec.appends and not statement.overwrite:
+        if not statement.overwrite:
             return
         for known in self.names.values():
             if not isinstance(known, _Table) or not (location and known.spec.location):

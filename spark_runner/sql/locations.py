@@ -7,6 +7,11 @@ import re
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters at least: `C:` is a drive
 
 
+def is_relative(path: str) -> bool:
+    """Whether `path` means another place in another folder."""
+    return not (_SCHEME.match(path) or path.startswith(("/", "~")))
+
+
 def resolve(path: str, base_dir: str) -> str:
     """`path` made absolute against `base_dir`; `~` is expanded, a URI such as s3a://x/y stays as it is."""
     if _SCHEME.match(path):
@@ -16,7 +21,7 @@ def resolve(path: str, base_dir: str) -> str:
 
 def contains(outer: str, inner: str) -> bool:
     """Whether `inner` is `outer` or lies below it."""
-    outer, inner = _comparable(outer), _comparable(inner)
+    outer, inner = comparable(outer), comparable(inner)
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
@@ -25,7 +30,7 @@ def overlap(one: str, two: str) -> bool:
     return contains(one, two) or contains(two, one)
 
 
-def _comparable(location: str) -> str:
+def comparable(location: str) -> str:
     """One spelling for file:/x, file:///x and /x; links are followed where they can be seen from here."""
     if location.startswith("file:"):
         location = "/" + location.removeprefix("file:").lstrip("/")

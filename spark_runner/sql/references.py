@@ -2,9 +2,11 @@
 
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.literals import name_value
+from spark_runner.sql.locations import is_relative
 from spark_runner.sql.source import Passage
 from spark_runner.sql.tokens import Kind, Token
 
+_FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")
 # Behind these words neither a comma nor a parenthesis stands before a table.
 _OTHER_CLAUSES = (
@@ -23,6 +25,19 @@ def references(query: Passage) -> dict[str, int]:
     for index in range(len(scan.tokens)):
         scan.see(index)
     return scan.found
+
+
+def names_relative_files(query: Passage) -> bool:
+    """Whether a query may name files by a relative path, as in csv.`orders.csv`."""
+    tokens = Cursor(query).tokens
+    return any(
+        first.kind is Kind.WORD
+        and dot.is_symbol(".")
+        and name.kind is Kind.QUOTED
+        and first.text.lower() in _FILE_FORMATS
+        and is_relative(name_value(name.text))
+        for first, dot, name in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
 
 
 class _Scan:

@@ -8,7 +8,7 @@ from spark_runner.connectors.nearest import did_you_mean
 from spark_runner.connectors.options import CONNECTORS, FileOptions, to_plan, validate
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, Option
-from spark_runner.sql.locations import resolve
+from spark_runner.sql.locations import is_relative, resolve
 
 _FILE_FORMATS = tuple(name for name, model in CONNECTORS.items() if issubclass(model, FileOptions))
 
@@ -20,7 +20,7 @@ class TableSpec:
     connector: str
     options: dict[str, Any]
     location: str  # absolute path or URI; empty if the connector has none
-    appends: bool
+    beside: bool  # it was given relative to the folder of the definition
     readable: bool
     writable: bool
 
@@ -34,13 +34,16 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
         checked.check_columns(statement.column_names)
     except OptionError as error:
         raise _located(statement, options, error) from error
-    location, appends = "", False
+    location, beside = "", False
     if isinstance(checked, FileOptions):
+        beside = is_relative(checked.path)
+        if beside and not base_dir:
+            message = f"path '{checked.path}' is relative, and the definition names no folder (`directory`)"
+            raise statement.passage.error(message)
         location = resolve(checked.path, base_dir)
-        appends = checked.mode == "append"
         checked = checked.model_copy(update={"path": location})
     return TableSpec(
-        connector, to_plan(checked), location, appends, type(checked).readable, type(checked).writable
+        connector, to_plan(checked), location, beside, type(checked).readable, type(checked).writable
     )
 
 

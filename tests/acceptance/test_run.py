@@ -18,7 +18,7 @@ SCRIPT = """\
 CREATE TABLE pets (name STRING, legs INT) WITH ('connector' = 'inline',
   'rows' = '[["cat", 4], ["hen", 2], ["snake", 0], ["dog", 4]]');
 CREATE TABLE walkers WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = 'out/walkers');
-INSERT INTO walkers SELECT name, legs FROM pets WHERE legs >= ${least:-1} ORDER BY name;
+INSERT OVERWRITE walkers SELECT name, legs FROM pets WHERE legs >= ${least:-1} ORDER BY name;
 """
 WALKERS = [{"name": "cat", "legs": 4}, {"name": "dog", "legs": 4}, {"name": "hen", "legs": 2}]
 NO_TERMINAL_CODES = re.compile(r"[^\x1b]*")

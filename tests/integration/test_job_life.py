@@ -42,7 +42,7 @@ def test_a_job_passes_the_queues_and_ends_in_finish_as_success(office: Office, t
         ("raise MemoryError", "memory", "MemoryError"),
         ("import os; os._exit(4)", "user", "exit code 4"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "infrastructure", "SIGKILL"),
-        ("compile('this is no python', 'x', 'exec')", "user", "invalid syntax"),
+        ("compile('this is no python', 'x', 'exec')", "definition", "invalid syntax"),
     ],
 )
 def test_a_failure_ends_as_error_fail_with_its_reason(

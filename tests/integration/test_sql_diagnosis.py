@@ -250,7 +250,8 @@ def test_a_directory_with_anything_else_in_it_is_not_overwritten(
     target = precious / "data"
     prepare(target)
     before = contents(precious)
-    error = fail(f"CREATE TABLE t USING parquet OPTIONS (path '{target}');\n INSERT INTO t SELECT 1 AS a")
+    head = f"CREATE TABLE t USING parquet OPTIONS (path '{target}');\n "
+    error = fail(f"{head}INSERT OVERWRITE t SELECT 1 AS a")
     assert (error.line, error.column) == (2, 2)
     assert f"refused: overwriting '{target}' would delete what Spark did not write" in error.message
     assert contents(precious) == before
@@ -258,8 +259,9 @@ def test_a_directory_with_anything_else_in_it_is_not_overwritten(
 
 def test_a_file_is_not_overwritten(fail: Fail, tmp_path: Path) -> None:
     (tmp_path / "letter.csv").write_text("mine")
-    error = fail("CREATE TABLE t USING csv OPTIONS (path 'letter.csv');\nINSERT INTO t SELECT 1 AS a")
-    assert "is a file; a target is a directory" in error.message
+    for verb in ("INTO", "OVERWRITE"):
+        error = fail(f"CREATE TABLE t USING csv OPTIONS (path 'letter.csv');\nINSERT {verb} t SELECT 1 AS a")
+        assert "is a file; a target is a directory" in error.message
     assert (tmp_path / "letter.csv").read_text() == "mine"
 
 

@@ -178,21 +178,7 @@ def test_long_cells_of_a_preview_are_cut(run: Run) -> None:
     assert results[0]["preview"] == [["x" * 59 + "…"]]
 
 
-# Modes
-
-
-def test_a_second_run_replaces_and_two_inserts_of_one_run_both_land(run: Run) -> None:
-    script = """
-    CREATE TABLE t USING parquet OPTIONS (path 'out');
-    CREATE TABLE same USING parquet OPTIONS (path 'out');
-    CREATE TABLE p USING print;
-    INSERT INTO t SELECT 1 AS a;
-    INSERT INTO t SELECT 2 AS a;
-    INSERT INTO same SELECT 3 AS a;
-    INSERT INTO p SELECT * FROM t;
-    """
-    for _ in range(2):
-        assert rows_of(run(script)) == [["1"], ["2"], ["3"]]
+# What was written is read
 
 
 def test_views_see_what_was_written_after_they_were_made(run: Run) -> None:
@@ -205,7 +191,7 @@ def test_views_see_what_was_written_after_they_were_made(run: Run) -> None:
         CREATE OR REPLACE VIEW v AS SELECT concat(a, '!') AS a FROM v;
         CREATE TABLE p USING print;
         INSERT INTO p SELECT * FROM v;
-        INSERT INTO t SELECT 'new' AS a;
+        INSERT OVERWRITE t SELECT 'new' AS a;
         INSERT INTO p SELECT * FROM v;
         INSERT INTO p SELECT * FROM t;
         """
@@ -215,31 +201,6 @@ def test_views_see_what_was_written_after_they_were_made(run: Run) -> None:
         [["new!"]],
         [["new"]],
     ]
-
-
-def test_insert_overwrite_replaces_whatever_the_mode(run: Run) -> None:
-    results = run(
-        """
-        CREATE TABLE t USING parquet OPTIONS (path 'out', mode 'error');
-        CREATE TABLE p USING print;
-        INSERT INTO t SELECT 1 AS a;
-        INSERT OVERWRITE t SELECT 2 AS a;
-        INSERT INTO p SELECT * FROM t;
-        """
-    )
-    assert rows_of(results) == [["2"]]
-
-
-def test_mode_append_keeps_what_was_there_and_mode_error_refuses_it(run: Run, tmp_path: Path) -> None:
-    head = "CREATE TABLE t USING parquet OPTIONS (path 'out', mode '{}');\n"
-    insert = "INSERT INTO t SELECT 1 AS a;"
-    look = "CREATE TABLE p USING print; INSERT INTO p SELECT count(*) FROM t"
-    run(head.format("append") + insert)
-    assert rows_of(run(head.format("append") + insert + look)) == [["2"]]
-    with pytest.raises(SqlError, match=r"writing table 't' to .*PATH_ALREADY_EXISTS") as caught:
-        run(head.format("error") + insert)
-    assert (caught.value.line, caught.value.column) == (2, 1)
-    assert str(tmp_path / "out") in caught.value.message
 
 
 # Declared columns of a target
@@ -301,6 +262,18 @@ def test_subqueries_of_every_kind_may_stand_in_an_insert(run: Run) -> None:
         """
     )
     assert rows_of(results) == [["1", "a", "3", "2"], ["2", None, "3", "3"]]
+
+
+def test_a_relative_path_where_the_folder_of_the_definition_is_not_is_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = "-- out\nCREATE TABLE t USING csv OPTIONS (path 'out');\nINSERT INTO t SELECT 1 AS a"
+    plan = compile_script(text, file="s.sql", base_dir=str(tmp_path / "elsewhere"), variables={})
+    words = rf"table 't': relative paths mean the folder of .*, which is not on .*: {tmp_path}/elsewhere"
+    with pytest.raises(SqlError, match=words) as caught:
+        execute(spark, plan, lambda _: None)
+    assert caught.value.line == 2
+    assert list(tmp_path.iterdir()) == []
 
 
 # Settings, names, variables

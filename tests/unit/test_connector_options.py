@@ -8,9 +8,9 @@ from spark_runner.connectors.options import CONNECTORS, to_plan, validate
 from spark_runner.connectors.registry import SINKS, SOURCES
 
 
-def test_defaults_make_a_second_run_as_good_as_the_first() -> None:
+def test_insert_into_appends_unless_a_table_says_otherwise() -> None:
     for connector in ("parquet", "csv", "json"):
-        assert to_plan(validate(connector, {"path": "x"}))["mode"] == "overwrite"
+        assert to_plan(validate(connector, {"path": "x"}))["mode"] == "append"
 
 
 def test_all_options_of_csv_are_read() -> None:
@@ -69,7 +69,8 @@ def test_options_are_frozen() -> None:
         ("parquet", {}, "", "name", "connector 'parquet' needs option 'path'"),
         ("inline", {}, "", "name", "connector 'inline' needs option 'rows'"),
         ("parquet", {"path": ""}, "path", "value", "option 'path' of connector 'parquet' cannot be ''"),
-        ("parquet", {"path": "x", "MODE": "replace"}, "MODE", "value", "'overwrite', 'append' or 'error'"),
+        ("parquet", {"path": "x", "MODE": "replace"}, "MODE", "value", "'append' or 'error'"),
+        ("csv", {"path": "x", "mode": "overwrite"}, "mode", "value", "write INSERT OVERWRITE to replace"),
         ("parquet", {"path": "x", "compression": "bzip2"}, "compression", "value", "cannot be 'bzip2'"),
         ("csv", {"path": "x", "compression": "zstd"}, "compression", "value", "cannot be 'zstd'"),
         ("csv", {"path": "x", "header": "perhaps"}, "header", "value", "valid boolean"),

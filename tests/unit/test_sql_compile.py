@@ -161,7 +161,7 @@ def test_a_mistake_is_found_without_spark_and_shown_at_its_place(
         f"CREATE TABLE t {P} 'x'); INSERT INTO t SELECT * FROM t",
         f"CREATE TABLE t {P} 'x'); INSERT INTO t WITH t AS (SELECT * FROM t) SELECT * FROM t",
         f"CREATE TABLE t {P} 'x'); INSERT OVERWRITE t SELECT (SELECT max(a) FROM y, t)",
-        f"CREATE TABLE t {P} 'x', mode 'append'); INSERT INTO t SELECT * FROM T",
+        f"CREATE TABLE t {P} 'x', mode 'error'); INSERT INTO t SELECT * FROM T",
         f"CREATE TABLE s {P} 'x'); CREATE TABLE t {P} './x/'); INSERT INTO t SELECT * FROM s",
         f"CREATE TABLE s {P} 'file:/base/x'); CREATE TABLE t {P} 'x'); INSERT INTO t SELECT * FROM s",
         f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} 'x'); INSERT INTO t SELECT * FROM s",
@@ -169,8 +169,8 @@ def test_a_mistake_is_found_without_spark_and_shown_at_its_place(
         f"CREATE TABLE s {P} 'x/*.parquet'); CREATE TABLE t {P} 'x'); INSERT INTO t SELECT * FROM s",
         f"CREATE TABLE t {P} 'x'); CREATE VIEW v AS TABLE t; CREATE VIEW w AS TABLE v; INSERT INTO t TABLE w",
         # Not read by this INSERT, and yet it would be gone.
-        f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} '.'); INSERT INTO t SELECT 1",
-        f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} 'x'); INSERT INTO s SELECT 1; INSERT INTO t SELECT 2",
+        f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} '.'); INSERT OVERWRITE t SELECT 1",
+        f"CREATE TABLE s {P} 'x/y');CREATE TABLE t {P} 'x');INSERT INTO s TABLE y;INSERT OVERWRITE t TABLE y",
     ],
 )
 def test_an_insert_that_would_destroy_its_input_is_refused(text: str) -> None:
@@ -184,9 +184,9 @@ def test_an_insert_that_would_destroy_its_input_is_refused(text: str) -> None:
         f"CREATE TABLE t {P} 'x'); INSERT INTO t SELECT t, 1 AS x FROM y",
         f"CREATE TABLE t {P} 'x'); INSERT INTO t WITH t AS (SELECT 1) SELECT * FROM t",
         f"CREATE TABLE s {P} 'x'); CREATE TABLE t {P} 'xy'); INSERT INTO t SELECT * FROM s",
-        f"CREATE TABLE s {P} 'x'); CREATE TABLE t {P} 'x', mode 'append'); INSERT INTO t SELECT 1",
         f"CREATE TABLE s {P} 'x'); CREATE TABLE t {P} 'x'); INSERT INTO t SELECT 1",
-        f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} 'x', mode 'append'); INSERT INTO t SELECT 1",
+        f"CREATE TABLE s {P} 'x'); CREATE TABLE t {P} 'x'); INSERT OVERWRITE t SELECT 1",
+        f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} 'x'); INSERT INTO t SELECT 1",
         f"CREATE OR REPLACE TABLE t {P} 'x'); CREATE OR REPLACE TABLE t {P} 'y'); INSERT INTO t SELECT 1",
     ],
 )
@@ -204,3 +204,35 @@ def test_an_error_behind_a_long_value_points_at_the_line_of_the_file() -> None:
 def test_names_may_come_from_variables() -> None:
     text = f"CREATE TABLE ${{t}} {P} 'x'); INSERT INTO ${{t}} SELECT ${{n:-1}}"
     assert steps(text, "insert", t="out")[0]["target"] == "out"
+
+
+@pytest.mark.parametrize(
+    ("path", "beside"), [("x", True), ("./x", True), ("/x", False), ("~/x", False), ("s3a://b/x", False)]
+)
+def test_the_plan_says_which_paths_mean_the_folder_of_the_definition(path: str, *, beside: bool) -> None:
+    (table,) = steps(f"CREATE TABLE t {P} '{path}'); INSERT INTO t SELECT 1", "table")
+    assert table["beside"] is beside
+
+
+def test_a_relative_path_needs_a_folder() -> None:
+    with pytest.raises(SqlError, match="path 'x' is relative, and the definition names no folder"):
+        compile_script(f"CREATE TABLE t {P} 'x')", file="s.sql", base_dir="", variables={})
+    text = f"CREATE TABLE t {P} '/x'); INSERT INTO t SELECT 1"
+    assert compile_script(text, file="s.sql", base_dir="", variables={})["directory"] == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("csv.`orders.csv`", True),
+        ("CSV . `orders.csv`", True),
+        ("csv.`/data/orders.csv`", False),
+        ("parquet.`s3a://bucket/x`", False),
+        ("t.`column`", False),
+        ("csv", False),
+    ],
+)
+def test_a_query_that_names_files_by_a_relative_path_is_known(source: str, *, expected: bool) -> None:
+    assert (
+        plan(f"CREATE TABLE p USING print; INSERT INTO p SELECT * FROM {source}")["names_files"] is expected
+    )

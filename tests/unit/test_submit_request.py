@@ -80,6 +80,9 @@ def test_scripts_alone_may_share_a_jvm(tmp_path: Path) -> None:
         tmp_path, {}, script="CREATE TABLE shown USING print; INSERT INTO shown SELECT 1 AS n;"
     ).is_warm
     assert not request(tmp_path, {}).is_warm
+    # A JVM for many has no folder of its own.
+    beside = "CREATE TABLE shown USING print; INSERT INTO shown SELECT * FROM csv.`orders.csv`;"
+    assert not request(tmp_path, {}, script=beside).is_warm
 
 
 def test_the_plan_says_what_its_logs_are_named_by(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Whether the rows of an INSERT INTO have the columns of those that are there already."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import NullType, StructField, StructType
+
+from spark_runner.connectors.errors import UnlikeColumns
+
+_ADVICE = "INSERT INTO adds rows of the same columns, INSERT OVERWRITE replaces what is there"
+
+
+def refuse_unlike_file(
+    frame: DataFrame, some_file: str, connector: str, options: Mapping[str, Any], reading: Mapping[str, str]
+) -> None:
+    """Raise UnlikeColumns where columns or partitions are not those of this file of the target.
+
+    What is compared is what a later reader would refuse or mix up: of Parquet names, order and types, of CSV
+    names and order (without a header their number), of JSON whether a name of its first record is missing.
+    """
+    path = str(options["path"])
+    partitions = [name.lower() for name in options["partition_by"]]
+    there = [folder.partition("=")[0].lower() for folder in some_file.split("/")[:-1]]
+    if partitions != there:
+        what = f"the table has {_partitions(partitions)}, what is in '{path}' has {_partitions(there)}"
+        raise UnlikeColumns(f"{what}; {_ADVICE}")
+    given = [field for field in frame.schema if field.name.lower() not in partitions]
+    found = _columns_of(frame, f"{path.rstrip('/')}/{some_file}", connector, reading)
+    if found and (difference := _difference(given, found, connector, options)):
+        raise UnlikeColumns(f"{_columns(given)}, in '{path}' are {difference}; {_ADVICE}")
+
+
+def refuse_unlike_queries(
+    one: StructType, other: StructType, connector: str, options: Mapping[str, Any]
+) -> None:
+    """Raise UnlikeColumns where the rows of the second cannot be added to those of the first."""
+    if difference := _difference(other.fields, one.fields, connector, options):
+        raise UnlikeColumns(f"{_columns(other.fields)}, an earlier INSERT gives {difference}; {_ADVICE}")
+
+
+def _columns_of(
+    frame: DataFrame, file: str, connector: str, reading: Mapping[str, str]
+) -> Sequence[StructField]:
+    session = frame.sparkSession
+    if connector != "json":
+        return session.read.format(connector).options(**reading).load(file).schema.fields
+    first = session.read.text(file).first()  # Spark would read all records to find their types
+    try:
+        record = json.loads(first[0]) if first else {}
+    except ValueError:
+        record = {}  # no record as Spark writes them: its reader says so
+    return [StructField(name, NullType()) for name in record] if isinstance(record, dict) else []
+
+
+def _difference(
+    given: Sequence[StructField], found: Sequence[StructField], connector: str, options: Mapping[str, Any]
+) -> str:
+    """What is found and not given; empty where both are alike."""
+    if connector == "json":
+        missing = [field.name for field in found if field.name.lower() not in _names(given)]
+        return f"records with {', '.join(missing)}" if missing else ""
+    if not options.get("header", True):
+        return "" if len(given) == len(found) else f"{len(found)} columns"
+    if _names(given) != _names(found):
+        return f"({', '.join(field.name for field in found)})"
+    if connector == "parquet":
+        for one, other in zip(given, found, strict=True):
+            mine, its = one.dataType.simpleString(), other.dataType.simpleString()
+            if mine != its:
+                return f"{other.name} as {its}, not {mine}"
+    return ""
+
+
+def _columns(given: Sequence[StructField]) -> str:
+    return f"the query gives the columns ({', '.join(field.name for field in given)})"
+
+
+def _partitions(names: Sequence[str]) -> str:
+    return f"partitions by {', '.join(names)}" if names else "no partitions"
+
+
+def _names(fields: Sequence[StructField]) -> list[str]:
+    return [field.name.lower() for field in fields]

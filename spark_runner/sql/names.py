@@ -1,0 +1,159 @@
+"""The names that a script declares, as the session of Spark has them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.registry import SOURCES
+from spark_runner.folder import is_here, missing
+from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.literals import quote_name
+from spark_runner.sql.locations import overlap
+from spark_runner.sql.projection import fit
+from spark_runner.sql.source import Anchor, Passage, Source
+
+# Spark's words for "no data there", where the script itself will write later.
+_NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
+
+
+class Names:
+    """Goes through the steps of a plan; what an INSERT does is up to the subclass."""
+
+    def __init__(self, session: SparkSession, plan: Mapping[str, Any], report: Callable[[str], None]) -> None:
+        self.session = session
+        # Variables are replaced already; Spark's own `${...}` would read the driver's environment.
+        session.conf.set("spark.sql.variable.substitute", "false")
+        self.plan = plan
+        self.steps: list[Mapping[str, Any]] = plan["steps"]
+        self.source = Source(plan["file"], plan["source"])
+        self.report = report
+        self.tables: dict[str, Mapping[str, Any]] = {}
+        self.declared: list[Mapping[str, Any]] = []  # tables and views that can be read, in order
+        self.sent = SentTexts()
+        self.inferred: dict[int, StructType] = {}  # what files say of their columns, by the step of the table
+
+    def insert(self, step: Mapping[str, Any]) -> None:
+        """Run an INSERT."""
+        raise NotImplementedError
+
+    def step(self, step: Mapping[str, Any]) -> None:
+        """Run one statement."""
+        match step["kind"]:
+            case "set":
+                self._set(step)
+            case "table":
+                self._table(step)
+            case "view":
+                self._view(step)
+            case "insert":
+                self.insert(step)
+            case kind:
+                raise self.error(f"this driver does not know the step '{kind}'", step)
+
+    def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
+        """What an INSERT would write, with the columns that its table declares."""
+        query = Passage.from_json(self.source, step["query"])
+        try:
+            frame = self.session.sql(self.sent.send(query))
+        except SPARK_ERRORS as error:
+            raise self.sent.located(error, query) from error
+        return self._fitted(frame, table, step)
+
+    def is_reached(self, step: Mapping[str, Any]) -> bool:
+        """Whether the folder that its path is relative to is on this host."""
+        return not step["beside"] or is_here(self.plan["directory"])
+
+    def error(self, message: str, step: Mapping[str, Any]) -> SqlError:
+        """What is wrong, at the place of the statement."""
+        return self._statement(step).error(message)
+
+    def declare(self, step: Mapping[str, Any]) -> None:
+        """Make a table or view readable under its name."""
+        frame = self._view_frame(step) if step["kind"] == "view" else self.table_frame(step)
+        if frame is not None:
+            frame.createOrReplaceTempView(quote_name(step["name"]))
+
+    def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
+        """What readers of the table see; None where nothing is written yet."""
+        schema = self.schema(step) or self.inferred.get(id(step))
+        try:
+            frame = SOURCES[step["connector"]].read(self.session, step["options"], schema)
+        except ConnectorError as error:
+            raise self.error(f"table '{step['name']}': {error}", step) from error
+        except SPARK_ERRORS as error:
+            if step["written"] and condition(error) in _NOTHING_THERE:
+                return None
+            raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
+        if not step["written"]:
+            self.inferred[id(step)] = frame.schema
+        return frame
+
+    def schema(self, step: Mapping[str, Any]) -> StructType | None:
+        """The columns that it declares; None without."""
+        if step["columns"] is None:
+            return None
+        columns = Passage.from_json(self.source, step["columns"])
+        sent = SentTexts()
+        try:
+            schema = StructType.fromDDL(sent.send(columns))
+        except SPARK_ERRORS as error:
+            raise sent.located(error, columns) from error
+        return schema if isinstance(schema, StructType) else None
+
+    def refresh(self, location: str) -> None:
+        """Declare all names again if one of them has other files now; Spark keeps the list it saw first."""
+        tables = [step["location"] for step in self.declared if step["kind"] == "table" and step["location"]]
+        if any(overlap(location, other) for other in tables):
+            for step in self.declared:
+                self.declare(step)
+
+    def _statement(self, step: Mapping[str, Any]) -> Passage:
+        """A passage without text that stands where the statement does."""
+        return Passage(
+            self.source, "", (Anchor(0, self.source.offset(step["line"], step["column"]), verbatim=True),)
+        )
+
+    def _set(self, step: Mapping[str, Any]) -> None:
+        try:
+            self.session.conf.set(step["key"], step["value"])
+        except SPARK_ERRORS as error:
+            raise self.error(reason(error), step) from error
+
+    def _table(self, step: Mapping[str, Any]) -> None:
+        self.tables[step["name"].lower()] = step
+        if not self.is_reached(step):
+            raise self.error(f"table '{step['name']}': {missing(self.plan['directory'])}", step)
+        if step["connector"] not in SOURCES:
+            return
+        if not step["written"]:
+            self.report(f"CREATE TABLE {step['name']}")
+        if step["read"] or not step["written"]:
+            self.declare(step)
+            self.declared.append(step)
+
+    def _view(self, step: Mapping[str, Any]) -> None:
+        self.declare(step)
+        self.declared.append(step)
+
+    def _view_frame(self, step: Mapping[str, Any]) -> DataFrame:
+        query = Passage.from_json(self.source, step["query"])
+        try:
+            # Not CREATE VIEW: where such a view fails, Spark 4 points at who reads it.
+            return self.session.sql(self.sent.send(query))
+        except SPARK_ERRORS as error:
+            raise self.sent.located(error, query) from error
+
+    def _fitted(self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any]) -> DataFrame:
+        schema = self.schema(table)
+        if schema is None:
+            return frame
+        try:
+            return fit(frame, schema, by_name=step["by_name"])
+        except ConnectorError as error:
+            raise self.error(f"table '{table['name']}': {error}", step) from error
+        except SPARK_ERRORS as error:
+            raise self.error(f"table '{table['name']}': {reason(error)}", step) from error

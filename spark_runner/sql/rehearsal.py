@@ -1,0 +1,113 @@
+"""A script gone through without writing: whether its INSERTs INTO one place give the same columns."""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DataType, StringType, StructType
+
+from spark_runner.connectors.alike import refuse_unlike_queries
+from spark_runner.connectors.errors import ConnectorError, UnlikeColumns
+from spark_runner.sql.diagnosis import SPARK_ERRORS
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.locations import comparable, overlap
+from spark_runner.sql.names import Names
+
+_STRING = StringType()
+
+
+def adds_twice_to_one_place(plan: Mapping[str, Any]) -> bool:
+    """Whether there is anything to compare."""
+    tables: dict[str, str] = {}
+    written: set[str] = set()
+    for step in plan["steps"]:
+        if step["kind"] == "table":
+            tables[step["name"].lower()] = step["location"]
+        elif step["kind"] == "insert" and (location := tables[step["target"].lower()]):
+            place = comparable(location)
+            if place in written and not step["overwrite"]:
+                return True
+            written.add(place)
+    return False
+
+
+class Rehearsal(Names):
+    """Knows of each place that an INSERT would write to which columns are there then; None = unknown."""
+
+    def run(self) -> None:
+        """Raise SqlError for INSERTs of unlike columns; whatever else is wrong shows in its turn."""
+        self.left: dict[str, StructType | None] = {}
+        self.writers: dict[str, Mapping[str, Any]] = {}
+        for step in self.steps:
+            try:
+                self.step(step)
+            except SqlError as error:
+                if isinstance(error.__cause__, UnlikeColumns):
+                    raise
+
+    def insert(self, step: Mapping[str, Any]) -> None:
+        """Note the columns that it would leave at its target, and compare them with those before."""
+        table = self.tables[step["target"].lower()]
+        if not table["location"]:
+            return
+        place = comparable(table["location"])
+        before = None if step["overwrite"] else self.left.get(place)
+        self.left[place], self.writers[place] = before, table
+        try:
+            given = self.query(step, table).schema
+            if before is None:
+                self.left[place] = given
+            else:
+                refuse_unlike_queries(before, given, table["connector"], table["options"])
+        except ConnectorError as error:
+            raise self.error(f"table '{table['name']}': {error}", step) from error
+        finally:
+            self.refresh(table["location"])
+
+    def declare(self, step: Mapping[str, Any]) -> None:
+        """Make it readable, or unknown: what its name meant before may have other columns."""
+        try:
+            super().declare(step)
+        except SqlError:
+            with contextlib.suppress(*SPARK_ERRORS):
+                self.session.catalog.dropTempView(step["name"])
+
+    def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
+        """No rows, of the columns that readers will see; SqlError where nobody knows them yet."""
+        location = step["location"]
+        changed = [place for place in self.left if location and overlap(place, location)]
+        if not changed:
+            return super().table_frame(step)
+        columns = self.schema(step)
+        if columns is None and changed == [comparable(location)]:
+            columns = _read_back(step, self.writers[changed[0]], self.left[changed[0]])
+        if columns is None:
+            raise self.error(f"table '{step['name']}': its columns show when it is written", step)
+        names = [sql.lit(None).cast(field.dataType).alias(field.name) for field in columns.fields]
+        return self.session.range(0).select(*names)
+
+
+def _read_back(
+    reader: Mapping[str, Any], writer: Mapping[str, Any], columns: StructType | None
+) -> StructType | None:
+    """The columns of what was written as they are found in its files; None where Spark derives them."""
+    own = {"path": "", "mode": ""}
+    options = {**reader["options"], **own}
+    if (
+        columns is None
+        or reader["connector"] != writer["connector"]
+        or options != {**writer["options"], **own}
+    ):
+        return None
+    if options["partition_by"] or reader["connector"] == "json" or not options.get("header", True):
+        return None
+
+    def found(kind: DataType) -> DataType:
+        return _STRING if reader["connector"] == "csv" else kind
+
+    found_columns = StructType()
+    for field in columns.fields:
+        found_columns = found_columns.add(field.name, found(field.dataType))
+    return found_columns
