@@ -1,7 +1,12 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
+<<<<<<< HEAD
 Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`; it imports the standard library,
 `control_groups`, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
+=======
+Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`; it imports the
+standard library, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
+>>>>>>> 02e87df (Relative paths mean the folder of the definition, on every backend where it is)
 
     shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id, PID namespace
     stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
@@ -45,9 +50,16 @@ class Shim:
     """Starts one driver, waits for it, ends what it left behind, and writes down how it ended."""
 
     def __init__(
-        self, run_dir: Path, argv: Sequence[str], owner_fd: int | None, grace_seconds: float
+        self,
+        run_dir: Path,
+        argv: Sequence[str],
+        owner_fd: int | None,
+        grace_seconds: float,
+        *,
+        directory: Path | None = None,
     ) -> None:
         self._run_dir = run_dir
+        self._directory = directory or run_dir
         self._argv = list(argv)
         self._grace_seconds = grace_seconds
         self._driver = 0
@@ -85,7 +97,7 @@ class Shim:
         self._driver = os.fork()
         if not self._driver:
             os.close(start)
-            become_driver(self._argv, self._run_dir, shim, may_start)
+            become_driver(self._argv, self._run_dir, self._directory, shim, may_start)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())  # also what the starter had blocked
         os.close(may_start)
         try:
@@ -204,7 +216,7 @@ class Shim:
                 return
 
 
-def become_driver(argv: list[str], run_dir: Path, shim: int, may_start: int) -> NoReturn:
+def become_driver(argv: list[str], run_dir: Path, directory: Path, shim: int, may_start: int) -> NoReturn:
     """In the forked child: cut the ties to the shim, except its death, and exec."""
     try:
         os.setsid()
@@ -221,6 +233,8 @@ def become_driver(argv: list[str], run_dir: Path, shim: int, may_start: int) -> 
         for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)  # the last two are ignored by Python, and exec keeps that
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        with contextlib.suppress(OSError):  # it has gone: the driver itself says so, where that matters
+            os.chdir(directory)
         os.execvp(argv[0], argv)  # noqa: S606  # the caller built the list; a shell would only be one more process
     except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
         complain(f"{argv[0]}: {error}")
@@ -267,6 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--owner-fd", type=int, help="read end of a pipe; its end of file means: stop")
+    parser.add_argument("--directory", type=Path, help="where the driver works; default: RUN_DIR")
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds from TERM to KILL")
     parser.add_argument("argv", nargs="+", metavar="command", help="the driver, after `--`")
     options = parser.parse_args(arguments)
@@ -276,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    Shim(run_dir, options.argv, options.owner_fd, options.grace).run()
+    Shim(run_dir, options.argv, options.owner_fd, options.grace, directory=options.directory).run()
     return 0
 
 

@@ -88,7 +88,6 @@ class Kit:
                 "file": "job.py",
                 "text": self.written(program),
                 "arguments": [],
-                "directory": "",
             },
         }
         return SubmitRequest(

@@ -100,7 +100,7 @@ class Definition(Part):
     jar: str = Field("", description="a jar that the worker, or the cluster, can read")
     main_class: str = Field("", alias="class", description="whose main the jar is to run")
     file: str = Field("", description="what errors and tracebacks call that text")
-    directory: str = Field("", description="what relative paths in the script are relative to")
+    directory: str = Field("", description="what relative paths mean; errors where a driver has it not")
     arguments: tuple[str, ...] = ()
     pool: str = DEFAULT_POOL
     spark: Spark = Spark.model_construct()
@@ -137,6 +137,14 @@ class Definition(Part):
             return check_pool(value)
         except InvalidName as error:
             raise ValueError(str(error)) from error
+
+    @field_validator("directory")
+    @classmethod
+    def _is_absolute(cls, value: str) -> str:
+        if value and not Path(value).is_absolute():
+            message = f"{value!r} is relative, and nobody knows to what: give an absolute path"
+            raise ValueError(message)
+        return value
 
     @field_validator("arguments", mode="before")
     @classmethod
@@ -190,7 +198,12 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
             document |= {field: read_program(path)}
             document.setdefault("file", path.name)
             document.setdefault("directory", str(path.parent))
-    document.setdefault("directory", str(directory.resolve()))
+    if not isinstance(named := document.setdefault("directory", str(directory.resolve())), str):
+        return build_definition(document, source)  # which says so
+    folder = Path(named).expanduser()
+    if named and not folder.is_absolute():
+        folder = (directory / folder).resolve()
+    document |= {"directory": str(folder) if named else ""}
     return build_definition(document, source)
 
 

@@ -101,6 +101,11 @@ class SubmitRequest:
     is_short: bool = False  # its start counts for more than what it computes
     is_warm: bool = False  # it may run in a JVM that others use too, where there is one
 
+    @property
+    def directory(self) -> str:
+        """The folder of the definition, which relative paths mean; empty where there is none."""
+        return str(self.plan.get("directory", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

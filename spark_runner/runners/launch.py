@@ -30,6 +30,7 @@ class Launch:
     arguments: Sequence[str]  # every user of the host can read them: no settings in them
     environment: Mapping[str, str]
     program: Sequence[str] = ()
+    directory: str = ""  # where the process works; empty = in the run directory
 
 
 class QuickStart(Protocol):
@@ -81,6 +82,7 @@ def launch_driver(
         ),
         # Every worker of this host sees so what the driver may still come to use.
         environment | {MEMORY_VARIABLE: str(driver_bytes(request.conf))},
+        directory=request.directory,
     )
 
 
@@ -115,6 +117,8 @@ def spark_properties(
         *more_java_options,
         f"-Dlog4j2.configurationFile={(directory.path / 'log4j2.properties').as_uri()}",
         f"-Djava.io.tmpdir={directory.scratch}",  # as spark.local.dir, for the spark-<uuid> beside it
+        f"-Dderby.system.home={directory.path}",  # what Java would leave where it works: the user's folder
+        f"-XX:ErrorFile={directory.path}/hs_err_pid%p.log",  # likewise
     ]
     # The user's own come last: of two equal options the JVM takes the last.
     options = " ".join([*map(quote_option, java_options), request.conf.get(_JAVA_OPTIONS, "")]).rstrip()

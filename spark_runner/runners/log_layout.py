@@ -7,6 +7,8 @@ A pattern, and no JSON layout of log4j: that one loads further jars, and a short
 
 from collections.abc import Mapping
 
+from spark_runner.process import RUN_DIR_VARIABLE
+
 _PATTERN = (
     """{"@timestamp":"%d{yyyy-MM-dd'T'HH:mm:ss.SSSSSS}{UTC}Z","log.level":"%p","""
     """"log.logger":"%enc{%c}{JSON}","process.thread.name":"%enc{%t}{JSON}","message":"%enc{%m}{JSON}\""""
@@ -30,9 +32,11 @@ appender.{appender}.layout.pattern = {_PATTERN}
 """
 
 
-# The file name is relative: the JVM's working directory is the run directory, whatever its path contains. It
-# is opened for appending, so that `log_limit` may cut it.
-LOG4J2_PROPERTIES = _properties("file", "appender.file.type = File\nappender.file.fileName = spark.log")
+# In the run directory, whatever its path contains, and wherever the JVM works. It is opened for appending, so
+# that `log_limit` may cut it.
+LOG4J2_PROPERTIES = _properties(
+    "file", f"appender.file.type = File\nappender.file.fileName = ${{env:{RUN_DIR_VARIABLE}}}/spark.log"
+)
 TO_STDERR = _properties("console", "appender.console.type = Console\nappender.console.target = SYSTEM_ERR")
 
 DRIVER = "spark.driver.defaultJavaOptions"

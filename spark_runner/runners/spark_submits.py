@@ -115,7 +115,7 @@ class SparkSubmits:
             launch = prepare(directory)
             program = launch.program or self._spark_submit or spark_submit_command(launch.environment)
             directory.write_plan(request)
-            self._start_shim(directory, [*program, *launch.arguments], launch.environment)
+            self._start_shim(directory, [*program, *launch.arguments], launch)
         except (OSError, TypeError, ValueError, SubmissionError) as error:
             # Nothing was started, so nothing is to be found.
             shutil.rmtree(directory.path, ignore_errors=True)
@@ -155,10 +155,10 @@ class SparkSubmits:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
         remove_run(self.state_dir, run, self.find(run))
 
-    def _start_shim(
-        self, directory: RunDirectory, command: Sequence[str], environment: Mapping[str, str]
-    ) -> None:
+    def _start_shim(self, directory: RunDirectory, command: Sequence[str], launch: Launch) -> None:
         arguments = [str(directory.path)]
+        if launch.directory:
+            arguments += ["--directory", launch.directory]
         pass_fds: tuple[int, ...] = ()
         if self._owner_pipe:
             pass_fds = self._owner_pipe[:1]
@@ -166,7 +166,7 @@ class SparkSubmits:
         self._children.start(
             [sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()), *arguments, "--", *command],
             cwd=directory.path,
-            environment=environment,
+            environment=launch.environment,
             stderr=directory.write("shim.log", ""),
             pass_fds=pass_fds,
         )

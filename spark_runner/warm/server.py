@@ -15,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_runner.class_sample import go_through
+from spark_runner.folder import refuse
 from spark_runner.own_process import end_with_parent, keep_streams_apart
 from spark_runner.proc import rss
 from spark_runner.warm.eviction import Eviction
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     spark = SparkSession.builder.getOrCreate()
     if plan["rehearsal"]:
         go_through(spark)
+    # It works for definitions of many folders, and a worker chooses it for none that needs its own.
+    refuse(spark, "relative paths mean nothing in a warm server")
     files = ServerFiles(plan_file.parent)
     eviction = Eviction(spark, files)
     files.open(Gateway(int(os.environ["PYSPARK_GATEWAY_PORT"]), os.environ["PYSPARK_GATEWAY_SECRET"]))

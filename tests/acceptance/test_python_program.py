@@ -1,5 +1,8 @@
 """A Python program runs as `python job.py` would run it, with a Spark session that is there already."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.acceptance.support import SPARK_TIMEOUT_S, Desk
@@ -8,6 +11,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 PROGRAM = """
 import sys, threading, time
+from pathlib import Path
 import neighbour
 from pyspark.sql import SparkSession
 
@@ -16,6 +20,12 @@ print("neighbour:", neighbour.WORD, open("words.txt").read())
 print("arguments:", sys.argv[1:])
 session = SparkSession.builder.getOrCreate()
 print("rows:", session.range(5).count())
+orders = session.read.csv("orders.csv", header=True)
+orders.write.parquet("out/x")
+print("written:", session.read.parquet("out/x").count(), session.sql("TABLE csv.`orders.csv`").count())
+in_task = session.sparkContext.parallelize([1], 1).map(lambda _: open("words.txt").read())
+print("in a task:", in_task.collect())
+Path(__file__).with_name("beside").write_text("its own file is the user's")
 print("to stderr", file=sys.stderr)
 
 def last_words():
@@ -30,6 +40,7 @@ sys.exit("no rows for today")
 def test_a_program_finds_what_it_would_find_by_itself_and_is_waited_for(desk: Desk) -> None:
     desk.write("neighbour.py", "WORD = 'hello'\n")
     desk.write("words.txt", "from a file")
+    desk.write("orders.csv", "id\n1\n2\n")
     desk.write("job.py", PROGRAM)
     desk.write("job.yaml", "name: job\npython: job.py\narguments: [a, 1]\nretry: {attempts: 1, on: [lost]}\n")
     ended = desk.type("run", "job.yaml", "--id", "program", timeout=SPARK_TIMEOUT_S)
@@ -41,8 +52,90 @@ def test_a_program_finds_what_it_would_find_by_itself_and_is_waited_for(desk: De
         "neighbour: hello from a file",
         "arguments: ['a', '1']",
         "rows: 5",
+        "written: 2 3",
+        "in a task: ['from a file']",
         "the thread has ended with 3",
     ]
     stderr = desk.type("job", "logs", "program", "--stream", "stderr").stdout
     assert "to stderr" in stderr
     assert "no rows for today" in stderr
+    # What Spark and Java make for themselves is not left in the user's folder.
+    left = {path.name for path in desk.directory.iterdir()} - {"__pycache__", desk.state_dir.name}
+    assert left == {"neighbour.py", "words.txt", "orders.csv", "job.py", "job.yaml", "out", "beside"}
+    assert list((desk.directory / "out" / "x").glob("part-*"))
+
+
+REFUSED = """
+import os
+from pyspark.sql import SparkSession
+
+session = SparkSession.builder.getOrCreate()
+orders = session.range(3)
+words = "relative paths mean {meant}"
+
+def told(act):
+    try:
+        act()
+    except Exception as error:
+        print(type(error).__name__, words in str(error))
+    else:
+        print("done")
+
+"""
+ELSEWHERE = (
+    REFUSED.replace("{meant}", "the folder of the definition")
+    + """
+told(lambda: open("orders.csv"))
+told(lambda: open("out.csv", "w"))
+told(lambda: os.makedirs("out"))
+told(lambda: session.read.csv("orders.csv"))
+told(lambda: session.sql("TABLE csv.`orders.csv`"))
+told(lambda: orders.write.parquet("out/x"))
+told(lambda: orders.rdd.saveAsTextFile("out/y"))
+told(lambda: session.read.csv("orders.csv", schema="a INT").collect())
+told(lambda: orders.write.parquet("{absolute}/x"))
+told(lambda: open("{absolute}/x/mine", "w").close())
+"""
+)
+
+
+def test_where_the_folder_of_the_definition_is_not_a_relative_path_is_an_error_that_says_so(
+    desk: Desk, tmp_path: Path
+) -> None:
+    program = ELSEWHERE.replace("{absolute}", str(tmp_path / "absolute"))
+    document = {"name": "job", "python": program, "directory": "/no/such/folder"}
+    desk.write("job.json", json.dumps(document))
+    ended = desk.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
+    assert ended.code == 0, ended
+    assert ended.stdout.splitlines() == [
+        *["FileNotFoundError True"] * 3,
+        *["AnalysisException True"] * 2,
+        *["Py4JJavaError True"] * 2,
+        "AnalysisException True",
+        *["done"] * 2,
+    ]
+    assert list((tmp_path / "absolute" / "x").glob("part-*"))
+
+
+OTHER_FILE_SYSTEM = (
+    REFUSED.replace("{meant}", "a folder of this host, and the default")
+    + """
+told(lambda: session.read.csv("orders.csv"))
+told(lambda: orders.write.parquet("out/x"))
+told(lambda: orders.rdd.saveAsTextFile("out/y"))
+print(open("orders.csv").read(), session.read.csv("file:{folder}/orders.csv").count())
+"""
+)
+
+
+def test_relative_paths_of_spark_are_errors_where_its_file_system_is_another_one(desk: Desk) -> None:
+    desk.write("orders.csv", "1")
+    desk.write("job.py", OTHER_FILE_SYSTEM.replace("{folder}", str(desk.directory)))
+    conf = {"spark.hadoop.fs.defaultFS": "hdfs://localhost:9"}  # nobody is asked there
+    desk.write("job.json", json.dumps({"name": "job", "python": "job.py", "spark": {"conf": conf}}))
+    ended = desk.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
+    assert ended.code == 0, ended
+    *refused, read = ended.stdout.splitlines()
+    assert [line.partition(" ")[2] for line in refused] == ["True"] * 3, refused
+    assert read == "1 1"
+    assert not (desk.directory / "out").exists()

@@ -76,7 +76,14 @@ class Site:
     def starts(self) -> int:
         return len(self.ledger.read_text("utf-8").splitlines()) if self.ledger.exists() else 0
 
-    def start(self, *steps: str, lease: float = LEASE_S, main: str = "Steps", **settings: float) -> "Driver":
+    def start(
+        self,
+        *steps: str,
+        lease: float = LEASE_S,
+        main: str = "Steps",
+        directory: str = "",
+        **settings: float,
+    ) -> "Driver":
         """A driver; `settings` are other ones of its session."""
         incarnation = uuid.uuid4().hex
         plan = {
@@ -88,6 +95,7 @@ class Site:
             "lease_seconds": lease,
             "zookeeper": {**self.session.settings.for_plan(), **settings},
             "jar": {"class": main, "arguments": [str(self.ledger), *steps]},
+            "directory": directory,
         }
         request = SubmitRequest(f"{self.run_key}-1", incarnation, "name", plan, target=Target("k8s://any"))
         return Driver.of(self, request)
@@ -216,6 +224,25 @@ def test_what_main_throws_is_the_error_with_its_class_and_stack(
     assert "at Steps.main(Steps.java:" in error["traceback"]
     assert "at Steps.main(Steps.java:" in driver.words()
     assert driver.kept()["error"] == {name: error[name] for name in ("class", "type", "message")}
+
+
+def test_relative_paths_of_spark_are_errors_that_say_why(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "JAVA_TOOL_OPTIONS", "-Dspark.hadoop.fs.defaultFS=hdfs://localhost:9"
+    )  # nobody is asked
+    assert site.start("relative", "orders.csv").ended() == 1
+    local, _, default = site.attempt().document["error"]["message"].partition(" and ")
+    assert "relative paths mean the folder of the definition, which is not in this pod/orders.csv" in local
+    assert "the default file system is hdfs/orders.csv" in default
+    for path in (local, default):
+        place = Path(path.removeprefix("file:")).parent
+        assert not place.is_dir(), "nothing can be made below it"
+
+
+def test_relative_paths_of_spark_mean_the_folder_of_the_definition(site: Site, tmp_path: Path) -> None:
+    assert site.start("relative", "orders.csv", directory=str(tmp_path)).ended() == 1
+    message = site.attempt().document["error"]["message"]
+    assert message == f"file:{tmp_path}/orders.csv and file:{tmp_path}/orders.csv"
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ def work(rows):
 
 try:
     context = SparkSession.builder.getOrCreate().sparkContext
+    open("by-python", "w").close()
+    context.emptyRDD().saveAsTextFile("by-spark")
     if {loses_executor}:
         say("went on " + json.dumps(context.parallelize([1, 2], 1).mapPartitions(work).collect()))
     context.parallelize([1], 1).foreach(stay)
@@ -313,8 +315,8 @@ def check_removed(kit: Kit, attempt: Attempt) -> None:
 def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what_it_said_is_left(
     kit: Kit, tmp_path: Path
 ) -> None:
-    tasks, users = tmp_path / "tasks", tmp_path / "lib" / "users.py"
-    for folder in (tasks, users.parent):
+    tasks, users, beside = tmp_path / "tasks", tmp_path / "lib" / "users.py", tmp_path / "beside"
+    for folder in (tasks, users.parent, beside):
         folder.mkdir()
     users.write_text("NAME = 'of the user'", "utf-8")
     is_local = kit.target.master.startswith("local")
@@ -324,11 +326,13 @@ def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what
         "spark.executorEnv.ORCHESTRATOR_TEST_EXECUTOR_OF": attempt.run,
         "spark.submit.pyFiles": f"{kit.scheme}{users}",
     }
-    kit.runner.submit(replace(request, conf={**request.conf, **more}))
+    plan = {**request.plan, "directory": str(beside)}
+    kit.runner.submit(replace(request, plan=plan, conf={**request.conf, **more}))
     if not is_local:
         check_goes_on_without_its_executor(kit, attempt.run, tasks)
 
     (worker,) = workers(tasks, "stays")
+    assert {path.name for path in beside.iterdir()} == {"by-python", "by-spark"}, "relative to its definition"
     before = processes_named(attempt.run)
     assert any(process.startswith("java ") for process in before), before
     assert str(worker) in {process.split()[-1] for process in before}, "executors can be told by their mark"

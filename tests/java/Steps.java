@@ -1,7 +1,10 @@
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.concurrent.CountDownLatch;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.deploy.SparkHadoopUtil;
 
 /** A user's program without Spark: notes each start in a ledger of tests, and then does as it is told. */
 public final class Steps {
@@ -10,9 +13,15 @@ public final class Steps {
             "{\"event\": \"start\", \"run\": \"%s\", \"incarnation\": \"%s\", \"at\": %d}\n",
             System.getProperty("orchestrator.run"), System.getProperty("orchestrator.incarnation"),
             System.currentTimeMillis() / 1000);
-        Files.writeString(Path.of(arguments[0]), line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        Files.writeString(java.nio.file.Path.of(arguments[0]), line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         switch (arguments[1]) {
             case "return" -> { }
+            case "relative" -> {
+                Path path = new Path(arguments[2]);
+                Configuration conf = SparkHadoopUtil.get().conf();
+                throw new IllegalStateException(FileSystem.getLocal(conf).makeQualified(path)
+                    + " and " + FileSystem.get(conf).makeQualified(path));
+            }
             case "sleep" -> Thread.sleep(Long.parseLong(arguments[2]));
             case "throw" -> throw new IllegalStateException(arguments[2]);
             case "exit" -> System.exit(Integer.parseInt(arguments[2]));
@@ -24,7 +33,7 @@ public final class Steps {
                 throw new IllegalStateException("its Spark was stopped");
             }
             case "wait" -> {
-                while (!Files.exists(Path.of(arguments[2]))) {
+                while (!Files.exists(java.nio.file.Path.of(arguments[2]))) {
                     Thread.sleep(20);
                 }
             }

@@ -53,6 +53,7 @@ def test_json_is_yaml(tmp_path: Path) -> None:
         ({**MINIMAL, "retry": {"delay": "soon"}}, "'soon' is not a duration"),
         ({**MINIMAL, "retry": {"attempts": 0}}, "field 'retry.attempts'"),
         ({**MINIMAL, "retry": {"on": ["bad-luck"]}}, "field 'retry.on"),
+        ({**MINIMAL, "directory": "data"}, "field 'directory': 'data' is relative"),
         ({**MINIMAL, "retry": {"on": ["definition"]}}, "field 'retry.on"),
         ({**MINIMAL, "retry": {"on": ["timeout"]}}, "'timeout.on_run' is 'fail': say 'on_run: retry'"),
         ({**MINIMAL, "retry": {"on": ["timeout"]}, "timeout": {"on_run": "demote"}}, "is 'demote': say"),
@@ -63,6 +64,17 @@ def test_a_mistake_is_named_with_its_field(document: dict[str, object], words: s
         build_definition(document, "job.yaml")
     assert str(caught.value).startswith("job.yaml: ")
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["data", "../{name}/data", "{folder}/data", "~/data"])
+def test_a_directory_that_a_definition_gives_is_relative_to_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "job.sql").write_text("SELECT 1")
+    directory = given.format(name=tmp_path.name, folder=tmp_path)
+    text = f"name: job\nscript: job.sql\ndirectory: {directory}"
+    assert parse_definition(text, "job.yaml", tmp_path).directory == str(tmp_path / "data")
 
 
 def test_timeouts_are_retried_as_on_run_says_and_may_be_named_beside_it() -> None:

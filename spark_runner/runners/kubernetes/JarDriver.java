@@ -28,9 +28,11 @@ import java.util.UUID;
 import java.util.regex.Pattern;
 import javax.security.auth.login.AppConfigurationEntry;
 import javax.security.auth.login.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.core.config.Configurator;
 import org.apache.spark.SparkContext;
+import org.apache.spark.deploy.SparkHadoopUtil;
 import org.apache.spark.SparkStageInfo;
 import org.apache.spark.util.ShutdownHookManager;
 import org.apache.zookeeper.CreateMode;
@@ -57,6 +59,8 @@ public final class JarDriver {
         System.setProperty("orchestrator.incarnation", plan.get("incarnation").asText());
         AttemptHolder holder = new AttemptHolder(plan);
         holder.take();
+        ShutdownHookManager.inShutdown(); // loaded now: its class cannot be any more once the JVM ends
+        DriverFolder.settle(plan.has("directory") ? plan.get("directory").asText() : "");
         ObjectNode outcome = DriverProgram.run(plan);
         if ("failed".equals(outcome.get("state").asText()) && ShutdownHookManager.inShutdown()) {
             // Somebody ends this JVM, and its Spark was stopped for that: how it ends is what became of it.
@@ -86,6 +90,51 @@ final class DriverJson {
     static String timestamp() {
         return DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC)
             .format(Instant.now());
+    }
+}
+
+/** What relative paths of Spark mean: the folder of the definition, and errors where the pod has it not. */
+final class DriverFolder {
+    static void settle(String directory) throws IOException {
+        String folder = directory;
+        if (directory.isEmpty() || !new File(directory).isDirectory()) {
+            String words = "relative paths mean the folder of the definition, which is not in this pod";
+            File file = new File("/dev/null", words);
+            try { // nothing can be made below a file, and the errors of Spark name it
+                File place = Files.createTempDirectory("orchestrator").toFile();
+                place.deleteOnExit();
+                file = new File(place, words);
+                file.createNewFile();
+                file.deleteOnExit();
+            } catch (IOException unwritable) {
+                System.err.println("relative paths will be refused without a word of why: " + unwritable);
+            }
+            folder = file.getPath() + directory;
+        }
+        System.setProperty("user.dir", folder); // new file systems begin there
+        FileSystem.getLocal(new org.apache.hadoop.conf.Configuration())
+            .setWorkingDirectory(new org.apache.hadoop.fs.Path("file", null, folder));
+        refuseElsewhere();
+    }
+
+    /** As in folder.py: where another file system is the default one, a relative path means nothing. */
+    private static void refuseElsewhere() {
+        FileSystem found;
+        try {
+            found = FileSystem.get(SparkHadoopUtil.get().conf());
+        } catch (Exception unusable) {
+            return; // there is no other one that works
+        }
+        String scheme = found.getUri().getScheme();
+        if ("file".equals(scheme)) {
+            return;
+        }
+        String words = "relative paths mean a folder of this host, and the default file system is " + scheme;
+        try {
+            found.setWorkingDirectory(new org.apache.hadoop.fs.Path("file", null, "/dev/null/" + words));
+        } catch (RuntimeException refused) { // it takes its own paths only, as viewfs
+            found.setWorkingDirectory(new org.apache.hadoop.fs.Path("/.reserved/" + words));
+        }
     }
 }
 

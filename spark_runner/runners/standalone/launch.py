@@ -66,8 +66,7 @@ def driver_request(
     properties = spark_properties(request, directory)
     for name in ("spark.local.dir", _JAVA_OPTIONS):  # scratch belongs on the disks of the node, not here
         properties.pop(name)
-    log4j = LOG4J2_PROPERTIES.replace("= spark.log", f"= ${{env:{RUN_DIR_VARIABLE}}}/spark.log")
-    log4j_uri = directory.write("log4j2.properties", log4j).as_uri()  # has neither blanks nor quotes
+    log4j_uri = directory.write("log4j2.properties", LOG4J2_PROPERTIES).as_uri()  # no blanks, no quotes
     executors = directory.write("log4j2-executors.properties", TO_STDERR).as_uri()
     properties |= laid_out(request.conf, executors, EXECUTOR)
     try:

@@ -102,7 +102,7 @@ class WarmServers:
             (directory.path / LINK).symlink_to(server.path)
             environment = driver_environment(request, directory, jobs.state_dir / "spark-conf")
             arguments = [str(driver_main), str(directory.path / "plan.json")]
-            return Launch(arguments, environment, program=[sys.executable])
+            return Launch(arguments, environment, program=[sys.executable], directory=request.directory)
 
         return jobs.start(replace(request, plan={**request.plan, "warm": str(server.path)}), prepare)
 
