@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_runner.errors import SubmissionError
-from spark_runner.process import current_boot_id, processes_of
+from spark_runner.process import current_boot_id, current_pid_namespace, processes_of
 from spark_runner.runners.base import Place, Runner, RunState, Target
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -26,7 +26,9 @@ from tests.runner_support import (
 def test_a_runner_is_what_the_protocol_asks_for(runner: LocalRunner) -> None:
     protocol: Runner = runner
     place = protocol.place()
-    assert place == Place("local", socket.gethostname(), current_boot_id(), place.store)
+    assert place == Place(
+        "local", socket.gethostname(), current_boot_id(), place.store, current_pid_namespace()
+    )
     assert protocol.reaches(replace(place, boot="an older one"))
     assert not protocol.reaches(replace(place, store="another directory"))
     assert not protocol.reaches(replace(place, host="elsewhere"))
