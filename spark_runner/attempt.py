@@ -20,6 +20,7 @@ from queues.session import Session, Stat, Wake
 VERSION_INTENT = 0
 VERSION_STARTED = 1
 _NAME = re.compile(r"attempt-(\d{1,10})-.+")  # as many digits as a path of a sequential node has
+_MAX_APPLICATION_ID_CHARACTERS = 200
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -83,6 +84,12 @@ def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
     if len(tables) > MAX_TABLES:
         facts["tables_left_out"] = len(tables) - MAX_TABLES
     return facts
+
+
+def application_in(document: Mapping[str, Any]) -> str | None:
+    """The id of Spark's application as a driver has written it, fit for a record; None without one."""
+    told = document.get("application_id")
+    return told[:_MAX_APPLICATION_ID_CHARACTERS] if isinstance(told, str) and told else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.handlers import conclude
+from orchestrator.handlers import notices
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
@@ -74,7 +74,7 @@ def main() -> None:
         else Runners.of(build_runner(config.runner, settings.state_dir))
     )
     runner = runners.for_target(Target(**config.target))
-    conclude._FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # noqa: SLF001 - nobody waits five seconds for nothing
+    notices.FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # nobody waits five seconds for nothing
     if config.without:
         take_out(Protection(config.without))
     if config.die_at is not None:

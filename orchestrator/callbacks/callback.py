@@ -1,9 +1,10 @@
-"""Telling others how a job has ended: what is told, and what they answer."""
+"""Calling the receivers of what happens to a job, and what they answer."""
 
 import json
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,6 @@ from orchestrator.callbacks.http_post import Answer, Poster, PostError
 from orchestrator.errors import OrchestratorError
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.definition import Callback
-from orchestrator.models.job import JobState
-from orchestrator.states import Status
-from queues.record import Record
 
 CALLS_AT_ONCE = 8  # of a worker: each holds a thread that jobs are looked at with, for its timeout at most
 _SUCCESS = "SUCCESS"
@@ -27,10 +25,11 @@ _ADDRESS = re.compile(  # strict, so that a password with a slash in it is not t
     rf"|{_NAME}"
 )
 _MAX_SHOWN_CHARACTERS = 100  # of what the receiver wrote
+_MAX_ADDRESS_CHARACTERS = 300  # as long as a name in the DNS may be, with scheme and port
 
 
 class CallbackError(OrchestratorError):
-    """Nobody could be told how a job has ended; the message names the receiver's host and no more of it."""
+    """A receiver could not be told; the message names the receiver's host and no more of it."""
 
 
 class NoPlace(OrchestratorError):
@@ -57,37 +56,13 @@ class Reply(BaseModel):
         return (self.data.status or None) if self.data is not None else None
 
 
-def callback_body(record: Record, state: JobState, status: Status) -> dict[str, Any]:
-    """What is told of a job that ends as `status`: the same at every try, whichever worker tries.
-
-    It is made of what stands in the record alone. `handler_errors` is left out: it grows when a try is broken
-    off by a fault of ours, and is zero else.
-    """
-    error = state.error
-    return {
-        "id": record.id,
-        "run_key": record.run_key,
-        "name": state.name,
-        "status": status.value,
-        "attempt": state.attempt,
-        "times": {"created": state.created, "started": state.started, "ended": state.ended},
-        "application_id": state.application_id,
-        "counters": {
-            "failures": state.failures,
-            "submissions": state.submissions,
-            "demotions": state.demotions,
-        },
-        "error": None
-        if error is None
-        else {"class": error.error_class, "type": error.type, "message": error.message},
-    }
-
-
 class Callbacks:
     """Calls the receivers, a limited number at once. Thread-safe."""
 
     def __init__(self, at_once: int = CALLS_AT_ONCE) -> None:
-        self._places = threading.BoundedSemaphore(at_once)
+        self._guard = threading.Lock()
+        self._under_way = Counter[str]()  # by what may be shown of their addresses
+        self._at_once = at_once
         self._poster = Poster()
 
     def call(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
@@ -96,23 +71,50 @@ class Callbacks:
         Blocks for the timeout of the callback at most. Raises CallbackError, and NoPlace without having
         called.
         """
-        if not self._places.acquire(blocking=False):
-            raise NoPlace("too many callbacks are under way")
+        self.take_place(callback)
+        return self.call_in_place(callback, body)
+
+    def take_place(self, callback: Callback) -> None:
+        """Take one for `call_in_place`, which gives it back; raises NoPlace.
+
+        One receiver gets half of them: those that it is slow to answer keep no other's back.
+        """
+        receiver = address(callback.url)
+        with self._guard:
+            if self._under_way.total() >= self._at_once:
+                raise NoPlace("too many callbacks are under way")
+            if self._under_way[receiver] >= max(1, self._at_once // 2):
+                raise NoPlace(f"too many callbacks to {receiver} are under way")
+            self._under_way[receiver] += 1
+
+    def call_in_place(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
+        """What `call` does once there is a place."""
+        receiver = address(callback.url)
         try:
             headers = {
                 "Content-Type": "application/json",
                 "Accept": "application/json",
                 "User-Agent": "spark-job-orchestrator",
-                # With the status: a job that is told as failed, is run again by the answer, and is then
-                # cancelled before that, has ended twice with one attempt.
-                "Idempotency-Key": f"{body['run_key']}-{body['attempt']}-{body['status']}",
+                "Idempotency-Key": idempotency_key(body),
             }
             data = json.dumps(body).encode()
             return _reply(self._poster.post(_resolved(callback.url), data, headers, seconds=callback.timeout))
         except (PostError, CallbackError) as error:
-            raise CallbackError(f"{address(callback.url)}: {error}") from None
+            raise CallbackError(f"{receiver}: {error}") from None
         finally:
-            self._places.release()
+            with self._guard:
+                self._under_way[receiver] -= 1
+                if not self._under_way[receiver]:  # receivers come and go
+                    del self._under_way[receiver]
+
+
+def idempotency_key(body: Mapping[str, Any]) -> str:
+    """The name of one event for ever: each try of it has the same, and nothing else has.
+
+    The number alone would do, but for a worker that dies between an answer and its step while somebody stops
+    the job: the next one then tells another status by that number.
+    """
+    return "-".join(str(body[name]) for name in ("run_key", "attempt", "event", "status", "number"))
 
 
 def address(url: str) -> str:
@@ -120,7 +122,8 @@ def address(url: str) -> str:
     found = _ADDRESS.match(url)
     if found is None:
         return "its URL"
-    return found[0] if found["scheme"] is None else f"{found['scheme']}{found['host']}"
+    told = found[0] if found["scheme"] is None else f"{found['scheme']}{found['host']}"
+    return told[:_MAX_ADDRESS_CHARACTERS]
 
 
 def _resolved(url: str) -> str:

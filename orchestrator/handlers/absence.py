@@ -7,7 +7,7 @@ from orchestrator.models.job import JobError
 from queues.documents import decode, timestamp
 from queues.operations import Set
 from queues.session import boottime
-from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.attempt import Attempt, AttemptState, application_in
 
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
 
@@ -29,17 +29,16 @@ def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
 
 def with_application(attempt: Attempt, watch: Watch) -> Attempt:
     """The attempt with the application that `alive` has told of: it outlives a driver that says no word."""
-    if watch.application_id is None or attempt.document.get("application_id"):
+    if watch.application_id is None or application_in(attempt.document):
         return attempt
     return replace(attempt, document={**attempt.document, "application_id": watch.application_id})
 
 
 def _application_id(data: bytes) -> str | None:
     try:
-        told = decode(data).get("application_id") if data else None
+        return application_in(decode(data)) if data else None
     except ValueError:  # an operator's, perhaps
         return None
-    return told if isinstance(told, str) else None
 
 
 def limit_of_absence(job: HeldJob) -> float:

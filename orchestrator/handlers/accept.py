@@ -59,7 +59,9 @@ def handle(job: HeldJob) -> Action:
         "slot": places.slot,
         "name_slot": places.name_slot,
         "callback": CallbackState(),
-        **dict.fromkeys(("started", "ended", "error", "warning", "application_id")),
+        "polls": 0,
+        "unknown_answers": 0,
+        **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "last_seen")),
     }
     return Move(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
 

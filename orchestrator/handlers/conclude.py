@@ -6,16 +6,15 @@ from typing import Any
 from loguru import logger
 
 from orchestrator.backoff import growing, jittered
-from orchestrator.callbacks.callback import CallbackError, NoPlace, Reply, callback_body, shown
+from orchestrator.callbacks.body import callback_body
+from orchestrator.callbacks.callback import CallbackError, NoPlace, Reply, shown
+from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.outbox import undelivered
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import TRANSITIONS, Status
 from queues.operations import Operation
-
-_NO_PLACE_SECONDS = 0.5
-_FIRST_DELAY_SECONDS = 5.0  # after a try that failed, doubled with each further one
-_MAX_DELAY_SECONDS = 300.0
 
 
 def conclude(
@@ -26,6 +25,8 @@ def conclude(
 ) -> Action:
     """Finish as `status`, or as the answer to the callback says; each call is one try to tell it.
 
+    What is to be told before is told before.
+
     Blocks for the timeout of the callback at most. `changes` and `extra` are committed when the job leaves
     its queue, never when it stays for another try: the caller gives them again then, and they must be the
     same, because what is told is made of them.
@@ -34,11 +35,23 @@ def conclude(
     callback, told = job.definition.callback, job.state.callback
     if told.done or not callback.url:
         return Finish(status, changes, extra)
-    body = callback_body(job.claim.record, job.state.evolve(**changes), status)
+    if (before := notices.before_end(job)) is not None:
+        return before
+    if "end" not in callback.on:
+        return Finish(status, changes, extra)
+    body = callback_body(
+        job.claim.record,
+        job.state.evolve(**changes),
+        job.definition,
+        job.attempt_document(),
+        event="end",
+        number=job.state.notices + 1,
+        status=status,
+    )
     try:
         reply = job.context.callbacks.call(callback, body)
     except NoPlace:
-        return Wait(_NO_PLACE_SECONDS)
+        return Wait(notices.NO_PLACE_SECONDS)
     except CallbackError as error:
         return _not_told(job, status, changes, extra, str(error))
     return _told(job, status, changes, extra, reply)
@@ -55,8 +68,9 @@ def _not_told(
     # the first one is another matter: it is how the job came here, or it came too late.
     if callback.ignore_errors or tries >= callback.attempts or (is_asked and told.attempts):
         logger.warning("{} finishes as {} and nobody is told: {}", job.id, status, reason)
-        return Finish(status, {**changes, "callback": _ended(told, reason)}, extra)
-    delay = jittered(growing(_FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS, tries))
+        lost = undelivered(job.state, "end", job.state.notices + 1, tries, reason)
+        return Finish(status, {**changes, "callback": _ended(told, reason), **lost}, extra)
+    delay = jittered(growing(notices.FIRST_DELAY_SECONDS, notices.MAX_DELAY_SECONDS, tries))
     words = "try {} of {} to tell of the end of {} has failed, again in {:.1f} s: {}"
     logger.warning(words, tries, callback.attempts, job.id, delay, reason)
     state = CallbackState(attempts=tries, error=reason, stopped=told.stopped or is_asked)

@@ -4,6 +4,7 @@ from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Action, Bury, Move
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.outbox import with_running
 from orchestrator.handlers.remember import remember
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
@@ -37,7 +38,7 @@ def handle(job: HeldJob) -> Action:
     if is_demoted:
         return _demoted(job, error)
     delay = jittered(definition.retry.delay_after(failed["failures"]))
-    return Move(Status.ACCEPT, {**failed, "callback": CallbackState()}, delay=delay)
+    return Move(Status.ACCEPT, with_running(job, {**failed, "callback": CallbackState()}), delay=delay)
 
 
 def _is_retried(job: HeldJob, error: JobError) -> bool:
@@ -60,6 +61,6 @@ def _demoted(job: HeldJob, error: JobError) -> Action:
     # Requests to stop stand by pool: one that comes in this very moment refuses the step, and is seen then.
     alone: tuple[Operation, ...] = (Create(job.stop_path), Delete(job.stop_path))
     extra = alone if stale is None else (stale[0],)
-    changes = {"demotions": demotions, "callback": CallbackState()}
+    changes = with_running(job, {"demotions": demotions, "callback": CallbackState()})
     lane = pool if pool.endswith(LOW) else f"{pool}{LOW}"
     return Move(Status.ACCEPT, changes, extra, delay=delay, pool=lane)

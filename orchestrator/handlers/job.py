@@ -4,9 +4,10 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from loguru import logger
 
@@ -16,6 +17,7 @@ from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.callbacks.callback import Callbacks
+from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.warnings import is_other_kind, recordable
 from orchestrator.history.history import History
 from orchestrator.hooks import Hooks
@@ -76,6 +78,7 @@ class Watch:
     application_id: str | None = None  # as `alive` told it; in the record when that is written anyway
     polls: int = 0
     unknown: int = 0  # answers in a row that told nothing
+    unknown_answers: int = 0  # answers that told nothing, of all that were asked for
     unknown_reason: str = ""
     waits_since: float | None = None  # monotonic; a driver or its executors do not come to run since then
     waits_for: str = ""  # why, once that has lasted for a while
@@ -91,6 +94,18 @@ class Watch:
     settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
     calm_until: float = 0.0  # monotonic; a silent backend is no new warning before
     ends_driver: bool = False  # its next look ends the driver, which may take long
+    name_until: float | None = None  # monotonic; until then an event waits for the name of the application
+
+    def seen(self) -> dict[str, object]:
+        """What the record says of it, when that is written anyway."""
+        seen: dict[str, object] = {
+            "last_seen": self.last_seen,
+            "polls": self.polls,
+            "unknown_answers": self.unknown_answers,
+        }
+        if self.application_id is not None:
+            seen["application_id"] = self.application_id
+        return seen
 
     @property
     def is_out_of_reach(self) -> bool:
@@ -110,6 +125,8 @@ class HeldJob:
         self.remembered = 0  # the attempt that was noted in the history
         self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
         self.watch = Watch(0)
+        self.delivery: Delivery | None = None  # of the first event in the outbox
+        self.next_try = 0.0  # monotonic; to tell it, after a try that failed
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None
 
@@ -199,9 +216,33 @@ class HeldJob:
 
     def watching(self) -> Watch:
         """What is remembered of the present attempt."""
-        if self.watch.attempt != self.state.attempt:
-            self.watch = Watch(self.state.attempt)
+        state = self.state
+        if self.watch.attempt != state.attempt:
+            self.watch = Watch(
+                state.attempt,
+                polls=state.polls,
+                unknown_answers=state.unknown_answers,
+                last_seen=state.last_seen,
+            )
         return self.watch
+
+    def attempt_document(self) -> Mapping[str, Any] | None:
+        """What stands in the node of the last attempt; None where that can be read by nobody."""
+        if self.state.attempt == 0:
+            return None
+        return self._document(attempt_path(self.record_path, self.run_key, self.state.attempt))
+
+    def alive(self) -> Mapping[str, Any]:
+        """What the driver of the last attempt shows of itself now; empty without one."""
+        path = attempt_path(self.record_path, self.run_key, self.state.attempt)
+        return self._document(f"{path}/alive") or {}
+
+    def _document(self, path: str) -> Mapping[str, Any] | None:
+        found = self.context.session.get(path)
+        try:
+            return decode(found[0]) if found is not None and found[0] else None
+        except ValueError:
+            return None
 
     def place(self, attempt: Attempt) -> Place:
         """Where an attempt was submitted."""
@@ -225,6 +266,7 @@ class HeldJob:
         watch.polls += 1
         if submissions is None or any(found.state is RunState.UNKNOWN for found in submissions):
             watch.unknown += 1
+            watch.unknown_answers += 1
             reason = reason or next(
                 (found.detail for found in submissions or () if found.state is RunState.UNKNOWN), ""
             )

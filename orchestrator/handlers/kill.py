@@ -9,7 +9,7 @@ from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.states import Status
 from queues.documents import timestamp
 from queues.operations import Set
-from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.attempt import Attempt, AttemptState, application_in
 
 _LOOK_SECONDS = 1.0  # at a driver out of reach, which ends by itself
 
@@ -47,7 +47,7 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
     if state.status is Status.CANCEL:  # stopped while it waited for its next attempt
         return conclude(job, Status.CANCEL)
     times = {"started": attempt.document.get("started"), "ended": attempt.document.get("ended")}
-    if application_id := attempt.document.get("application_id"):
+    if application_id := application_in(attempt.document):
         times["application_id"] = application_id
     if verdict.status is not Status.KILL:
         return Move(verdict.status, changes={"error": verdict.error, **times})

@@ -11,9 +11,10 @@ from orchestrator.handlers import submission, supervision
 from orchestrator.handlers.actions import Action, Move, Release, Wait
 from orchestrator.handlers.ending import end_driver
 from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.notices import alongside
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.states import Status
-from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import RunState, Submission
 
 _SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
@@ -23,9 +24,13 @@ _ANY = 1_000_000  # of the jobs of a host without a worker each can be followed 
 
 
 def handle(job: HeldJob) -> Action:
-    """Bring the attempt on, or say until when there is nothing to do."""
+    """Bring the attempt on, or say until when there is nothing to do; tell what is to be told meanwhile."""
+    return alongside(job, _look(job))
+
+
+def _look(job: HeldJob) -> Action:
     if job.is_stopped():
-        return Move(Status.KILL)
+        return Move(Status.KILL, job.watching().seen())
     attempt = job.attempt()
     if attempt is None:
         return Move(Status.ACCEPT)
@@ -33,7 +38,7 @@ def handle(job: HeldJob) -> Action:
         return (
             (None if attempt.document.get("unsent") else _settle(job, attempt))
             or submission.again(job, attempt)
-            or move_by(attempt, verdict_of_attempt(attempt))
+            or move_by(attempt, verdict_of_attempt(attempt), **_seen(job, attempt))
         )
     watch = job.watching()
     watch.runner, watch.run = job.context.runners.at(job.place(attempt)), attempt.run
@@ -63,6 +68,11 @@ def _is_over(attempt: Attempt, found: Sequence[Submission]) -> bool:
         return all(submission.state is not RunState.RUNNING for submission in found)
     # Nobody may have seen the end of one that was silent for too long: it must not wake up beside the next.
     return bool(found) and all(each.is_end_observed and not each.may_run for each in found)
+
+
+def _seen(job: HeldJob, attempt: Attempt) -> dict[str, object]:
+    named = application_in(attempt.document)
+    return job.watching().seen() | ({} if named is None else {"application_id": named})
 
 
 def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:

@@ -7,6 +7,7 @@ from orchestrator.handlers.absence import absence, limit_of_absence, lost, with_
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
+from orchestrator.handlers.outbox import with_warning
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.models.job import JobError
@@ -33,7 +34,7 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     if ended is not None and left is not None:
         # Had the driver recorded its outcome, the compare-and-set is refused and that outcome read.
         verdict, closed = verdict_of_exit(attempt, ended)
-        return move_by(attempt, verdict, closed, **_seen(watch))
+        return move_by(attempt, verdict, closed, **watch.seen())
     if left is not None and left <= 0:
         return _lost(job, attempt)
     run_left = _run_left(job, attempt, watch)
@@ -59,11 +60,11 @@ def tell(job: HeldJob, watch: Watch, warning: str | None) -> Move | None:
         if state.status is not Status.RUNNING_WARN:
             return None
         watch.calm_until = now + _CALM_SECONDS
-        return Move(Status.RUNNING, changes={"warning": None, **_seen(watch)})
+        return Move(Status.RUNNING, changes={"warning": None, **watch.seen()})
     if warning == told:
         return None
     watch.told_at = now
-    return Move(Status.RUNNING_WARN, changes={"warning": warning, **_seen(watch)})
+    return Move(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **watch.seen()}))
 
 
 def _observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
@@ -80,7 +81,7 @@ def _observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission 
 def _lost(job: HeldJob, attempt: Attempt) -> Move:
     # First the node: a driver that wakes up ends at once, and whoever goes on sees why. What of it is within
     # reach is ended before the next attempt, as of each attempt that has ended.
-    return Move(Status.RUNNING, changes=_seen(job.watching()), extra=(lost(job, attempt),))
+    return Move(Status.RUNNING, changes=job.watching().seen(), extra=(lost(job, attempt),))
 
 
 def _run_left(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
@@ -100,7 +101,7 @@ def _over_limit(job: HeldJob, watch: Watch) -> Move:
             extra = (Create(job.stop_path, request),)
         elif job.run_key.encode() not in found[0]:  # left from an earlier job of this id: nobody obeys it
             extra = (Set(job.stop_path, request, found[1].version),)
-    return Move(Status.KILL, changes={"error": error, "warning": None, **_seen(watch)}, extra=extra)
+    return Move(Status.KILL, changes={"error": error, "warning": None, **watch.seen()}, extra=extra)
 
 
 def _warning(job: HeldJob, watch: Watch, left: float | None) -> tuple[str | None, float]:
@@ -127,14 +128,3 @@ def trouble(job: HeldJob, watch: Watch) -> str | None:
         reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
         return f"its backend does not say how it is{reason}"
     return watch.waits_for or None
-
-
-def _seen(watch: Watch) -> dict[str, object]:
-    seen: dict[str, object] = {
-        "last_seen": watch.last_seen,
-        "polls": watch.polls,
-        "unknown_answers": watch.unknown,
-    }
-    if watch.application_id is not None:
-        seen["application_id"] = watch.application_id
-    return seen

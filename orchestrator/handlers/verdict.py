@@ -14,7 +14,7 @@ from orchestrator.states import Status
 from queues.documents import timestamp
 from queues.operations import Operation, Set
 from spark_runner import exit_codes
-from spark_runner.attempt import Attempt, AttemptState, recordable
+from spark_runner.attempt import Attempt, AttemptState, application_in, recordable
 from spark_runner.runners.base import Failure, Submission
 
 _SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
@@ -53,7 +53,7 @@ def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: ob
     facts = {
         "started": attempt.document.get("started"),
         "ended": timestamp(),
-        "application_id": attempt.document.get("application_id"),
+        "application_id": application_in(attempt.document),
         "error": verdict.error,
         "warning": None,
         "submissions": 0,

@@ -32,6 +32,9 @@ ErrorClass = Literal[
 ]
 
 
+CallbackEvent = Literal["running", "warn", "end"]
+
+
 class Retry(Part):
     """How often, how soon and after which errors a job is run again."""
 
@@ -73,10 +76,13 @@ class Timeout(Part):
 
 
 class Callback(Part):
-    """Whom to tell how a job has ended."""
+    """Whom to tell what happens to a job."""
 
     url: str = Field("", description="http or https; ${env:NAME} is filled in by the worker; empty = nobody")
-    ignore_errors: bool = Field(False, description="finish at once when it cannot be told")
+    on: Annotated[tuple[CallbackEvent, ...], Field(min_length=1)] = Field(
+        ("end",), description="what is told: a driver runs, the job is RUNNING_WARN, the job has ended"
+    )
+    ignore_errors: bool = Field(False, description="give each event up when it cannot be told at once")
     attempts: Annotated[int, Field(ge=1, le=100)] = 5
     timeout: Annotated[Seconds, Field(gt=0, le=300)] = 10.0
 

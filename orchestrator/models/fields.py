@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
@@ -65,7 +66,15 @@ def _lines(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
         elif item["type"] == "missing":
             yield f"field {name!r} is missing"
         else:
-            yield (f"field {name!r}: " if name else "") + item["msg"].removeprefix("Value error, ")
+            words = item["msg"].removeprefix("Value error, ")
+            hint = _nearest_literal(item) if item["type"] == "literal_error" else ""
+            yield (f"field {name!r}: " if name else "") + words + hint
+
+
+def _nearest_literal(item: ErrorDetails) -> str:
+    known = re.findall("'([^']*)'", str(item.get("ctx", {}).get("expected", "")))
+    near = difflib.get_close_matches(str(item["input"]), known, n=1)
+    return f", not {item['input']!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:

@@ -47,6 +47,28 @@ class CallbackState(BaseModel):
     stopped: bool = False  # somebody asked to stop the job meanwhile: no answer runs it again
 
 
+class Notice(BaseModel):
+    """An event before the end of a job; it stays in the record until it is told, or given up."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    number: int
+    body: dict[str, Any]  # what is told, each time the same, but for what each event of the job has
+    tries: int = 0
+
+
+class Undelivered(BaseModel):
+    """A callback that was given up."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    event: str
+    number: int
+    tries: int
+    error: str
+    at: str
+
+
 class JobState(BaseModel):
     """The payload of a job's record. It evolves by copy; times are ISO 8601 in UTC."""
 
@@ -54,6 +76,7 @@ class JobState(BaseModel):
 
     name: str
     status: Status
+    previous: Status | None = None  # the status before
     attempt: int = 0  # number of the last attempt; never reset
     failures: int = 0  # attempts that failed; what `retry.attempts` limits
     submissions: int = 0  # submissions that failed for passing reasons, since one succeeded
@@ -61,6 +84,7 @@ class JobState(BaseModel):
     handler_errors: int = 0  # what `dead` is decided by; apart from the job's own failures
     created: str
     updated: str
+    first_started: str | None = None  # start of the first attempt that had one
     started: str | None = None  # start of the last attempt
     ended: str | None = None  # when the last verdict was reached
     application_id: str | None = None  # of the last attempt, once it is known
@@ -68,11 +92,15 @@ class JobState(BaseModel):
     warning: str | None = None  # why it is RUNNING_WARN
     last_seen: str | None = None  # when the backend told of the last attempt, as of the last change
     polls: int = 0  # how often it was asked about the last attempt, likewise
-    unknown_answers: int = 0  # how many in a row told nothing, likewise
+    unknown_answers: int = 0  # how many of them told nothing, likewise
     queued_limit: float = 0.0  # `timeout.queued` in seconds, so that nobody has to read the definition
     slot: int | None = None  # its place among the running jobs of a capped pool
     name_slot: int | None = None  # its place among the running jobs of its name
     callback: CallbackState = CallbackState.model_construct()
+    notices: int = 0  # events so far that were to be told; never reset, as their numbers are in the keys
+    announced: int = 0  # the last attempt of which it was noted that it runs, where somebody wants to be told
+    outbox: tuple[Notice, ...] = ()  # what is to be told before the end, the first one first
+    undelivered: tuple[Undelivered, ...] = ()  # the last callbacks that were given up
     archive: str | None = None  # the host that writes it into its archive: nobody else does
     buried_from: dict[str, str] | None = None  # in dead: the queue and the status that it had
     buried_error: JobError | None = None  # in dead: the error that it had before the one that buried it
@@ -93,9 +121,22 @@ class JobState(BaseModel):
         )
 
     def evolve(self, **changes: Any) -> "JobState":
-        """A copy with these fields changed; with a status it waits for nothing that was said before."""
+        """A copy with these fields changed, and with what follows: the status before, the first start.
+
+        With a status it waits for nothing that was said before. The next end has another number once a
+        callback is done, and in accept again: a worker may have told an end, and died before it wrote so.
+        """
         if "status" in changes:
-            changes = {"waiting": None, **changes}
+            changes.setdefault("waiting", None)
+        if changes.get("status", self.status) != self.status:
+            changes.setdefault("previous", self.status)
+            if changes["status"] is Status.ACCEPT:
+                changes.setdefault("notices", self.notices + 1)
+        if self.first_started is None and changes.get("started") is not None:
+            changes["first_started"] = changes["started"]
+        callback = changes.get("callback")
+        if isinstance(callback, CallbackState) and callback.done and not self.callback.done:
+            changes.setdefault("notices", self.notices + 1)
         return self.model_copy(update=changes)
 
 
@@ -121,6 +162,7 @@ class JobView(BaseModel):
     buried_error: JobError | None = None  # in dead: the error before the one that buried it
     warning: str | None = None
     callback: CallbackState = CallbackState.model_construct()
+    undelivered: tuple[Undelivered, ...] = ()
     times: dict[str, str]
 
     @classmethod

@@ -14,6 +14,10 @@ _HOW = "write five fields: minute, hour, day of month, month, day of week, for e
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
+FIRE_TIME = "fire_time"
+"""The label of each run, and the variable of a SQL script, that says for which fire time it is."""
+
+
 class Schedule(BaseModel):
     """When a job is run again and again; without `cron` and `every` it is run once, when it is submitted."""
 

@@ -31,6 +31,7 @@ _COUNTED_ANEW = (
     "last_seen",
     "polls",
     "unknown_answers",
+    "undelivered",
     "slot",
     "name_slot",
     "archive",

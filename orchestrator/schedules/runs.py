@@ -4,14 +4,11 @@ from datetime import UTC, datetime
 
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
-from orchestrator.models.schedule import Schedule
+from orchestrator.models.schedule import FIRE_TIME, Schedule
 from orchestrator.plan import compile_program
 from orchestrator.schedules.fires import to_text
 from queues.errors import InvalidName
 from queues.names import check_id
-
-FIRE_TIME = "fire_time"
-"""The label of each run, and the variable of a SQL script, that says for which fire time it is."""
 
 
 def run_id(name: str, fire: int) -> str:

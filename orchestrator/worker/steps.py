@@ -108,7 +108,8 @@ class Steps:
             news["times"] = {**before.times, queue.value: now}
         told = news.get("callback", before.callback)
         # Whose end has been told, in vain perhaps, runs no more, though it may stay in kill for hours.
-        if status not in _HOLDS_PLACES or queue is Queue.FINISH or told.attempts:
+        is_told_before = status is Status.KILL and "outbox" in news
+        if status not in _HOLDS_PLACES or queue is Queue.FINISH or told.attempts or is_told_before:
             extra += self._places(job, before, news)
         after = before.evolve(**news)
         is_same = queue is stood_in and not (extra or delay or pool)  # words alone: it came no further

@@ -57,8 +57,10 @@ class Place:
     @classmethod
     def of(cls, document: object) -> "Place | None":
         """The place in a node, None where somebody else has written something else."""
+        if not isinstance(document, dict) or not isinstance(document.get("cluster", {}), dict):
+            return None
         try:
-            return cls(**document) if isinstance(document, dict) else None
+            return cls(**document)
         except TypeError:
             return None
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import HistoryNotFound
-from orchestrator.handlers import conclude
+from orchestrator.handlers import notices
 from orchestrator.states import Status
 from queues.errors import ItemNotFound
 from spark_runner.runners.base import Runner
@@ -183,7 +183,7 @@ CELLS = _cells()
 def scene(
     request: pytest.FixtureRequest, office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Scene]:
-    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 0.2)
+    monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.2)
     settings, kind = office.settings, str(request.param)
     with ExitStack() as stack:
         runner = build_runner(kind, settings.state_dir)

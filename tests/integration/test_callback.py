@@ -25,6 +25,8 @@ from tests.waiting import wait_until
 BODY = {
     "id": "job",
     "run_key": "key",
+    "event": "end",
+    "number": 3,
     "attempt": 2,
     "status": "SUCCESS",
     "error": {"message": "zu spät \x00"},
@@ -84,7 +86,7 @@ def test_the_body_goes_as_json_with_a_key_to_know_repetitions_by() -> None:
     assert there.told[0] == there.told[1]
     assert there.told[0].path == "/ended?token=1"
     assert there.told[0].headers["Content-Type"] == "application/json"
-    assert there.told[0].headers["Idempotency-Key"] == "key-2-SUCCESS"
+    assert there.told[0].headers["Idempotency-Key"] == "key-2-end-SUCCESS-3"
 
 
 @pytest.mark.parametrize(
@@ -439,40 +441,40 @@ def test_the_receiver_in_the_document_hears_a_repetition_once(capsys: pytest.Cap
     source = page.partition("```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {}
     exec(source.rpartition("\nHTTPServer(")[0], names)  # noqa: S102 - all but its last line, which serves for ever
-    with HTTPServer(("127.0.0.1", 0), names["Ended"]) as server:
+    with HTTPServer(("127.0.0.1", 0), names["Jobs"]) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         for _ in range(2):
             assert call(f"http://127.0.0.1:{server.server_address[1]}/").status is None
         server.shutdown()
         thread.join()
-    assert capsys.readouterr().out == "job has ended as SUCCESS\n"
+    assert capsys.readouterr().out == "job end SUCCESS\n"
 
 
 # ---------------------------------------------------------------------- many at once
-def test_eight_calls_are_made_at_once_and_no_more() -> None:
+def test_eight_calls_are_made_at_once_half_of_them_to_one_receiver_and_no_more() -> None:
     callbacks, replies = Callbacks(), list[Any]()
 
     def wait(request: BaseHTTPRequestHandler) -> None:
         there.released.wait(PATIENT)
         TOLD(request)
 
-    def call_one() -> None:
-        replies.append(callbacks.call(Callback(url=there.url, timeout=PATIENT), BODY))
+    def call_one(url: str) -> None:
+        replies.append(callbacks.call(Callback(url=url, timeout=PATIENT), BODY))
 
-    with receiver(wait) as there:
-        threads = [threading.Thread(target=call_one) for _ in range(8)]
+    with receiver(wait) as there, receiver(wait) as other:
+        threads = [threading.Thread(target=call_one, args=(to.url,)) for to in (there, other) * 4]
         for thread in threads:
             thread.start()
-        there.wait_told(8)
+        there.wait_told(4)
+        other.wait_told(4)
         with pytest.raises(NoPlace):
-            callbacks.call(Callback(url=there.url), BODY)
+            callbacks.call(Callback(url="http://elsewhere"), BODY)
         there.released.set()
         for thread in threads:
             thread.join(PATIENT)
-        assert len(replies) == 8
-        assert len(there.told) == 8
-        call_one()
+        assert (len(replies), len(there.told), len(other.told)) == (8, 4, 4)
+        call_one(there.url)
 
 
 def test_a_call_that_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:

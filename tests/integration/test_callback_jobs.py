@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.handlers import conclude
+from orchestrator.handlers import notices
 from orchestrator.models.job import CallbackState, JobView
 from orchestrator.states import Queue, Status
 from tests.jobs_support import Office, ScriptedOffice, python_job
@@ -27,7 +27,7 @@ def office(scripted_office: ScriptedOffice) -> Office:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Callbacks that failed are tried again at once, by workers of this process."""
-    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.05)
 
 
 def counting(runs: Path, program: str = "") -> str:
@@ -53,19 +53,40 @@ def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
     assert view.callback == CallbackState(attempts=1, done=True)
     assert [told.body for told in there.told] == [
         {
+            "version": 2,
+            "event": "end",
+            "number": 1,
             "id": view.id,
             "run_key": office.client.detail(view.id).run_key,
             "name": "test",
+            "labels": {"team": "x"},
+            "pool": "default",
             "status": "SUCCESS",
+            "previous_status": "RUNNING",
             "attempt": 1,
-            "times": {"created": view.created, "started": view.started, "ended": view.ended},
+            "times": {
+                "created": view.created,
+                "first_started": view.started,
+                "started": view.started,
+                "ended": view.ended,
+            },
+            "seconds": there.told[0].body["seconds"],
+            "backend": "local",
+            "cluster": None,
+            "host": "scripted",
             "application_id": view.application_id,
+            "ui": None,
+            "fire_time": None,
             "counters": {"failures": 0, "submissions": 0, "demotions": 0},
+            "monitor": there.told[0].body["monitor"],
+            "warning": None,
             "error": None,
+            "written": None,
         }
     ]
     assert view.started is not None
     assert view.ended is not None
+    assert 0 <= there.told[0].body["seconds"] < 60
 
 
 def test_only_the_last_failure_is_told(office: Office) -> None:
@@ -184,7 +205,7 @@ def test_many_jobs_are_told_through_few_places(office: Office) -> None:
 def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
     office: Office, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 250.0)
+    monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
     office.worker()
     with receiver(REFUSED) as there:
         job_id = submit(office, there, program)
@@ -199,7 +220,7 @@ def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
 def test_a_killed_job_is_told_again_after_its_delay_and_not_at_once(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conclude, "_FIRST_DELAY_SECONDS", 250.0)
+    monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
     office.worker()
     runs = tmp_path / "runs"
     with receiver(REFUSED, TOLD) as there:

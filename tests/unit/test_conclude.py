@@ -69,6 +69,9 @@ class Job(HeldJob):
     def state(self) -> JobState:
         return self._now
 
+    def attempt_document(self) -> Mapping[str, Any] | None:
+        return {"place": {"backend": "yarn", "cluster": {"resource_manager": "http://rm:8088"}}}
+
     def stop_request(self) -> tuple[Delete, bool] | None:
         return None if self.stopped is None else (STOP, self.stopped)
 
@@ -127,13 +130,28 @@ def test_the_body_says_what_the_record_says() -> None:
         {
             "id": "job",
             "run_key": "key",
+            "version": 2,
+            "event": "end",
+            "number": 1,
             "name": "name",
+            "labels": {},
+            "pool": "default",
             "status": "ERROR_FAIL",
+            "previous_status": "ACCEPT",
             "attempt": 2,
-            "times": {"created": created, "started": "then", "ended": "later"},
+            "times": {"created": created, "first_started": "then", "started": "then", "ended": "later"},
+            "seconds": None,
+            "backend": "yarn",
+            "cluster": {"resource_manager": "http://rm:8088"},
+            "host": None,
             "application_id": "app",
+            "ui": "http://rm:8088/cluster/app/app",
+            "fire_time": None,
             "counters": {"failures": 3, "submissions": 1, "demotions": 3},
+            "monitor": {"polls": 0, "unknown_answers": 0},
+            "warning": None,
             "error": {"class": "user", "type": "", "message": "why"},
+            "written": None,
         }
     ]
 
@@ -150,7 +168,7 @@ def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end
         assert action.changes == {"callback": CallbackState(attempts=tries, error=str(BROKEN))}
         delays.append(action.delay)
         # What does not belong to the outcome may change between two tries, and another worker may try.
-        job.take(Move(status, {"handler_errors": tries, "updated": f"{tries}", "polls": tries}))
+        job.take(Move(status, {"handler_errors": tries, "updated": f"{tries}"}))
     assert delays == [pytest.approx(first, rel=0.21) for first in (5, 10, 20)]
     last = finished(job.take(handle(job)))
     assert last.status is status

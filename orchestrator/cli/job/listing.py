@@ -19,6 +19,7 @@ _COLUMNS = {
     "attempt": "attempt",
     "created_here": "created",
     "took": "took",
+    "told": "callback",
     "error": "error",
 }
 _MAX_ERROR_CHARACTERS = 60
@@ -75,5 +76,6 @@ def list_row(job: JobView, output: OutputFormat) -> dict[str, Any]:
         "attempt": job.attempt,
         "created_here": local_time(job.created),
         "took": elapsed(job.started, job.ended),
+        "told": "given up" if job.undelivered else "",
         "error": shown,
     }

@@ -24,6 +24,7 @@ def show_detail(detail: JobDetail) -> None:
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
         "spark": " · ".join(application(progress)),
+        "callback": _callback(job),
         "held by": str((detail.held_by or {}).get("worker", "")),
         "node": detail.record_path,
     }
@@ -70,6 +71,17 @@ def _states(job: JobView) -> Table:
         for queue, came, left in states(job)
     ]
     return table(["state", "since", "for"], rows)
+
+
+def _callback(job: JobView) -> str:
+    """What could not be told, and what is tried still; empty when all goes well."""
+    words = [
+        f"given up: {lost.event} after {lost.tries} tries, {local_time(lost.at)}: {lost.error}"
+        for lost in job.undelivered
+    ]
+    if job.callback.attempts and not job.callback.done:
+        words.append(f"the end is not told yet, after {job.callback.attempts} tries: {job.callback.error}")
+    return "\n          ".join(words)
 
 
 def _show_error(heading: str, error: JobError | None) -> None:

@@ -1,0 +1,153 @@
+"""What a callback says: stable, documented in docs/callbacks.md, and without secrets."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.models.definition import CallbackEvent, Definition
+from orchestrator.models.job import JobState
+from orchestrator.models.schedule import FIRE_TIME
+from orchestrator.states import Status
+from queues.documents import encode
+from queues.record import Record
+from spark_runner.runners.application_page import application_page
+from spark_runner.runners.base import Place
+
+VERSION = 2
+"""Of the body: grows when a field changes its meaning or goes, not when one comes."""
+
+_MAX_TABLES = 100
+_MAX_TEXT_CHARACTERS = 500  # of what drivers and backends say: a warning, an address, the name of a table
+_OF_THE_JOB = ("id", "name", "labels", "fire_time")  # the same in each event
+_MAX_KEPT_BYTES = 2_500
+_LEFT_OUT_FIRST = ("warning", "ui", "cluster", "host")  # of what is too large to be kept
+
+
+def callback_body(
+    record: Record,
+    state: JobState,
+    definition: Definition,
+    attempt: Mapping[str, Any] | None,
+    *,
+    event: CallbackEvent,
+    number: int,
+    status: Status,
+    driver_page: str | None = None,
+) -> dict[str, Any]:
+    """The body for an event of a job; fields without a value are None.
+
+    `attempt` is the document of its last one, `number` the event's own among all of the job, `driver_page`
+    what the driver itself shows while it runs. `handler_errors` is left out: it grows when a try is broken
+    off by a fault of ours, and is zero else.
+    """
+    document, error = attempt or {}, state.error
+    place = Place.of(document.get("place")) or Place("")
+    return {
+        "version": VERSION,
+        "event": event,
+        "number": number,
+        "id": record.id,
+        "run_key": record.run_key,
+        "name": state.name,
+        "labels": {name: REDACTOR.mask(value) for name, value in definition.labels.items()},
+        "pool": record.pool,
+        "status": status.value,
+        "previous_status": _previous(state, status),
+        "attempt": state.attempt,
+        "times": {
+            "created": state.created,
+            "first_started": state.first_started,
+            "started": state.started,
+            "ended": state.ended,
+        },
+        "seconds": _seconds(state),
+        "backend": place.backend or None,
+        "cluster": {name: _text(value) for name, value in place.cluster.items()} or None,
+        "host": _text(place.host or None),
+        "application_id": state.application_id,
+        "ui": _text(application_page(place, state.application_id) or driver_page),
+        "fire_time": _text(definition.labels.get(FIRE_TIME)),
+        "counters": {
+            "failures": state.failures,
+            "submissions": state.submissions,
+            "demotions": state.demotions,
+        },
+        "monitor": {"polls": state.polls, "unknown_answers": state.unknown_answers},
+        "warning": _text(state.warning if event == "warn" else None),
+        "error": None
+        if error is None or event != "end"
+        else {
+            "class": error.error_class,
+            "type": REDACTOR.mask(error.type),
+            "message": REDACTOR.mask(error.message),
+        },
+        "written": _written(document),
+    }
+
+
+def kept(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record keeps of a body, in a bounded number of bytes: nothing that each event of the job has."""
+    facts = {name: value for name, value in body.items() if value is not None and name not in _OF_THE_JOB}
+    for name in _LEFT_OUT_FIRST:
+        if kept_bytes(facts) > _MAX_KEPT_BYTES:
+            facts.pop(name, None)
+    return facts
+
+
+def kept_bytes(facts: Mapping[str, Any]) -> int:
+    """How much of a record these take."""
+    return len(encode(dict(facts)))
+
+
+def restored(
+    facts: Mapping[str, Any], record: Record, state: JobState, definition: Definition
+) -> dict[str, Any]:
+    """The body of which `facts` were kept."""
+    whole = callback_body(record, state, definition, None, event="end", number=0, status=state.status)
+    return {name: whole[name] if name in _OF_THE_JOB else facts.get(name) for name in whole}
+
+
+def _previous(state: JobState, status: Status) -> str | None:
+    before = state.previous if status is state.status else state.status
+    return None if before is None else before.value
+
+
+def _seconds(state: JobState) -> float | None:
+    try:
+        started, ended = (datetime.fromisoformat(str(time)) for time in (state.started, state.ended))
+        return round((ended - started).total_seconds(), 3)
+    except (ValueError, TypeError):  # one of them is missing, or is no time
+        return None
+
+
+def _written(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the attempt tells of: rows and bytes as Spark counted them, the first tables by name; or None."""
+    tables, metrics = document.get("tables"), document.get("metrics")
+    tables = tables if isinstance(tables, list) else []
+    metrics = metrics if isinstance(metrics, Mapping) else {}
+    if not tables and not metrics.get("output_bytes"):
+        return None
+    named = [table for table in tables[:_MAX_TABLES] if isinstance(table, Mapping)]
+    return {
+        "rows": _number(metrics.get("output_rows")),
+        "bytes": _number(metrics.get("output_bytes")),
+        "tables": [
+            {
+                "target": _text(table.get("target")),
+                "connector": _text(table.get("connector")),
+                "rows": _number(table.get("rows")),
+                "location": _text(table.get("location")),
+            }
+            for table in named
+        ],
+        "tables_left_out": len(tables) - len(named) + (_number(document.get("tables_left_out")) or 0),
+    }
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else REDACTOR.fit(str(value), _MAX_TEXT_CHARACTERS)

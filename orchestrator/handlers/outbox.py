@@ -1,0 +1,104 @@
+"""Events before the end of a job: noted in its record, with the step they belong to, until they are told.
+
+All of it is bounded: the record has its limit, and the step that ends the job must fit.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from orchestrator.callbacks.body import callback_body, kept, kept_bytes
+from orchestrator.handlers.job import HeldJob
+from orchestrator.models.job import JobState, Notice, Undelivered
+from orchestrator.states import Queue, Status
+from queues.documents import timestamp
+from spark_runner.attempt import application_in
+
+_MAX_BYTES = 6_000  # eight of the usual size, of a record of 64 KiB, of which the error may take 48
+_MOST_UNDELIVERED = 5
+_MAX_REASON_CHARACTERS = 160
+
+
+def with_warning(job: HeldJob, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes that make a job RUNNING_WARN, with the event if somebody wants to be told."""
+    noted = with_running(job, changes)
+    if not _is_wanted(job, "warn") or job.state.status is Status.RUNNING_WARN:
+        return noted
+    return _noted(job, "warn", job.state.evolve(**noted, status=Status.RUNNING_WARN), noted)
+
+
+def with_running(job: HeldJob, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes, and the event that the present attempt has started unless it was noted or nobody asks."""
+    document = unannounced(job)
+    return dict(changes) if document is None else _running(job, document, changes)
+
+
+def _running(job: HeldJob, document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    facts = {"started": document["started"], "announced": job.state.attempt}
+    if (named := application(job, document)) is not None:
+        facts["application_id"] = named
+    news = {**facts, **changes}
+    shown = job.state.evolve(**news)
+    if shown.status.queue is not Queue.RUNNING:  # it had ended before anybody looked
+        shown = shown.model_copy(
+            update={"status": Status.RUNNING, "previous": Status.ACCEPT, "ended": None, "warning": None}
+        )
+    return _noted(job, "running", shown, news)
+
+
+def application(job: HeldJob, document: Mapping[str, Any]) -> str | None:
+    """The application of the present attempt, whose node holds `document`, as soon as it is known."""
+    return application_in(document) or application_in(job.alive())
+
+
+def unannounced(job: HeldJob) -> Mapping[str, Any] | None:
+    """The node of an attempt that has started and of which that is to be told."""
+    state = job.state
+    if state.announced >= state.attempt or not _is_wanted(job, "running"):
+        return None
+    document = job.attempt_document()
+    return document if document and document.get("started") else None
+
+
+def _is_wanted(job: HeldJob, event: Literal["running", "warn"]) -> bool:
+    callback = job.definition.callback
+    return bool(callback.url) and event in callback.on
+
+
+def _noted(
+    job: HeldJob, event: Literal["running", "warn"], after: JobState, changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    number = after.notices + 1
+    body = callback_body(
+        job.claim.record,
+        after,
+        job.definition,
+        {"place": (job.attempt_document() or {}).get("place")},
+        event=event,
+        number=number,
+        status=after.status,
+        driver_page=job.alive().get("ui"),
+    )
+    outbox = (*after.outbox, Notice(number=number, body=kept(body)))
+    noted = {**changes, "notices": number, "outbox": outbox}
+    first_and_last = 2  # the one may be on its way, the other is news
+    while len(outbox) > first_and_last and _bytes(outbox) > _MAX_BYTES:
+        lost, outbox = outbox[1], (outbox[0], *outbox[2:])
+        after = after.evolve(**given_up(after, lost, "too many others wait for it to be told"))
+        noted |= {"outbox": outbox, "undelivered": after.undelivered}
+    return noted
+
+
+def _bytes(outbox: Sequence[Notice]) -> int:
+    return sum(kept_bytes(notice.body) for notice in outbox)
+
+
+def given_up(state: JobState, notice: Notice, reason: str) -> dict[str, Any]:
+    """The change that notes that an event before the end was given up."""
+    return undelivered(state, str(notice.body.get("event")), notice.number, notice.tries, reason)
+
+
+def undelivered(state: JobState, event: str, number: int, tries: int, reason: str) -> dict[str, Any]:
+    """The change that notes that an event was given up."""
+    error = reason[:_MAX_REASON_CHARACTERS]
+    lost = Undelivered(event=event, number=number, tries=tries, error=error, at=timestamp())
+    return {"undelivered": (*state.undelivered, lost)[-_MOST_UNDELIVERED:]}

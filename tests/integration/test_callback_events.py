@@ -1,0 +1,311 @@
+"""What is told of a job before its end: in order, at least once, and without keeping it back."""
+
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from orchestrator.callbacks.callback import Callbacks, NoPlace
+from orchestrator.cli.job.listing import list_row
+from orchestrator.cli.job.page import show_detail
+from orchestrator.cli.options import OutputFormat
+from orchestrator.errors import DefinitionError
+from orchestrator.handlers import notices
+from orchestrator.models.definition import Callback, build_definition
+from orchestrator.models.job import CallbackState, JobView, Undelivered
+from orchestrator.states import Queue, Status
+from queues.documents import timestamp
+from tests.crash_points import Point
+from tests.jobs_support import Office, ScriptedOffice, python_job
+from tests.operators_support import JOB, Stage
+from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
+from tests.waiting import wait_until
+from tests.workers import WorkerProcess, worker_config, worker_processes
+
+ALL = ["running", "warn", "end"]
+
+
+@pytest.fixture
+def office(scripted_office: ScriptedOffice) -> Office:
+    return scripted_office
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callbacks that failed are tried again at once, by workers of this process."""
+    monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.05)
+
+
+def submit(office: Office, there: Receiver, program: str = "pass", **fields: object) -> str:
+    callback = {"url": there.url, "on": ALL, **dict(fields.pop("callback", {}))}  # type: ignore[call-overload]  # of a mapping
+    return office.submit(program, callback=callback, **fields)
+
+
+def ended(office: Office, job_id: str) -> JobView:
+    return office.wait(job_id, 60).job
+
+
+def told(there: Receiver) -> list[tuple[str, str, int]]:
+    return [(each.body["event"], each.body["status"], each.body["attempt"]) for each in there.told]
+
+
+def keys(there: Receiver) -> list[str]:
+    return [each.headers["Idempotency-Key"] for each in there.told]
+
+
+def held_back(there: Callable[[], Receiver]) -> Answerer:
+    def wait(request: BaseHTTPRequestHandler) -> None:
+        there().released.wait(60)
+        TOLD(request)
+
+    return wait
+
+
+# ---------------------------------------------------------------------- order
+def test_a_job_tells_that_it_runs_and_then_that_it_has_ended(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    go = tmp_path / "go"
+    with receiver() as there:
+        job_id = submit(office, there, f"until({str(go)!r})", labels={"team": "x"})
+        (running,) = there.wait_told(1)
+        go.touch()
+        view = ended(office, job_id)
+    assert told(there) == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
+    body = running.body
+    assert (body["previous_status"], body["application_id"], body["labels"]) == (
+        "ACCEPT",
+        "scripted",
+        {"team": "x"},
+    )
+    assert body["times"] == {
+        "created": view.created,
+        "first_started": view.started,
+        "started": view.started,
+        "ended": None,
+    }
+    assert set(body) == set(there.told[1].body)
+    assert there.told[1].body["previous_status"] == "RUNNING"
+    assert [each.body["number"] for each in there.told] == [1, 2]
+
+
+def test_each_attempt_tells_that_it_runs_however_short_it_was(office: Office) -> None:
+    office.worker()
+    with receiver() as there:
+        retry = {"attempts": 3, "delay": 0, "on": ["user"]}
+        view = ended(office, submit(office, there, "if attempt < 3: fail('x')", retry=retry))
+    runs = [("running", "RUNNING", number) for number in (1, 2, 3)]
+    assert told(there) == [*runs, ("end", "SUCCESS", 3)]
+    assert len(set(keys(there))) == 4
+    first = there.told[0].body["times"]["started"]
+    assert {each.body["times"]["first_started"] for each in there.told} == {first}
+    assert view.started != first
+
+
+@pytest.mark.usefixtures("soon")
+def test_no_event_overtakes_one_that_is_tried_again(office: Office) -> None:
+    office.worker()
+    with receiver(REFUSED, REFUSED, TOLD) as there:
+        view = ended(office, submit(office, there))
+    assert [event for event, *_ in told(there)] == ["running"] * 3 + ["end"]
+    assert len({(each.data, each.headers["Idempotency-Key"]) for each in there.told[:3]}) == 1
+    assert view.undelivered == ()
+
+
+@pytest.mark.usefixtures("soon")
+def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_told(office: Office) -> None:
+    office.worker()
+    with receiver(REFUSED, REFUSED, TOLD) as there:
+        view = ended(office, submit(office, there, callback={"attempts": 2}))
+    assert [event for event, *_ in told(there)] == ["running", "running", "end"]
+    assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("running", 1, 2)]
+    assert '"BUSY"' in view.undelivered[0].error
+    assert view.callback.done
+    assert view.callback.error is None
+
+
+@pytest.mark.usefixtures("soon")
+def test_an_end_that_is_given_up_is_on_record(office: Office) -> None:
+    office.worker()
+    with receiver(REFUSED) as there:
+        view = ended(office, submit(office, there, callback={"attempts": 2, "on": ["end"]}))
+    assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("end", 1, 2)]
+
+
+def test_only_what_is_asked_for_is_told_and_only_the_end_has_an_answer(office: Office) -> None:
+    office.worker()
+    with receiver(override("ERROR_FAIL")) as there:
+        view = ended(office, submit(office, there, callback={"on": ["running"]}))
+    assert view.status is Status.SUCCESS
+    assert told(there) == [("running", "RUNNING", 1)]
+
+
+def test_a_warning_is_told_while_the_job_goes_on(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    go = tmp_path / "go"
+    with receiver() as there:
+        job_id = submit(office, there, f"until({str(go)!r})", timeout={"stall": 0.5})
+        there.wait_told(2)
+        go.touch()
+        ended(office, job_id)
+    assert told(there)[:2] == [("running", "RUNNING", 1), ("warn", "RUNNING_WARN", 1)]
+    warn = there.told[1].body
+    assert (warn["previous_status"], "no progress" in warn["warning"]) == ("RUNNING", True)
+    assert told(there)[-1] == ("end", "SUCCESS", 1)
+
+
+# ---------------------------------------------------------------------- a slow receiver
+def test_a_receiver_that_is_silent_keeps_no_job_from_its_outcome(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    go = tmp_path / "go"
+    with receiver(held_back(lambda: there), TOLD) as there:
+        job_id = submit(office, there, f"until({str(go)!r})", callback={"timeout": 60})
+        there.wait_told(1)
+        go.touch()
+        wait_until(lambda: office.client.get(job_id).queue is Queue.SUCCESS, 30, "its outcome is on record")
+        assert len(there.told) == 1
+        there.released.set()
+        ended(office, job_id)
+    assert [event for event, *_ in told(there)] == ["running", "end"]
+
+
+def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(office: Office) -> None:
+    office.worker()
+    with receiver(held_back(lambda: there), TOLD) as there:
+        job_id = submit(office, there, "hang()", callback={"timeout": 60})
+        there.wait_told(1)
+        office.client.kill(job_id)
+        wait_until(lambda: office.client.get(job_id).status is Status.KILL, 30, "it is killed")
+        there.released.set()
+        assert ended(office, job_id).status is Status.KILL
+    assert told(there) == [("running", "RUNNING", 1), ("end", "KILL", 1)]
+
+
+def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_back(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
+    office.worker()
+    with receiver(REFUSED) as there:
+        job_id = submit(office, there, "hang()", name="one", concurrency=1)
+        there.wait_told(1)
+        office.client.kill(job_id)
+        there.wait_told(2)
+        assert ended(office, office.submit("pass", name="one", concurrency=1)).status is Status.SUCCESS
+        assert office.client.get(job_id).queue is Queue.KILL
+        office.client.kill(job_id)  # who asks once more is heard, at once
+        there.wait_told(4)
+        wait_until(lambda: office.client.get(job_id).callback.attempts == 1, 30, "its end waits, too")
+        office.client.kill(job_id)
+        view = ended(office, job_id)
+    assert [event for event, *_ in told(there)] == ["running"] * 3 + ["end"] * 2
+    assert (view.status, [lost.tries for lost in view.undelivered]) == (Status.KILL, [3, 2])
+
+
+def test_one_receiver_leaves_places_for_others() -> None:
+    callbacks, slow = Callbacks(at_once=4), Callback(url="http://slow/x")
+    for _ in range(2):
+        callbacks.take_place(slow)
+    with pytest.raises(NoPlace, match="to http://slow"):
+        callbacks.take_place(slow)
+    callbacks.take_place(Callback(url="http://quick/x"))
+
+
+# ---------------------------------------------------------------------- faults
+def test_a_worker_that_is_killed_while_it_tells_that_a_job_runs_has_another_one_tell_the_same(
+    office: Office, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    settings = office.settings
+    first = WorkerProcess("first", tmp_path, worker_config(settings, "scripted"), settings.zookeeper_hosts)
+    with receiver(held_back(lambda: there), TOLD) as there:
+        with worker_processes(first):
+            job_id = submit(office, there, f"until({str(go)!r})", callback={"timeout": 60})
+            there.wait_told(1)
+            first.kill()
+        first.end_session()
+        office.worker()
+        there.wait_told(2)
+        go.touch()
+        ended(office, job_id)
+    assert there.told[0] == there.told[1]
+    assert told(there)[1:] == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
+
+
+@pytest.mark.parametrize("event", ["running", "end"])
+def test_a_worker_that_dies_between_an_answer_and_its_step_has_another_one_tell_the_same(
+    office: Office, tmp_path: Path, event: str
+) -> None:
+    settings = office.settings
+    config = worker_config(settings, "scripted", die_at=Point("call", after=True))
+    first = WorkerProcess("first", tmp_path, config, settings.zookeeper_hosts)
+    with receiver() as there:
+        with worker_processes(first):
+            job_id = submit(office, there, callback={"on": [event]})
+            wait_until(lambda: not first.is_running, 60, "it has died")
+        assert len(there.told) == 1
+        first.end_session()
+        office.worker()
+        view = ended(office, job_id)
+    assert there.told[0] == there.told[1]
+    assert len(there.told) == 2
+    assert (view.status, view.undelivered) == (Status.SUCCESS, ())
+
+
+# ---------------------------------------------------------------------- keys
+def test_a_job_that_is_retried_by_hand_is_told_under_other_keys(office: Office) -> None:
+    office.worker()
+    with receiver() as there:
+        office.client.pause("default")
+        job_id = office.client.submit(python_job("pass", callback={"url": there.url})).id
+        for _ in range(2):  # without an attempt, so that nothing else tells them apart
+            office.client.kill(job_id)
+            assert ended(office, job_id).status is Status.CANCEL
+            office.client.retry(job_id)
+    assert told(there) == [("end", "CANCEL", 0)] * 2
+    assert len(set(keys(there))) == 2
+
+
+@pytest.mark.parametrize("act", ["retry", "move", "replay"])
+def test_who_brings_a_job_back_takes_the_number_of_an_end_that_may_have_been_told(
+    stage: Stage, act: str
+) -> None:
+    acts: dict[str, Callable[[], object]] = {
+        "retry": lambda: (stage.put(Queue.FINISH, Status.CANCEL), stage.client.retry(JOB)),
+        "move": lambda: (stage.put(Queue.FAIL), stage.client.move(JOB, Queue.ACCEPT)),
+        "replay": lambda: (stage.put(Queue.DEAD), stage.client.replay([JOB])),
+    }
+    acts[act]()
+    assert stage.state().status is Status.ACCEPT
+    number = stage.state().notices
+    assert number == 1
+    stage.client.move(JOB, Queue.DEAD)
+    stage.client.replay([JOB])
+    assert stage.state().notices == number + 1
+
+
+# ---------------------------------------------------------------------- definitions
+def test_an_event_that_is_not_known_is_refused_with_the_nearest() -> None:
+    document = {"name": "x", "python": "pass", "callback": {"url": "http://x", "on": ["runing"]}}
+    with pytest.raises(DefinitionError, match=r"callback\.on\.0.*not 'runing'; did you mean 'running'\?"):
+        build_definition(document, "test")
+    with pytest.raises(DefinitionError, match="at least 1 item"):
+        build_definition(document | {"callback": {"on": []}}, "test")
+
+
+# ---------------------------------------------------------------------- what people see
+def test_a_callback_that_was_given_up_shows_in_the_list_and_on_the_page_of_its_job(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = Undelivered(event="end", number=1, tries=5, error="http://there: HTTP 500", at=timestamp())
+    stage.put(Queue.FINISH, Status.SUCCESS, undelivered=(lost,))
+    tried = CallbackState(attempts=2, error="http://there: HTTP 503")
+    stage.put(Queue.SUCCESS, job_id="tried", callback=tried)
+    rows = {view.id: list_row(view, OutputFormat.TABLE)["told"] for view in stage.client.list()}
+    assert rows == {JOB: "given up", "tried": ""}
+    documents = {view.id: list_row(view, OutputFormat.JSON) for view in stage.client.list()}
+    assert documents[JOB]["undelivered"] == [lost.model_dump()]
+    show_detail(stage.client.detail(JOB))
+    assert "callback: given up: end after 5 tries" in capsys.readouterr().out
+    show_detail(stage.client.detail("tried"))
+    assert "the end is not told yet, after 2 tries: http://there: HTTP 503" in capsys.readouterr().out

@@ -1,0 +1,128 @@
+"""What a callback says of a job."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.callbacks.body import callback_body
+from orchestrator.callbacks.callback import idempotency_key
+from orchestrator.models.definition import CallbackEvent, build_definition
+from orchestrator.models.job import JobError, JobState
+from orchestrator.states import Status
+from queues.names import Token
+from queues.record import Record
+from spark_runner.runners.application_page import application_page
+from spark_runner.runners.base import Place
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "callbacks.md"
+PLACE = {"backend": "yarn", "cluster": {"resource_manager": "http://a:8088,http://b:8088"}}
+
+
+def body(
+    attempt: dict[str, Any] | None = None,
+    status: Status = Status.SUCCESS,
+    event: CallbackEvent = "end",
+    **state: Any,
+) -> dict[str, Any]:
+    definition = build_definition(
+        {
+            "name": "n",
+            "python": "pass",
+            "labels": {"fire_time": "2026-01-31T06:00:00Z", "x": "password=1234"},
+        },
+        "test",
+    )
+    told = JobState.enqueued("n").evolve(status=Status.RUNNING).evolve(status=status, attempt=1, **state)
+    record = Record("job", "key", "success", "default", Token(due=1, seq=1, id="job"), "nonce")
+    return callback_body(record, told, definition, attempt, event=event, number=7, status=status)
+
+
+def test_what_is_not_known_is_null_and_each_field_is_there() -> None:
+    bare = body()
+    assert bare == json.loads(json.dumps(bare))
+    assert [name for name, value in bare.items() if value is None] == [
+        *("seconds", "backend", "cluster", "host", "application_id", "ui", "warning", "error", "written")
+    ]
+    assert set(bare) == set(body({"place": PLACE}))
+
+
+def test_the_document_shows_each_field() -> None:
+    shown = json.loads(DOCUMENT.read_text("utf-8").partition("```json\n")[2].partition("```")[0])
+    made = body()
+    assert list(shown) == list(made)
+    for part in ("times", "counters", "monitor"):
+        assert list(shown[part]) == list(made[part])
+    assert list(shown["written"]) == list(body({"tables": [{}]})["written"])
+
+
+def test_times_the_status_before_and_the_cluster_are_told() -> None:
+    times: dict[str, Any] = {"started": "2026-01-31T06:00:00.000Z", "ended": "2026-01-31T06:01:01.500Z"}
+    told = body({"place": PLACE}, application_id="application_1", **times)
+    assert told["previous_status"] == "RUNNING"
+    assert told["seconds"] == 61.5
+    assert told["times"]["first_started"] == times["started"]
+    assert (told["backend"], told["cluster"]) == ("yarn", PLACE["cluster"])
+    assert told["ui"] == "http://a:8088/cluster/app/application_1"
+    assert told["fire_time"] == "2026-01-31T06:00:00Z"
+
+
+def test_a_status_that_the_job_gets_by_its_end_has_the_one_in_its_record_before_it() -> None:
+    state = JobState.enqueued("n").evolve(status=Status.RUNNING).evolve(status=Status.KILL)
+    assert state.previous is Status.RUNNING
+    assert body(status=Status.CANCEL)["previous_status"] == "RUNNING"
+
+
+def test_what_was_written_is_bounded() -> None:
+    table = {
+        "target": "t" * 2_000,
+        "connector": "csv",
+        "rows": 2,
+        "location": "s3://u:secret@there/x",
+        "seconds": 1,
+    }
+    metrics = {"output_rows": 4, "output_bytes": 100}
+    written = body({"tables": [table] * 150, "tables_left_out": 3, "metrics": metrics})["written"]
+    assert (len(written["tables"]), written["tables_left_out"]) == (100, 53)
+    assert (written["rows"], written["bytes"]) == (4, 100)
+    assert len(json.dumps(written)) < 100_000
+    assert written["tables"][0]["location"] == "s3://***@there/x"
+
+
+@pytest.mark.parametrize("tables", [None, 7, "x", [None], [{"rows": "many", "location": {}}]])
+def test_a_node_that_holds_anything_is_told_as_far_as_it_makes_sense(tables: object) -> None:
+    json.dumps(body({"tables": tables, "place": {"backend": "x", "what": 1}, "metrics": tables}))
+    json.dumps(body({"tables": tables, "place": {"backend": "x", "host": 7, "cluster": tables or 7}}))
+
+
+def test_secrets_are_masked() -> None:
+    error = JobError(error_class="user", type="E", message="jdbc://u:hunter22@db failed, token=abcdef")
+    told = json.dumps(body(error=error))
+    told += json.dumps(body(event="warn", warning="password: hunter22"))
+    assert body(event="running", error=error, warning="x")["error"] is None
+    assert body(error=error, warning="x")["warning"] is None
+    assert re.findall("hunter22|abcdef|1234", told) == []
+
+
+def test_the_key_is_made_of_what_names_the_event() -> None:
+    assert idempotency_key(body()) == "key-1-end-SUCCESS-7"
+
+
+@pytest.mark.parametrize(
+    ("place", "page"),
+    [
+        (Place("yarn", cluster={"resource_manager": "http://a:8088/"}), "http://a:8088/cluster/app/id"),
+        (
+            Place("standalone", "h", cluster={"ui": "http://a:8080,http://b:8080"}),
+            "http://a:8080/app/?appId=id",
+        ),
+        (Place("kubernetes", cluster={"master": "k8s://x"}), None),
+        (Place("local", "h"), None),
+        (Place("yarn"), None),
+    ],
+)
+def test_the_page_of_an_application_is_that_of_its_manager(place: Place, page: str | None) -> None:
+    assert application_page(place, "id") == page
+    assert application_page(place, None) is None
