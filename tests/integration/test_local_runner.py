@@ -27,7 +27,7 @@ def test_a_runner_is_what_the_protocol_asks_for(runner: LocalRunner) -> None:
     protocol: Runner = runner
     place = protocol.place()
     assert place == Place(
-        "local", socket.gethostname(), current_boot_id(), place.store, current_pid_namespace()
+        "local", socket.gethostname(), current_boot_id(), place.store, pid_namespace=current_pid_namespace()
     )
     assert protocol.reaches(replace(place, boot="an older one"))
     assert not protocol.reaches(replace(place, store="another directory"))
