@@ -150,8 +150,11 @@ class Entry(BaseModel):
         """Another definition; with other times only those from now on count. Paused stays paused."""
         before, after = self.definition.schedule, definition.schedule
         same = (before.cron, before.every, before.timezone) == (after.cron, after.every, after.timezone)
-        changes = {"definition": definition, "registered": to_text(now)}
-        return (self if same else self._skipping_to(now)).model_copy(update=changes)
+        changes: dict[str, object] = {"definition": definition, "registered": to_text(now)}
+        if same:
+            return self.model_copy(update=changes)
+        changes["early"] = None  # that was of its old times
+        return self._skipping_to(now).model_copy(update=changes)
 
     def pausing(self) -> "Entry":
         """No further runs."""

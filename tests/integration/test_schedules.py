@@ -277,7 +277,7 @@ def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
 def test_a_change_that_no_watch_has_told_is_found_by_the_rescan(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hall.register(every="1h")
+    hall.register(every="1h", overlap="queue")
     leader = hall.leader()
     leader.step()
     monkeypatch.setattr(KnownSchedules, "on_change", lambda _self, _name: None)
@@ -599,6 +599,22 @@ def test_a_schedule_that_was_registered_by_a_clock_that_was_ahead_runs_from_now_
     hall.pass_time(MINUTE)
     leader.step()
     assert hall.runs() == ["20261121T110100Z"]
+
+
+def test_other_times_that_are_registered_after_a_clock_was_ahead_are_not_taken_for_those_that_ran(
+    hall: Hall,
+) -> None:
+    hall.register(every="1h", overlap="queue")
+    leader = hall.leader()
+    hall.pass_time(2 * HOUR)
+    leader.step()
+    hall.pass_time(-2 * HOUR)
+    leader.step()
+    before = hall.runs()
+    hall.register(every="10m", overlap="queue")
+    hall.pass_time(10 * MINUTE)
+    hall.leader().step()
+    assert [run for run in hall.runs() if run not in before] == fire_times([10])
 
 
 # ---------------------------------------------------------------------- overlap
