@@ -8,6 +8,7 @@ from queues.documents import decode, timestamp
 from queues.operations import Set
 from queues.session import boottime
 from spark_runner.attempt import Attempt, AttemptState, application_in
+from spark_runner.runners.base import Runner, Submission
 
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
 
@@ -25,6 +26,17 @@ def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
     if watch.absent_since is None:
         watch.absent_since = boottime()
     return limit_of_absence(job) - (boottime() - watch.absent_since)
+
+
+def observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
+    """How the incarnation that took the attempt ended, where somebody has seen that; else None.
+
+    That a cluster does not list it (any more) is no end: its driver may run on, as on a node that is cut off.
+    """
+    for found in job.submissions(runner, attempt.run) or ():
+        if found.incarnation == attempt.incarnation:
+            return found if found.is_end_observed and not found.may_run else None
+    return None
 
 
 def with_application(attempt: Attempt, watch: Watch) -> Attempt:

@@ -1,6 +1,6 @@
 """kill: end what runs, verify that nothing is left, and keep the driver's outcome if it was faster."""
 
-from orchestrator.handlers.absence import absence, with_application
+from orchestrator.handlers.absence import absence, observed_end, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
@@ -12,6 +12,7 @@ from queues.operations import Set
 from spark_runner.attempt import Attempt, AttemptState, application_in
 
 _LOOK_SECONDS = 1.0  # at a driver out of reach, which ends by itself
+_UNSEEN_LOOK_SECONDS = 15.0  # at one that its cluster does not list: each look asks for its end again
 
 
 def handle(job: HeldJob) -> Action:
@@ -25,8 +26,11 @@ def handle(job: HeldJob) -> Action:
             # First the node, so that a driver that is just starting ends at once; then the processes.
             return Move(Status.KILL, extra=(_killed(attempt),))
         case AttemptState.STARTED if runner is not None:
-            absence(job, attempt, job.watching())  # for the application: `alive` goes with the driver
+            left = absence(job, attempt, job.watching())  # before: `alive` goes with the driver
             runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
+            if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
+                # Its cluster has ended all that it knows of; this one may run on, cut off from everybody.
+                return Wait(min(left, _UNSEEN_LOOK_SECONDS))
             return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
         case AttemptState.STARTED:
             # A driver out of reach obeys the stop node by itself; one that never answers again is gone

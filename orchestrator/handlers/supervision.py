@@ -3,7 +3,7 @@
 import math
 import time
 
-from orchestrator.handlers.absence import absence, limit_of_absence, lost, with_application
+from orchestrator.handlers.absence import absence, limit_of_absence, lost, observed_end, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
@@ -16,7 +16,6 @@ from queues.documents import encode, timestamp
 from queues.operations import Create, Operation, Set
 from queues.session import boottime
 from spark_runner.attempt import Attempt
-from spark_runner.runners.base import Runner, Submission
 
 _LOOK_SECONDS = 60.0  # if nothing wakes the job before: a lost watch hides a change for so long at most
 _LOOKS_PER_LEASE = 4  # so that the absence of a driver is seen soon after it begins
@@ -30,7 +29,7 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     """A verdict when the driver is gone, a warning when something is strange, else wait."""
     left = absence(job, attempt, watch)
     attempt = with_application(attempt, watch)
-    ended = None if watch.runner is None else _observed_end(job, attempt, watch.runner)
+    ended = None if watch.runner is None else observed_end(job, attempt, watch.runner)
     if ended is not None and left is not None:
         # Had the driver recorded its outcome, the compare-and-set is refused and that outcome read.
         verdict, closed = verdict_of_exit(attempt, ended)
@@ -65,17 +64,6 @@ def tell(job: HeldJob, watch: Watch, warning: str | None) -> Move | None:
         return None
     watch.told_at = now
     return Move(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **watch.seen()}))
-
-
-def _observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
-    """How the incarnation that took the attempt ended, where somebody has seen that; else None.
-
-    That a cluster does not list it (any more) is no end: its driver may run on, as on a node that is cut off.
-    """
-    for found in job.submissions(runner, attempt.run) or ():
-        if found.incarnation == attempt.incarnation:
-            return found if found.is_end_observed and not found.may_run else None
-    return None
 
 
 def _lost(job: HeldJob, attempt: Attempt) -> Move:

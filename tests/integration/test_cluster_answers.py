@@ -271,6 +271,38 @@ def test_a_driver_that_shows_life_is_not_lost_whatever_its_cluster_says_of_its_e
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
+@pytest.mark.parametrize("is_limit", [False, True], ids=["by hand", "timeout.run"])
+def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_any_more(
+    office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_limit: bool
+) -> None:
+    monkeypatch.setattr("orchestrator.handlers.kill._UNSEEN_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("orchestrator.handlers.supervision._LOOK_SECONDS", 0.1)
+    limits = {"lease": 5, "on_run": "retry", **({"run": 5} if is_limit else {})}
+    job_id = running(office, cluster, tmp_path / "go", timeout=limits, retry={"attempts": 2, "delay": "0s"})
+    first = office.client.detail(job_id).run_key + "-1"
+    cluster.alter = lambda found: [] if found and found[0].run == first else found
+    attempt = office.client.attempt(office.client.get(job_id))
+    assert attempt is not None
+    cluster.submits.kill(first, grace_seconds=0)  # a cut: it shows no life, and nobody sees it end
+    session = office.session()
+    wait_until(lambda: session.exists(attempt.alive) is None, 30, "it shows no life any more")
+    kills, end = [], cluster.kill
+
+    def count(run: str, *, grace_seconds: float) -> None:
+        kills.append(run)
+        end(run, grace_seconds=grace_seconds)
+
+    monkeypatch.setattr(cluster, "kill", count)
+    if not is_limit:
+        office.client.kill(job_id)
+    wait_until(lambda: len(kills) > 5, 30, "its cluster has often said that nothing of it is left")
+    detail = office.client.detail(job_id)
+    assert ([each["state"] for each in detail.attempts], detail.job.is_final) == (["started"], False)
+    (tmp_path / "go").touch()
+    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -5.0)
+    assert office.wait(job_id).job.status is (Status.SUCCESS if is_limit else Status.KILL)
+
+
 class Wrong:
     """Says that what runs has ended."""
 
