@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import time
 import uuid
 from pathlib import Path
@@ -174,6 +175,12 @@ class TestOneThatItsMasterCannotTellAnythingOf:
         self, directory: RunDirectory, state: str | None
     ) -> None:
         leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
+        assert told(directory, state, worker_state="DEAD").state is RunState.UNKNOWN
+
+    def test_is_unknown_though_its_node_has_the_name_of_this_host_which_another_machine_may_have(
+        self, directory: RunDirectory, state: str | None
+    ) -> None:
+        leave(directory, "driver", driver=DRIVER, **{**OTHER_BOOT, "host": socket.gethostname()})
         assert told(directory, state, worker_state="DEAD").state is RunState.UNKNOWN
 
     def test_is_gone_when_its_node_is_back(self, directory: RunDirectory, state: str | None) -> None:

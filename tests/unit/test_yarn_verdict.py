@@ -113,6 +113,17 @@ def test_why_the_container_of_the_driver_ended_is_told(
     assert words.partition("\n")[0] in verdict.failure.message
 
 
+def test_nobody_has_seen_the_end_of_what_yarn_has_given_up_as_silent() -> None:
+    words = (
+        "Application application_1_1 failed 1 times (global limit =2; local limit is =1) due to "
+        "ApplicationMaster for attempt appattempt_1_1_000001 timed out. Failing the application."
+    )
+    verdict = verdict_of(application("FAILED", "FAILED", words))
+    assert (verdict.state, verdict.is_end_observed) == (RunState.EXITED, False)
+    assert verdict.failure is not None
+    assert verdict.failure.error_class == "infrastructure"
+
+
 def test_words_that_a_program_wrote_into_its_log_decide_nothing() -> None:
     log = "User application exited with status 0\nis running beyond the 'PHYSICAL' memory limit"
     words = AM_EXIT.format(code=-102, words="Container preempted by scheduler", log=log)

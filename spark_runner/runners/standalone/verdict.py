@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -29,7 +28,6 @@ class Announced:
 
     driver: str
     page: str  # of the worker of its node
-    host: str
     process: ProcessId
 
 
@@ -39,7 +37,7 @@ def announced(directory: RunDirectory) -> Announced | None:
     if facts is None:
         return None
     process = ProcessId(facts["pid"], facts["start"], facts["boot"], facts.get("pid_namespace", ""))
-    return Announced(facts["driver"], facts["page"], facts["host"], process)
+    return Announced(facts["driver"], facts["page"], process)
 
 
 def driver_id(directory: RunDirectory) -> str | None:
@@ -130,8 +128,6 @@ class Look:
             state = RunState.UNKNOWN
         elif driver.process.boot == current_boot_id():
             state = RunState.RUNNING if is_alive(driver.process) else RunState.GONE
-        elif driver.host == socket.gethostname():
-            state = RunState.GONE  # this host was booted since
         elif any(node.is_alive and node.page == driver.page for node in self.snapshot.workers):
             state = RunState.GONE  # a node that comes back to a master ends what that one does not know
         else:

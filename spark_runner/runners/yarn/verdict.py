@@ -36,6 +36,8 @@ _CONTAINERS = {
 }
 """Why the container of the driver ended, by its exit code: error class and type."""
 
+_SILENT = re.compile(r"ApplicationMaster for attempt \S+ timed out")  # Hadoop's RMAppAttemptImpl
+
 _NO_SESSION = 13  # the driver ended before it had one: user code had not begun, so nobody else wrote the log
 _CLASSES = re.compile(r'Exception in thread "[^"]*" |Caused by: |[\w.$]+\.\w*(?:Exception|Error): ')
 _REFUSALS = (  # words, type, whether another submission may have more luck
@@ -117,7 +119,8 @@ def _failed(diagnostics: str, copied: str, words: str) -> Verdict:
     failure = refusal(diagnostics) or Failure(
         "infrastructure", APPLICATION_FAILED, words or "YARN gives no reason"
     )
-    return Verdict(RunState.EXITED, None, words, failure)
+    # One that YARN has given up as silent may be cut off, and run on.
+    return Verdict(RunState.EXITED, None, words, failure, is_end_observed=_SILENT.search(diagnostics) is None)
 
 
 def _shortened(text: str) -> str:
