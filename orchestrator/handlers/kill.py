@@ -10,6 +10,7 @@ from orchestrator.states import Status
 from queues.documents import timestamp
 from queues.operations import Set
 from spark_runner.attempt import Attempt, AttemptState, application_in
+from spark_runner.runners.base import Runner
 
 _LOOK_SECONDS = 1.0  # at a driver out of reach, which ends by itself
 _UNSEEN_LOOK_SECONDS = 15.0  # at one that its cluster does not list: each look asks for its end again
@@ -26,12 +27,7 @@ def handle(job: HeldJob) -> Action:
             # First the node, so that a driver that is just starting ends at once; then the processes.
             return Move(Status.KILL, extra=(_killed(attempt),))
         case AttemptState.STARTED if runner is not None:
-            left = absence(job, attempt, job.watching())  # before: `alive` goes with the driver
-            runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
-            if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
-                # Its cluster has ended all that it knows of; this one may run on, cut off from everybody.
-                return Wait(min(left, _UNSEEN_LOOK_SECONDS))
-            return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
+            return _end(job, attempt, runner)
         case AttemptState.STARTED:
             # A driver out of reach obeys the stop node by itself; one that never answers again is gone
             # for certain only when its lease is over.
@@ -43,6 +39,15 @@ def handle(job: HeldJob) -> Action:
             if runner is not None and not attempt.document.get("unsent"):
                 runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
             return _ended(job, attempt)
+
+
+def _end(job: HeldJob, attempt: Attempt, runner: Runner) -> Action:
+    left = absence(job, attempt, job.watching())  # before: `alive` goes with the driver
+    runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
+    if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
+        # Its cluster has ended all that it knows of; this one may run on, cut off from everybody.
+        return Wait(min(left, _UNSEEN_LOOK_SECONDS))
+    return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
 
 
 def _ended(job: HeldJob, attempt: Attempt) -> Action:
