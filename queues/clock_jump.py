@@ -31,7 +31,7 @@ class ClockJump:
         try:
             found = self._session.get(self._path)
             return 0 if found is None else int(decode(found[0])["ahead_ms"])
-        except (QueueError, ValueError, KeyError, TypeError) as error:
+        except (QueueError, ValueError, KeyError, TypeError, OverflowError) as error:
             log.warning("%s cannot be read: %s", self._path, error)
             return 0
 

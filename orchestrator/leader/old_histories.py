@@ -1,10 +1,12 @@
 """Histories of names under which nothing has run for a long time."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 
 from loguru import logger
 
+from orchestrator.history.ring import Ring
 from orchestrator.leader.duty import Fence
 from orchestrator.nodes import Nodes
 from queues.bundle import commit_many
@@ -44,5 +46,19 @@ class OldHistories:
         for name in session.children(self._nodes.histories) or ():
             path = self._nodes.history(name)
             stat = session.exists(path)  # one by one: their bytes, together, are more than an answer holds
-            if stat is not None and stat.modified < before:
-                yield Delete(path, stat.version)
+            if stat is None or stat.modified >= before:
+                continue
+            found = session.get(path)
+            if found is not None and _last_ended(name, found[0]) < before:
+                yield Delete(path, found[1].version)
+
+
+def _last_ended(name: str, data: bytes) -> float:
+    """When its last run ended by the clock of its host, in epoch ms; 0 where it does not say so.
+
+    The server that wrote it may have had a clock that was far behind.
+    """
+    try:
+        return datetime.fromisoformat(str(Ring.decode(name, data).runs[-1]["ended"])).timestamp() * 1000
+    except (ValueError, LookupError, OverflowError):
+        return 0.0

@@ -338,6 +338,16 @@ def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agree
     assert world.nodes == {}
 
 
+@pytest.mark.parametrize("data", [b"", b"7", b"{}", b'{"ahead_ms": "much"}', b'{"ahead_ms": 1e999}'])
+def test_a_node_that_tells_of_no_jump_is_told_and_hinders_nobody(
+    patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, data: bytes
+) -> None:
+    world = World(host_ahead_ms=-2 * HOUR_MS)
+    world.nodes[LAYOUT.clock_jump] = data
+    assert world.late_ms(patched(world)) == 0
+    assert "cannot be read" in caplog.text
+
+
 def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_judges_nobody(
     patched: Callable[[World], EnsembleClock],
 ) -> None:

@@ -1,5 +1,6 @@
 """What a worker makes of what a cluster says: why drivers wait, why they ended, that it forgot them."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -374,7 +375,8 @@ def test_why_a_kill_does_not_come_to_its_end_is_told_until_it_does(
     monkeypatch.setattr(cluster, "kill", fail)
     office.client.kill(job_id)
     words = wait_until(lambda: office.client.get(job_id).warning, 30, "the reason")
-    assert "try 1 to go on has failed, again in 2 s: whether pods are left is not known" in words
+    tried = r"try \d to go on has failed, again in \d+ s: whether pods are left is not known"
+    assert re.search(tried, words)  # a busy machine sees a later one first
     monkeypatch.setattr(cluster, "kill", end)
     detail = office.wait(job_id)
     assert (detail.job.status, detail.job.warning) == (Status.KILL, None)

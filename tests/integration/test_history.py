@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,12 @@ def test_histories_of_names_that_do_not_run_any_more_are_removed(office: Office)
             mine.read(name)
     mine.note("old", run(1))
     assert names(mine.read("old")) == ["run-001"]
+
+
+def test_a_history_that_seems_old_by_the_servers_clock_alone_stays(office: Office) -> None:
+    mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
+    an_hour_later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    mine.note("flights", {"run": "run-1", "ended": an_hour_later})
+    # As for a server that was far behind when it was written: its time is older than what is kept.
+    OldHistories(queue_set, Nodes(office.settings.root), tuple, keep_ms=-60_000).step()
+    assert names(mine.read("flights")) == ["run-1"]
