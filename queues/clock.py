@@ -158,19 +158,18 @@ class EnsembleClock:
     def _kept(self, old: _Measurement | None, sample: _Sample) -> int | None:
         """The offset that stays as it was, as the ensemble's clock has jumped; None when that is right."""
         off_ns = abs(sample.host_ahead_ns(sample.offset_ns))
-        is_confirmed = off_ns <= _CONFIRMING_NS + sample.doubt_ns
         if old is None:
-            if is_confirmed:
+            if off_ns <= _JUMP_NS + sample.doubt_ns:  # nobody needs to be asked
                 return None
             offset = sample.offset_ns - self._jump.found_ms() * _NS_PER_MS
         else:
             offset = old.offset_ns
         if abs(sample.offset_ns - offset) <= _JUMP_NS + sample.round_trip_ns:
             return None
-        was_off_ns = abs(sample.host_ahead_ns(offset))
+        was_off_ns, confirming_ns = abs(sample.host_ahead_ns(offset)), _CONFIRMING_NS + sample.doubt_ns
         if old is None:  # two say so, against one
-            return offset if was_off_ns <= _CONFIRMING_NS + sample.doubt_ns else None
-        return None if is_confirmed and off_ns < was_off_ns else offset
+            return offset if was_off_ns <= confirming_ns and was_off_ns < off_ns else None
+        return None if off_ns <= confirming_ns and off_ns < was_off_ns else offset
 
     # ------------------------------------------------------------------ measure
     def _sample(self) -> _Sample:

@@ -338,6 +338,21 @@ def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agree
     assert world.nodes == {}
 
 
+@pytest.mark.parametrize("ahead_ms", [20_000, -20_000])
+def test_a_newcomer_whose_clock_is_near_both_believes_the_nearer_one(
+    patched: Callable[[World], EnsembleClock], ahead_ms: int
+) -> None:
+    world = World()
+    seen, before = patched(world), world.ensemble_ns // MS
+    seen.now_ms()
+    world.jump(ahead_ms)
+    assert seen.now_ms() == before
+    world.host_ahead_ms = ahead_ms // 10
+    assert patched(world).now_ms() == before
+    world.host_ahead_ms = ahead_ms * 9 // 10
+    assert patched(world).now_ms() == before + ahead_ms
+
+
 @pytest.mark.parametrize("data", [b"", b"7", b"{}", b'{"ahead_ms": "much"}', b'{"ahead_ms": 1e999}'])
 def test_a_node_that_tells_of_no_jump_is_told_and_hinders_nobody(
     patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, data: bytes
