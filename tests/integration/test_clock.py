@@ -296,6 +296,30 @@ def test_a_jump_of_the_ensembles_clock_moves_no_time_until_the_host_confirms_it(
     assert len(caplog.records) == 2  # each told once
 
 
+def test_a_long_round_trip_is_not_taken_for_a_jump(
+    patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World((0, 0), *[(0, 6_000)] * 5, host_ahead_ms=-2 * HOUR_MS)
+    clock = patched(world)
+    clock.now_ms()
+    caplog.clear()
+    world.pass_ms(601_000)
+    clock.now_ms()
+    assert not caplog.records
+    assert world.nodes == {}
+
+
+def test_a_time_is_confirmed_as_well_as_a_long_round_trip_lets_it_be_seen(
+    patched: Callable[[World], EnsembleClock],
+) -> None:
+    world = World((0, 0), *[(0, 8_000)] * 5)
+    clock = patched(world)
+    clock.now_ms()
+    world.host_ahead_ms = 2 * HOUR_MS + 28_000  # 32 s, give or take half of the 8
+    world.jump(2 * HOUR_MS)
+    assert world.late_ms(clock) == 8_000
+
+
 def test_a_jump_that_the_host_confirms_is_followed_at_once(patched: Callable[[World], EnsembleClock]) -> None:
     world = World()
     world.ensemble_ahead_ms = 2 * HOUR_MS

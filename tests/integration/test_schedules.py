@@ -601,6 +601,26 @@ def test_a_schedule_that_was_registered_by_a_clock_that_was_ahead_runs_from_now_
     assert hall.runs() == ["20261121T110100Z"]
 
 
+def test_a_clock_that_is_ahead_a_second_time_repeats_nothing_of_the_first(hall: Hall) -> None:
+    hall.register(overlap="queue", every="10m")
+    put = list[str]()
+
+    def step(seconds: float) -> None:
+        hall.pass_time(seconds)
+        hall.leader().step()
+        for run in hall.runs():  # it is done and gone: its id is free
+            hall.end(f"tick-{run}")
+            hall.forget(f"tick-{run}")
+            put.append(run)
+
+    for seconds in (2 * HOUR, -2 * HOUR, 10 * MINUTE, 20 * MINUTE, -20 * MINUTE):
+        step(seconds)
+    assert put == fire_times([120, 10, 30])
+    for _ in range(12):
+        step(10 * MINUTE)
+    assert sorted(put) == fire_times(range(10, 140, 10))
+
+
 def test_other_times_that_are_registered_after_a_clock_was_ahead_are_not_taken_for_those_that_ran(
     hall: Hall,
 ) -> None:
