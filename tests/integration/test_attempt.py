@@ -176,3 +176,25 @@ def test_a_driver_that_was_suspended_for_longer_than_its_lease_ends_itself_befor
         wait_until(lambda: ended[:1] == [exit_codes.NO_CONTACT], 10, "it ends")
     finally:
         driver._ended.set()  # noqa: SLF001 - else its thread would go on
+
+
+def test_a_driver_that_was_suspended_tries_no_longer_than_its_lease_to_record_its_outcome(
+    open_queues: Open, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, slept, tries = holder(open_queues().session, path, "first"), [0.0], list[float]()
+    driver.take()
+
+    def away() -> Attempt:
+        tries.append(boottime())
+        slept[0] = 3600.0  # in which its machine is suspended
+        raise OutcomeUnknown("no answer")
+
+    monkeypatch.setattr("spark_runner.holder.boottime", lambda: boottime() + slept[0])
+    monkeypatch.setattr("spark_runner.holder._BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(driver, "_read", away)
+    driver._ended.set()  # noqa: SLF001 - no look for orders is counted
+    driver._thread.join(10)  # noqa: SLF001
+    tries.clear()
+    slept[0] = 0.0
+    driver.end({"state": "succeeded"})
+    assert len(tries) == 1

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from orchestrator.handlers import supervision
 from orchestrator.handlers.absence import absence
 from orchestrator.handlers.age import age
 from orchestrator.handlers.job import HeldJob, Watch
@@ -28,7 +29,8 @@ def suspend(monkeypatch: pytest.MonkeyPatch) -> Suspend:
     def clock() -> float:
         return boottime() + slept[0]
 
-    for user in ("queues.session.contact", "orchestrator.handlers.absence", "orchestrator.handlers.age"):
+    handlers = [f"orchestrator.handlers.{name}" for name in ("absence", "age", "supervision")]
+    for user in ("queues.session.contact", *handlers):
         monkeypatch.setattr(f"{user}.boottime", clock)
 
     def sleep(seconds: float) -> None:
@@ -73,7 +75,8 @@ def held(*, ensemble: float = 0.0, lease: float = 900.0) -> HeldJob:
     """A job whose attempt was written so many seconds ago by the ensemble's clock; `alive` is away."""
     clock = SimpleNamespace(confirmed_ms=lambda: round(ensemble * 1000))
     context = SimpleNamespace(clock=clock, session=SimpleNamespace(get=lambda _path: None))
-    definition = SimpleNamespace(timeout=SimpleNamespace(lease=lease))
+    context.limits = lambda: SimpleNamespace(warn_after=3)
+    definition = SimpleNamespace(timeout=SimpleNamespace(lease=lease, stall=600))
     return cast("HeldJob", SimpleNamespace(context=context, definition=definition))
 
 
@@ -93,6 +96,15 @@ def test_an_absence_that_lasts_while_the_worker_is_suspended_counts(suspend: Sus
     left = absence(held(), attempt(), watch)
     assert left is not None
     assert left < 0
+
+
+def test_no_progress_while_the_machine_was_suspended_is_no_progress(suspend: Suspend) -> None:
+    watch = Watch(1)
+    assert supervision._warning(held(), watch, None)[0] is None  # noqa: SLF001 - the rest of a look needs servers
+    suspend(HOUR)
+    words, _ = supervision._warning(held(), watch, None)  # noqa: SLF001
+    assert words is not None
+    assert "timeout.stall" in words
 
 
 def test_what_was_seen_of_an_attempt_counts_whatever_the_clocks_say_after_that(suspend: Suspend) -> None:
