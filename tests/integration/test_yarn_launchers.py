@@ -45,12 +45,13 @@ class Cluster:
         found = [each for each in self.applications if tags & set(str(each["applicationTags"]).split(","))]
         return 200, {}, json.dumps({"apps": {"app": found}})
 
-    def add(self, run: str, incarnation: str, state: str, final_status: str) -> None:
+    def add(self, run: str, incarnation: str, state: str, final_status: str, diagnostics: str = "") -> None:
         self.applications.append(
             {
                 "id": f"application_1_{len(self.applications):04}",
                 "state": state,
                 "finalStatus": final_status,
+                "diagnostics": diagnostics,
                 "applicationTags": f"{run_tag(run)},{incarnation_tag(incarnation)}",
                 "startedTime": len(self.applications),
                 "amContainerLogs": f"{self.url}/node/containerlogs/container_1_1_01_000001/me",
@@ -105,6 +106,17 @@ def test_what_yarn_took_and_knows_no_more_is_gone(start: Start, run: str) -> Non
     (found,) = runner.find(run)
     assert (found.state, found.exit_code, found.failure) == (RunState.GONE, None, None)
     assert "does not know it any more" in found.detail
+    assert not found.is_end_observed, "nobody has seen a driver end"
+
+
+def test_a_driver_on_a_node_that_yarn_has_lost_was_not_seen_to_end(
+    start: Start, cluster: Cluster, run: str
+) -> None:
+    runner = start("")
+    words = "AM Container for appattempt_1_1_000001 exited with  exitCode: -100\nlost node"
+    cluster.add(run, submit(runner, run), "FAILED", "FAILED", words)
+    (found,) = runner.find(run)
+    assert (found.state, found.is_end_observed) == (RunState.EXITED, False)
 
 
 def test_what_yarn_did_not_take_tells_why(start: Start, run: str) -> None:

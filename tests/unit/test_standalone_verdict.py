@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from spark_runner.process import current_boot_id, identify
+from spark_runner import announcement
+from spark_runner.process import RUN_DIR_VARIABLE, current_boot_id, identify
 from spark_runner.runners.base import RunState, Submission
 from spark_runner.runners.run_directory import YOUNG_SECONDS, RunDirectory, run_directory
 from spark_runner.runners.standalone.api import DriverState, DriverStatus, Snapshot, StandaloneMasters
-from spark_runner.runners.standalone.verdict import Look
+from spark_runner.runners.standalone.verdict import Look, announced
 
 DRIVER = "driver-20260101000000-0000"
 PAGE = "http://node:8081"
@@ -186,6 +187,24 @@ class TestOneThatItsMasterCannotTellAnythingOf:
     def test_is_gone_when_its_node_is_back(self, directory: RunDirectory, state: str | None) -> None:
         leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
         assert told(directory, state).state is RunState.GONE
+
+
+def test_a_driver_tells_who_it_is_where_its_process_id_means_something(
+    directory: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / DRIVER).mkdir()
+    monkeypatch.chdir(tmp_path / DRIVER)
+    monkeypatch.setenv(RUN_DIR_VARIABLE, str(directory.path))
+    announcement._directory.cache_clear()  # noqa: SLF001 - one process is one driver elsewhere
+    try:
+        announcement.announce()
+    finally:
+        announcement._directory.cache_clear()  # noqa: SLF001
+    told_of = announced(directory)
+    assert told_of is not None
+    assert told_of.driver == DRIVER
+    assert told_of.process == identify(os.getpid())
+    assert told_of.process.pid_namespace
 
 
 def test_one_that_came_after_the_list_was_made_runs(directory: RunDirectory) -> None:
