@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]  # a JVM with all of 
 
 END_S = 60
 LEASE_S = 60.0
+HOUR_S = 3600.0
 
 
 @dataclass
@@ -82,9 +83,10 @@ class Site:
         lease: float = LEASE_S,
         main: str = "Steps",
         directory: str = "",
+        within: tuple[str, ...] = (),
         **settings: float,
     ) -> "Driver":
-        """A driver; `settings` are other ones of its session."""
+        """A driver, its command behind that of `within`; `settings` are other ones of its session."""
         incarnation = uuid.uuid4().hex
         plan = {
             "run": f"{self.run_key}-1",
@@ -98,7 +100,7 @@ class Site:
             "directory": directory,
         }
         request = SubmitRequest(f"{self.run_key}-1", incarnation, "name", plan, target=Target("k8s://any"))
-        return Driver.of(self, request)
+        return Driver.of(self, request, within)
 
 
 @dataclass
@@ -110,7 +112,7 @@ class Driver:
     process: "subprocess.Popen[bytes]"
 
     @classmethod
-    def of(cls, site: Site, request: SubmitRequest) -> "Driver":
+    def of(cls, site: Site, request: SubmitRequest, within: tuple[str, ...]) -> "Driver":
         program = pod_program.program_of(request, folder=site.folder, driver_main=Path("none"))
         folder = site.folder / request.incarnation
         folder.mkdir()
@@ -122,7 +124,7 @@ class Driver:
         ]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                ["java", *java_options(site.jar), program.main_class, *arguments],
+                [*within, "java", *java_options(site.jar), program.main_class, *arguments],
                 env=os.environ | {TERMINATION_LOG_VARIABLE: str(folder / "kept.json")},
                 stdout=log,
                 stderr=log,
@@ -352,6 +354,23 @@ def test_without_contact_for_its_lease_a_driver_ends_itself(
     driver = own_site.start("wait", str(own_site.folder / "never"), lease=4)
     wait_until(own_site.starts, END_S, "it runs")
     server.stop()
+    assert driver.ended() == exit_codes.NO_CONTACT
+    assert "no contact with ZooKeeper for longer than the lease" in driver.words()
+    server.start()
+
+
+@pytest.mark.usefixtures("pid_namespaces")
+def test_a_driver_counts_the_time_in_which_its_machine_was_suspended(
+    own_site: Site, server: EmbeddedZooKeeper
+) -> None:
+    uptime = own_site.folder / "uptime"
+    uptime.write_text("1000.00 0.00\n", "ascii")
+    mounted = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/uptime && exec "$@"', str(uptime))
+    driver = own_site.start("wait", str(own_site.folder / "never"), lease=HOUR_S, within=mounted)
+    wait_until(own_site.starts, END_S, "it runs")
+    server.stop()
+    with uptime.open("r+b") as file:  # in place: it is mounted
+        file.write(b"9000.00")
     assert driver.ended() == exit_codes.NO_CONTACT
     assert "no contact with ZooKeeper for longer than the lease" in driver.words()
     server.start()

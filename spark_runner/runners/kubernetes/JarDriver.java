@@ -93,6 +93,20 @@ final class DriverJson {
     }
 }
 
+/** CLOCK_BOOTTIME: System.nanoTime stands still while the machine is suspended. */
+final class BootTime {
+    static final Path UPTIME = Paths.get("/proc/uptime"); // proc_uptime(5): seconds, suspended ones among them
+
+    static long ms() {
+        try {
+            String words = new String(Files.readAllBytes(UPTIME), StandardCharsets.US_ASCII);
+            return (long) (Double.parseDouble(words.substring(0, words.indexOf(' '))) * 1000);
+        } catch (Exception none) { // of this clock at least what the other one knows of it
+            return System.nanoTime() / 1000000L;
+        }
+    }
+}
+
 /** What relative paths of Spark mean: the folder of the definition, and errors where the pod has it not. */
 final class DriverFolder {
     static void settle(String directory) throws IOException {
@@ -411,7 +425,7 @@ final class AttemptHolder extends Thread {
     private final DriverSpark spark = new DriverSpark();
     private final Object ending = new Object(); // held by whoever ends the attempt: the program or an order
     private volatile boolean ended = false;
-    private volatile long contact = System.nanoTime(); // when the last answer of ZooKeeper was asked for
+    private volatile long contactMs = BootTime.ms(); // when the last answer of ZooKeeper was asked for
     private byte[] shown = new byte[0];
 
     AttemptHolder(JsonNode plan) {
@@ -470,8 +484,8 @@ final class AttemptHolder extends Thread {
         synchronized (ending) {
             ended = true;
             String state = outcome.get("state").asText();
-            long deadline = System.nanoTime() + leaseMs * 1000000L;
-            while (System.nanoTime() < deadline) {
+            long deadline = BootTime.ms() + leaseMs;
+            while (BootTime.ms() < deadline) {
                 try {
                     AttemptNode node = read();
                     if (node.is(state) && node.isOurs()) {
@@ -592,7 +606,7 @@ final class AttemptHolder extends Thread {
     }
 
     private AttemptNode read() throws Exception {
-        long asked = System.nanoTime();
+        long asked = BootTime.ms();
         Stat stat = new Stat();
         byte[] data;
         try {
@@ -601,7 +615,7 @@ final class AttemptHolder extends Thread {
             leave(superseded(), "this driver ends: " + path + " is gone");
             throw gone;
         }
-        contact = asked;
+        contactMs = asked;
         return new AttemptNode(DriverJson.read(data), stat.getVersion(), driver);
     }
 
@@ -610,7 +624,7 @@ final class AttemptHolder extends Thread {
     }
 
     private long awayMs() {
-        return (System.nanoTime() - contact) / 1000000L;
+        return BootTime.ms() - contactMs;
     }
 
     private int superseded() {
