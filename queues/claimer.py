@@ -214,6 +214,9 @@ class Claimer:
         pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
         seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
         binding = binding and candidate.queue in self._root.paused_queues and not candidate.stopped
+        if any(version < 0 for *_, version in seen):  # to ZooKeeper such a check means any version
+            self._root.pools.forget()
+            raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)
         if binding and any(limits.paused for _, limits, _ in seen):
             raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)  # since the candidate was chosen
         checks = [Check(self._root.layout.pool(pool), version) for pool, _, version in seen]

@@ -82,6 +82,9 @@ class Desk:
             if not isinstance(claim, NotClaimed):
                 raise claim
             reason = claim.reason
+            if reason is Refusal.POOL_CHANGED:  # perhaps removed by hand, and no consumer is there to mend it
+                self._root.pool_folders.restore(record.pool)
+                self._root.pools.forget()
             if reason is Refusal.HELD:
                 if not force:
                     raise ItemHeld(item_id, self.holder(record))

@@ -38,6 +38,7 @@ class Membership:
         self.name = f"{root.owner or 'consumer'}-{uuid.uuid4().hex[:6]}"
         self.version = 0  # grows with each change of the members
         self._root, self._sessions = root, sessions
+        self._wake = wake
         self._queues, self._pools = list(queues), None if pools is None else sorted(pools)
         self._folder = Folder(root.session, root.layout.consumers, wake, rest=_REST_SECONDS)
         self._members: dict[str, Member] = {}
@@ -70,6 +71,10 @@ class Membership:
         try:
             commit(session, [Create(path, document, ephemeral=True)])
         except Conflict as conflict:
+            if conflict.reason == "NoNode":  # the folder was removed by hand
+                session.ensure_path(self._root.layout.consumers)
+                self._wake()
+                return
             if conflict.reason != "NodeExists":
                 raise
             stat = session.exists(path)
@@ -96,6 +101,9 @@ class Membership:
         if not self._folder.refresh():
             return
         names = set(self._folder.names)
+        if self._announced is not None and self.name not in names:  # its node was removed by hand
+            self._announced = (self._announced[0], -1)
+            self._wake()
         new = {name: self._root.layout.consumer(name) for name in names - self._members.keys()}
         there = {name: member for name, member in self._members.items() if name in names}
         there |= read_members(self._root.session, new)

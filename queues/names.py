@@ -33,6 +33,11 @@ def check_pool(pool: str) -> str:
     return pool
 
 
+def is_pool(name: str) -> bool:
+    """Whether a node name can be that of a pool, or of its low lane."""
+    return _POOL.fullmatch(name) is not None
+
+
 def is_token(name: str) -> bool:
     """Whether a node name looks like one of ours, without taking it apart."""
     return name.startswith("queue-|") and name[-14:-13] == "|" == name[-26:-25]

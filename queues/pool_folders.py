@@ -9,7 +9,7 @@ from queues.bundle import commit_many
 from queues.documents import encode
 from queues.errors import Conflict, PoolInUse, TooManyPools
 from queues.members import read_members
-from queues.names import LOW, Layout, check_pool
+from queues.names import LOW, Layout, check_pool, is_pool
 from queues.operations import Check, Create, Delete, Operation
 from queues.pools import Pools
 from queues.receipts import Receipts
@@ -65,6 +65,18 @@ class PoolFolders:
             self._make(pool, missing, there, bounded=False)
         return True
 
+    def restore_unnamed(self) -> None:
+        """Make the node of each pool that has items and is in no listing: no consumer would serve it."""
+        named = set(self._pools.names(low=True))
+        for queue in self._queues:
+            folder = self._layout.queue(queue, "").rstrip("/")
+            pools = [pool for pool in self._session.children(folder) or () if is_pool(pool)]
+            pools = [pool for pool in pools if pool not in named]
+            found = self._session.get_many([self._layout.queue(queue, pool) for pool in pools])
+            for pool, node in zip(pools, found, strict=True):
+                if node is not None and node[1].children:
+                    self.restore(pool)
+
     def forget(self, there: Iterable[str] = ()) -> None:
         """Look again before the next use of all pools but these."""
         self._made.intersection_update(there)
@@ -83,10 +95,10 @@ class PoolFolders:
 
     def _make(self, pool: str, missing: Sequence[str], there: Sequence[str], *, bounded: bool) -> None:
         main = pool.removesuffix(LOW)
-        if missing and main != pool:
-            self.ensure(main, bounded=bounded)
         if bounded and self._layout.pool(pool) in missing:
             self._check_number(pool)
+        if missing and main != pool:
+            self.ensure(main)
         if missing:
             try:
                 commit(self._session, self._making(pool, missing, there))
@@ -109,7 +121,9 @@ class PoolFolders:
 
     def _check_number(self, pool: str) -> None:
         stat, limit = self._session.exists(self._layout.pools), self._max_pools()
-        if stat is not None and stat.children >= limit:
+        names = dict.fromkeys((pool, pool.removesuffix(LOW)))
+        new = self._session.get_many([self._layout.pool(name) for name in names]).count(None)
+        if stat is not None and stat.children + new > limit:
             raise TooManyPools(pool, limit)
 
     # ------------------------------------------------------------------ remove
@@ -121,13 +135,14 @@ class PoolFolders:
         """
         lane = check_pool(pool) + LOW
         while True:
-            nodes = [self._layout.pool(name) for name in (pool, lane) if self._is_pool(name)]
-            own, *low = self._session.get_many(nodes)
-            if own is None:
+            nodes = [self._layout.pool(name) for name in (pool, lane) if is_pool(name)]
+            # By each of their nodes: what was removed by hand in part goes as well.
+            has_own, *low = (bool(self._look(name)[1]) for name in (pool, lane) if is_pool(name))
+            if not (has_own or any(low)):
                 return False
-            pools = [lane, pool] if low and low[0] is not None else [pool]
+            pools = [lane, pool] if any(low) else [pool]
             step: list[Operation] = []
-            if low and low[0] is None:  # and it stays so
+            if low and not any(low):  # and it stays so
                 step += [Create(nodes[1]), Delete(nodes[1])]
             for name in pools:
                 self.forget(self._made - {name})
@@ -142,10 +157,6 @@ class PoolFolders:
                 raise refused
             self.forget(self._made - set(pools))
             return True
-
-    @staticmethod
-    def _is_pool(name: str) -> bool:
-        return not name.endswith(LOW + LOW)
 
     def _check_use(self, pool: str, lanes: Sequence[str]) -> None:
         paths = [path for lane in lanes for path in self._folders(lane)]

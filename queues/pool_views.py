@@ -9,7 +9,7 @@ from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
 from queues.folder import Folder
 from queues.membership import Membership
-from queues.names import LOW
+from queues.names import LOW, is_pool
 from queues.pool_view import STEAL_AFTER_MS, PoolView
 from queues.root import Root
 from queues.rotation import Rotation
@@ -115,7 +115,11 @@ class PoolViews:
     def refresh(self) -> None:
         """Serve the pools that there are now, and their low lanes."""
         if self._names.refresh(urgent=True):  # what is in a new pool waits for it
-            self._arrange()
+            try:
+                self._arrange()
+            except BaseException:
+                self._names.changed = True  # no watch tells again what is not served yet
+                raise
         self._membership.announce()
         self._membership.refresh()
 
@@ -143,7 +147,7 @@ class PoolViews:
         return True
 
     def _arrange(self) -> None:
-        there = set(self._names.names)
+        there = set(filter(is_pool, self._names.names))  # any other is somebody's note
         self._root.pool_folders.forget(there)
         there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
         mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools

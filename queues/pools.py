@@ -8,7 +8,7 @@ from typing import Any
 
 from queues.documents import decode, encode
 from queues.errors import Conflict, InvalidLimit
-from queues.names import LOW, Layout, Token, check_pool
+from queues.names import LOW, Layout, Token, check_pool, is_pool
 from queues.operations import Set
 from queues.session import Session, Stat
 from queues.transaction import commit
@@ -159,9 +159,9 @@ class Pools:
             return after
 
     def names(self, *, low: bool = False) -> list[str]:
-        """The pools that there are; low lanes only when asked for."""
+        """The pools that there are; low lanes only when asked for, nodes that are no pool never."""
         names = self._session.children(self._layout.pools) or []
-        return sorted(name for name in names if low or not name.endswith(LOW))
+        return sorted(name for name in names if is_pool(name) and (low or not name.endswith(LOW)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,8 @@ class Scrubber:
 
     def scrub(self) -> Report:
         """Look at everything once; raises what reads raise. The clock's node is written in any case."""
+        if not self._dry_run:
+            self._root.pool_folders.restore_unnamed()
         records, tokens, findings = self._search()
         done = self._mend(findings)
         mended = {kind: tuple(found) for kind, found in done.items() if isinstance(kind, Mend)}

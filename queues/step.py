@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from queues.bundle import commit_many
 from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
 from queues.events import EventKind
-from queues.operations import Operation
+from queues.operations import Create, Operation
 from queues.record import Record
 from queues.transaction import commit
+
+_MAX_SENDS = 3  # a folder into which it goes was removed just then
 
 if TYPE_CHECKING:  # a claim makes its steps, and a step tells its claim what became of it
     from queues.claim import Claim
@@ -42,14 +44,28 @@ class Step:
         claim = self.claim
         if not claim.held:
             raise ClaimLost(claim.id, "it was let go before")
-        started, refused = time.monotonic(), None
-        try:
-            commit(claim.how.session, self.operations)
-        except Conflict as conflict:
-            refused = conflict
+        started = time.monotonic()
+        for _ in range(_MAX_SENDS):
+            refused = None
+            try:
+                commit(claim.how.session, self.operations)
+            except Conflict as conflict:
+                refused = conflict
+            if not self.makes_folder(refused):
+                break
         error = self.settle(refused, time.monotonic() - started)
         if error is not None:
             raise error from refused
+
+    def makes_folder(self, refused: QueueError | None) -> bool:
+        """Whether it was refused because the folder into which it goes is gone, which is made again then."""
+        if not (isinstance(refused, Conflict) and refused.reason == "NoNode" and self._record is not None):
+            return False
+        if refused.index >= self._holding or not isinstance(self.operations[refused.index], Create):
+            return False
+        self.claim.root.forget_folders()
+        self.claim.root.ensure_pool(self._record.pool)
+        return True
 
     def settle(self, refused: QueueError | None, seconds: float) -> QueueError | None:
         """Take note of the answer to the multi; returns the error of this step, None when it was done."""
@@ -120,7 +136,11 @@ def run_steps(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
         seconds = time.monotonic() - started
         for step, refused in zip(mine, refusals, strict=True):
             try:
-                outcomes.append((step, step.settle(refused, seconds)))
+                if step.makes_folder(refused):
+                    step.run()
+                    outcomes.append((step, None))
+                else:
+                    outcomes.append((step, step.settle(refused, seconds)))
             except QueueError as error:  # the look at what became of it failed
                 outcomes.append((step, error))
     return outcomes

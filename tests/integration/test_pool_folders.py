@@ -8,15 +8,17 @@ import pytest
 from queues import claimer, pool_folders
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
-from queues.errors import PoolInUse, PutsFailed, QueueError, TooManyPools
+from queues.errors import PoolInUse, PutsFailed, QueueError, TooManyPools, Unreachable
 from queues.lock_sessions import LockSessions
 from queues.names import DEFAULT_POOL, Layout
 from queues.new_item import NewItem
 from queues.operations import Create, Delete
 from queues.queue import QueueSet
+from queues.scrubber import Scrubber
 from queues.session import Session, SessionSettings
+from queues.step import run_steps
 from queues.transaction import Step, commit
-from tests.claims_support import SOON, Collector
+from tests.claims_support import SOON, Collector, claim_of
 from tests.queues_support import QUEUES, Open, expire, open_session
 from tests.waiting import wait_until
 
@@ -148,6 +150,9 @@ def test_a_put_makes_no_more_pools_than_there_may_be(open_bounded: Callable[[int
     assert not queues.contains("c")
     assert nodes_of(queues, "three") == []
     queues.put("accept", "e", {}, pool="two")
+    with pytest.raises(TooManyPools, match=r"three\.low"):
+        open_bounded(3).put("accept", "f", {}, pool="three.low")  # with its pool it would be two
+    assert nodes_of(queues, "three") == []
     queues.move("e", "accept", pool="one.low")  # a bound is for puts
     assert queues.pools.names(low=True) == ["one", "one.low", "two"]
 
@@ -353,6 +358,117 @@ def test_a_put_into_a_folder_that_was_removed_by_hand_makes_it_again(open_queues
     drop(queues, queues.layout.queue("accept", POOL))
     queues.put("accept", "b", {}, pool=POOL)
     assert [token.id for token in queues.tokens("accept", POOL)] == ["b"]
+
+
+@pytest.mark.parametrize("item_pool", [POOL, LANE])
+def test_a_pool_whose_node_was_removed_while_nobody_served_it_is_served_after_a_scrub(
+    open_queues: Open, item_pool: str
+) -> None:
+    queues = open_queues()
+    queues.put("accept", "a", {}, pool=item_pool)
+    drop(queues, *(queues.layout.pool(pool) for pool in {POOL, item_pool}))
+    Scrubber(queues.root, queues.claimer, dry_run=True).scrub()
+    assert queues.pools.names() == [DEFAULT_POOL]
+    with Collector(open_queues(), pools=None) as seen:
+        Scrubber(queues.root, queues.claimer).scrub()
+        seen.wait_for("a")
+
+
+def test_an_operator_takes_an_item_whose_pool_has_no_node_any_more(open_queues: Open) -> None:
+    queues = open_queues()
+    queues.put("accept", "a", {}, pool=POOL)
+    drop(queues, queues.layout.pool(POOL))
+    queues.remove("a")
+    assert not queues.contains("a")
+
+
+@pytest.mark.parametrize("queue", ["accept", "dead"])
+def test_what_is_left_of_a_pool_without_a_node_is_removed_when_it_is_empty(
+    open_queues: Open, queue: str
+) -> None:
+    queues = open_queues()
+    queues.put(queue, "a", {}, pool=LANE)
+    drop(queues, *(queues.layout.pool(pool) for pool in (POOL, LANE)))
+    with pytest.raises(PoolInUse, match="1 in"):
+        queues.remove_pool(POOL)
+    queues.remove("a")
+    drop(queues, *(queues.layout.pool(pool) for pool in (POOL, LANE)))
+    assert queues.remove_pool(POOL)
+    assert nodes_of(queues, POOL) + nodes_of(queues, LANE) == []
+
+
+def test_a_note_beside_the_pools_hinders_nobody(open_queues: Open) -> None:
+    queues = open_queues()
+    commit(queues.session, [Create(f"{queues.layout.pools}/my note")])
+    with Collector(open_queues(), pools=None) as seen:
+        queues.put("accept", "a", {}, pool=POOL)
+        seen.wait_for("a")
+    assert queues.pools.names() == [DEFAULT_POOL, POOL]
+
+
+def test_a_consumer_whose_node_was_removed_by_hand_is_seen_again(open_queues: Open) -> None:
+    queues, layout = open_queues(), open_queues().layout
+    with Collector(open_queues(), rescan_seconds=SOON):
+        (name,) = wait_until(lambda: queues.session.children(layout.consumers), 10, "it is there")
+        drop(queues, layout.consumer(name), layout.consumers)
+        wait_until(lambda: queues.session.children(layout.consumers) == [name], 10, "it is there again")
+
+
+# ---------------------------------------------------------------------- what is known and not true any more
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "with others"])
+@pytest.mark.parametrize("release", [False, True])
+def test_an_item_moves_into_a_pool_that_was_removed_since_it_was_used(
+    open_queues: Open, *, release: bool, together: bool
+) -> None:
+    queues = open_queues()
+    queues.put_many("accept", [NewItem({}, "a"), NewItem({}, "b")])
+    queues.ensure_pool(POOL)
+    assert open_queues().remove_pool(POOL)
+    claims = [claim_of(queues, item_id) for item_id in "ab"]
+    steps = [claim.step(queue="running", pool=POOL, release=release) for claim in claims]
+    if together:
+        assert [error for _, error in run_steps(steps)] == [None, None]
+    else:
+        for step in steps:
+            step.run()
+    assert {token.id for token in queues.tokens("running", POOL)} == {"a", "b"}
+    assert [claim.held for claim in claims] == [not release] * 2
+
+
+def test_an_item_moves_into_a_folder_that_was_removed_by_hand(open_queues: Open) -> None:
+    queues = open_queues()
+    queues.put("accept", "a", {}, pool=POOL)
+    drop(queues, queues.layout.queue("running", POOL))
+    queues.move("a", "running")
+    assert [token.id for token in queues.tokens("running", POOL)] == ["a"]
+
+
+def test_a_pause_binds_who_looked_at_the_pool_when_it_was_not_there(open_queues: Open) -> None:
+    queues, operator = open_queues(), open_queues()
+    assert queues.pools.limits(POOL)[1] < 0
+    operator.ensure_pool(POOL)
+    operator.pools.change(POOL, paused=True)
+    record = operator.put("accept", "a", {}, pool=POOL)
+    assert queues.claim("accept", POOL, record.token) is None
+
+
+def test_pools_that_could_not_be_served_at_once_are_served_later(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues, worker = open_queues(), open_queues()
+    ensure, failed = worker.root.ensure_pool, list[str]()
+
+    def fail_once(pool: str = DEFAULT_POOL) -> None:
+        if pool == POOL and not failed:
+            failed.append(pool)
+            raise Unreachable("nobody", 1)
+        ensure(pool)
+
+    with Collector(worker, pools=None) as seen:
+        monkeypatch.setattr(worker.root, "ensure_pool", fail_once)
+        queues.put("accept", "a", {}, pool=POOL)
+        seen.wait_for("a")
+    assert failed
 
 
 def test_a_low_lane_has_its_pool(open_queues: Open) -> None:
