@@ -157,11 +157,14 @@ class Guard:
             words = f"{starting} drivers are starting on this host, as many as it has processors"
             room = _Room(max(0, processors - starting), words)
         if need.memory:
-            least = min(self._host.memory(), key=lambda memory: memory.room(drivers))
+            memories = self._host.memory()
+            least = min(memories, key=lambda memory: memory.room(drivers))
+            total = min(memory.total for memory in memories)
             free = least.room(drivers) - sum(promised)
             count = max(0, free // need.memory)
             if count < room.count:
-                room = _Room(count, _lack(need.memory, free, least.available))
+                words = _never(need.memory, total) if need.memory > total else ""
+                room = _Room(count, words or _lack(need.memory, free, least.available))
         return room
 
     def _tell_room(self, need: _Need, room: _Room) -> None:
@@ -174,6 +177,13 @@ class Guard:
                 if self._short is None:
                     logger.warning("a job is not taken: {}", room.reason)
                 self._short = need.memory if self._short is None else min(self._short, need.memory)
+
+
+def _never(needed: int, total: int) -> str:
+    words = (
+        f"its driver may come to use {_gib(needed)} of memory and the worker's host has {_gib(total)} in all"
+    )
+    return f"{words}: it never starts there; ask for less, or start a worker on a larger host"
 
 
 def _lack(needed: int, free: int, available: int) -> str:

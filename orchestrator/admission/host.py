@@ -41,6 +41,7 @@ class Memory:
     """Bytes that can be had without swapping, on the host or in one control group that binds us."""
 
     available: int
+    total: int  # bytes that there are, whoever uses them
     group: ControlGroup | None = None
 
     def room(self, drivers: Mapping[str, DriverProcesses]) -> int:
@@ -66,15 +67,13 @@ class Host:
     def memory(self) -> list[Memory]:
         """What the host has, and what each limit above us leaves; raises OSError, ValueError."""
         lines = read(self._proc / "meminfo").splitlines()
-        available = next((int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
-        if available is None:
-            raise ValueError("the kernel does not tell how much memory is available")
-        groups = own_groups("memory", self._proc / "self")
-        left = ((group, _left(group)) for group in groups)
-        return [
-            Memory(available * 1024),
-            *(Memory(bytes_, group) for group, bytes_ in left if bytes_ is not None),
-        ]
+        told = {name: value for name, _, value in (line.partition(":") for line in lines)}
+        try:
+            available, total = (int(told[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
+        except (LookupError, ValueError) as error:
+            raise ValueError("the kernel does not tell how much memory is available") from error
+        limited = (_limited(group) for group in own_groups("memory", self._proc / "self"))
+        return [Memory(available, total), *(memory for memory in limited if memory is not None)]
 
     def drivers(self) -> dict[str, DriverProcesses]:
         """The drivers of this host by run and incarnation, whichever worker started them.
@@ -114,8 +113,8 @@ class Host:
                 yield self._proc / str(pid), os.fsdecode(run + b"/" + incarnation), int(declared)
 
 
-def _left(group: ControlGroup) -> int | None:
-    """Bytes left in one group; None where it has no limit."""
+def _limited(group: ControlGroup) -> Memory | None:
+    """What one group leaves; None where it has no limit."""
     limit = group.memory_limit
     if limit is None:
         return None
@@ -125,4 +124,4 @@ def _left(group: ControlGroup) -> int | None:
     except (OSError, ValueError):
         return None
     reclaimable = sum(int(stat.get(name, 0)) for name in _RECLAIMABLE[group.version])
-    return max(0, limit - max(0, used - reclaimable))
+    return Memory(max(0, limit - max(0, used - reclaimable)), limit, group)

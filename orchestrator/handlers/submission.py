@@ -22,6 +22,7 @@ from spark_runner.runners.base import Runner, RunState, Submission
 from spark_runner.sql.errors import SqlError
 
 _MAX_ACCIDENTS = 5  # of one attempt, as long as no driver comes to take it
+_ROOM_SECONDS = 1.0  # until it is asked again whether the host has room
 _LOOK_SECONDS = 30.0  # if neither a watch nor a poll tells anything before
 
 
@@ -40,6 +41,9 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     if accidents and max(len(submissions), watch.submitted) < _MAX_ACCIDENTS:
         # Whoever was here before may have submitted and died without a trace of it: the second driver then
         # finds the attempt taken and ends with 75.
+        if (short := _no_room(job)) is not None:
+            told = supervision.tell(job, watch, f"no driver is started for it: {short}")
+            return _too_late(job, attempt, watch) or told or Wait(_ROOM_SECONDS)
         watch.submitted += 1
         refused = _submit(job, attempt, runner, is_first=not submissions)
         return refused or _wait(job, attempt)
@@ -49,6 +53,14 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     # Every submission has ended and none took the attempt, unless one did so in this very moment: then the
     # compare-and-set below is refused and all is looked at again.
     return _ended_early(attempt, submissions)
+
+
+def _no_room(job: HeldJob) -> str | None:
+    """Why this host has no room for the driver, None when it has: accept asked for the first submission."""
+    guard = job.context.guard
+    if guard is None or _is_ours_alone(job, 0):
+        return None
+    return guard.admit(job.run_key, job.spark)
 
 
 def _unanswered(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:

@@ -16,6 +16,7 @@ from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
 from orchestrator.states import Queue, Status
 from spark_runner.driver_memory import driver_bytes
+from tests.crash_points import Point
 from tests.host_files import MIB, HostFiles
 from tests.jobs_support import Office, office, process_mark, waits_for
 from tests.servers.memory_group import memory_group
@@ -118,6 +119,26 @@ note("-")
         at_once += 1 if mark == "+" else -1
         most = max(most, at_once)
     assert most == 2
+
+
+def test_a_driver_whose_worker_died_before_it_started_waits_for_room_of_the_next_one(
+    office: Office, tmp_path: Path
+) -> None:
+    """What the dead worker promised went with it."""
+    config = worker_config(office.settings, "stand-in", die_at=Point("intent", after=True))
+    first = WorkerProcess("first", tmp_path, config, office.settings.zookeeper_hosts)
+    job_id = office.submit("pass", spark={"driver": {"memory": "100t"}})
+    with worker_processes(first):
+        first.wait_killed()
+        first.end_session()
+    second = office.worker(memory_guard=True)
+    status = wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 30, "it waits")
+    assert status
+    assert "its driver may come to use" in str(office.client.get(job_id).warning)
+    assert office.client.get(job_id).attempt == 1
+    second.drain()
+    office.worker(memory_guard=False)
+    assert office.wait(job_id).job.status is Status.SUCCESS
 
 
 def test_a_job_that_is_let_go_of_before_its_driver_starts_is_promised_nothing(

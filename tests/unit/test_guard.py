@@ -157,6 +157,17 @@ def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFi
     assert worker.guard.admit("c", job("1g")) is None, "a smaller one has"
 
 
+def test_a_driver_that_declares_more_than_the_host_has_is_told_so(files: HostFiles) -> None:
+    worker = Worker(files)
+    words = worker.guard.admit("a", job("200g"))
+    assert words is not None
+    assert "and the worker's host has 95.4 GiB in all: it never starts there" in words
+    memory_v2(files.tree("/one.service") / "one.service", 2 * GIB, GIB)
+    words = worker.guard.admit("b", job("2g"))
+    assert words is not None
+    assert "has 2.0 GiB in all: it never starts there" in words
+
+
 def test_drivers_that_start_at_the_same_moment_count_before_they_use_anything(files: HostFiles) -> None:
     """The second worker of a host admits when nothing of the first one's driver is to be seen."""
     files.has(3 * ONE - MIB)
