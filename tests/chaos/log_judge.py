@@ -21,7 +21,7 @@ _AFTER = {
 }
 """What may follow a state of an attempt; all others are ends."""
 
-_BY_HOLDER = {"closed", "lost"}
+_BY_HOLDER = {"intent", "closed", "lost"}
 """States that only the holder of the item may write; drivers write the others, too."""
 
 _OPERATOR = "client"
@@ -56,6 +56,7 @@ class _Item:
     locks: dict[str, tuple[int, str]] = field(default_factory=dict)  # path -> session, name of the holder
     stops: set[str] = field(default_factory=set)
     attempts: dict[str, tuple[str, int]] = field(default_factory=dict)  # path -> state, version
+    made: set[str] = field(default_factory=set)  # paths of all attempts that this put ever had
 
     def holders(self, session: int) -> set[str]:
         """The names under which a session holds the item."""
@@ -116,22 +117,27 @@ class LogJudge:
                     _write_path(item.tokens, change)
                 case "stops":
                     _write_path(item.stops, change)
+        yield from _change_of_put(before, item)
+        yield from _held_once(before, item)
+        is_claimed = bool(item.holders(transaction.session)) and not before.holders(transaction.session)
         is_changed = (before.record, before.version) != (item.record, item.version)
         is_spoilt = item.record == {}  # by a fault, or an operator
         if is_changed and before.record is not None and not holders and not is_spoilt:
             yield "its record changed without its lock"
         if is_changed or before.tokens != item.tokens:
             yield from _in_one_queue(self._root, item)
-        if is_changed and not all(name.startswith(_OPERATOR) for name in holders):
+        if (is_changed or is_claimed) and not all(name.startswith(_OPERATOR) for name in holders):
             yield from self._early(transaction, before, item)
 
     def _early(self, transaction: Transaction, before: _Item, item: _Item) -> Iterator[str]:
         if item.record is None:
             what = "removed"  # a request to stop does not override this
-        elif before.holders(transaction.session):
-            return  # who holds it goes on with it
-        else:
+        elif not before.holders(transaction.session):
             what = "claimed"
+        elif item.made - before.made:
+            what = "begun"  # whatever it was claimed for
+        else:
+            return  # who holds it goes on with it
         self.seen[what] += 1
         if what == "claimed" and before.stops:
             return
@@ -141,7 +147,9 @@ class LogJudge:
 
     def _write_attempt(self, item: _Item, change: Change, *, is_held: bool) -> Iterator[str]:
         if isinstance(change, Deleted):
-            item.attempts.pop(change.path, None)
+            was, _ = item.attempts.pop(change.path, ("", -1))
+            if was in _AFTER:
+                yield f"an attempt that is {was} was removed"
             return
         document = _document(change.data)
         state, run_key = str(document.get("state")), document.get("run_key")
@@ -154,10 +162,33 @@ class LogJudge:
         if isinstance(change, Created):
             if state != "intent":
                 yield f"an attempt began as {state}"
+            if change.path in item.made:
+                yield "an attempt was made again"
+            item.made.add(change.path)
         elif state not in _AFTER.get(was, set()) or now != version + 1:
             yield f"an attempt went from {was}@{version} to {state}@{now}"
         if state in _BY_HOLDER and not is_held:
             yield f"an attempt became {state} without the lock of its item"
+
+
+def _change_of_put(before: _Item, item: _Item) -> Iterator[str]:
+    """What is wrong with the run key, which is that of the put for good."""
+    if item.record is None:
+        item.made = set()
+    elif before.record and item.record and item.version > before.version:
+        was, is_now = before.record["run_key"], item.record["run_key"]
+        if was != is_now:
+            yield f"its run key changed from {was} to {is_now}"
+
+
+def _held_once(before: _Item, item: _Item) -> Iterator[str]:
+    if before.locks == item.locks:
+        return
+    pools = {path.split("/")[-2] for path in item.tokens}
+    if len(item.locks) > 1:
+        yield f"it is held {len(item.locks)} times: {sorted(item.locks)}"
+    elif item.record and any(path.split("/")[-2] not in pools for path in item.locks):
+        yield f"it is held in another pool than it stands in: {sorted(item.locks)}"
 
 
 def _write_record(item: _Item, change: Change) -> Iterator[str]:

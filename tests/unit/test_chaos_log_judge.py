@@ -12,6 +12,7 @@ ROOT = "/r"
 RECORD = f"{ROOT}/jobs/0a/x"
 ATTEMPT = f"{RECORD}/attempt-1-k"
 LOCK = f"{ROOT}/locks/default/x"
+ELSEWHERE = f"{ROOT}/locks/other/x"
 STOP = f"{ROOT}/stops/default/x"
 NOW = 1_000_000
 WORKER, DRIVER, OTHER = 11, 12, 13
@@ -85,6 +86,10 @@ def test_a_job_that_is_put_claimed_run_and_removed_violates_nothing() -> None:
         (WORKER, [Written(RECORD, record(), 3)], "gap"),
         (WORKER, [Created(ATTEMPT, attempt("started"))], "began as started"),
         (WORKER, [Created(ATTEMPT, attempt("intent", "of a later one"))], "an attempt of put of a later one"),
+        (OTHER, [Created(ATTEMPT, attempt("intent"))], "intent without the lock"),
+        (WORKER, [Written(RECORD, record(run_key="another"), 2)], "its run key changed from k to another"),
+        (OTHER, [Created(ELSEWHERE, b"{}", OTHER)], "it is held 2 times"),
+        (WORKER, [Deleted(LOCK), Created(ELSEWHERE, b"{}", WORKER)], "it is held in another pool"),
     ],
 )
 def test_a_claimed_item_is_changed_as_it_must_not_be(session: int, changes: list[Change], words: str) -> None:
@@ -124,9 +129,39 @@ def test_a_verdict_that_is_the_holders_is_written_by_somebody_else(states: list[
     ]
 
 
+@pytest.mark.parametrize("state", ["intent", "started"])
+def test_an_attempt_that_is_open_is_removed(state: str) -> None:
+    ends: list[Change] = [Deleted(ATTEMPT), Deleted(RECORD), Deleted(token("running")), Deleted(LOCK)]
+    starts: list[Step] = [(DRIVER, [Written(ATTEMPT, attempt("started"), 1)])] if state == "started" else []
+    begins: list[Step] = [(OTHER, put()), (WORKER, claim()), (WORKER, begun()), *starts]
+    (found,) = judged(*begins, (WORKER, ends))
+    assert f"an attempt that is {state} was removed" in found
+
+
+def test_an_attempt_is_made_a_second_time() -> None:
+    steps: list[Step] = [(OTHER, put()), (WORKER, claim()), (WORKER, begun())]
+    steps += [(WORKER, [Written(ATTEMPT, attempt("closed"), 1)]), (WORKER, [Deleted(ATTEMPT)])]
+    (found,) = judged(*steps, (WORKER, [Created(ATTEMPT, attempt("intent"))]))
+    assert "an attempt was made again" in found
+
+
 def test_an_item_is_claimed_before_it_is_due() -> None:
     (found,) = judged((OTHER, put(NOW + 5_000)), (WORKER, claim(NOW + 5_000)))
     assert "claimed 5000 ms before it was due" in found
+
+
+def test_an_item_is_locked_before_it_is_due_and_changed_later() -> None:
+    due = NOW + 5_000
+    (found,) = judged((OTHER, put(due)), (WORKER, [lock()]), (WORKER, [Written(RECORD, record(due=due), 1)]))
+    assert "claimed 5000 ms before it was due" in found
+
+
+def test_what_was_claimed_for_a_stop_that_is_gone_is_begun_before_it_is_due() -> None:
+    due = NOW + 5_000
+    steps: list[Step] = [(OTHER, put(due)), (OTHER, [Created(STOP, b"")]), (WORKER, claim(due))]
+    begins = [Deleted(token(due=due)), *begun()[1:]]
+    (found,) = judged(*steps, (OTHER, [Deleted(STOP)]), (WORKER, begins))
+    assert "begun 5000 ms before it was due" in found
 
 
 def test_a_request_to_stop_overrides_the_due_time_of_a_claim_and_not_of_a_removal() -> None:
