@@ -76,7 +76,11 @@ class Stops:
         path = self._layout.stop(record.pool, record.id)
         unchanged = Check(self._layout.record(record.id), version)
         # Refused also when the request came or went in this moment.
-        return self._commit([unchanged, *_change(path, record.run_key, self._session.get(path))])
+        done = self._commit([unchanged, *_change(path, record.run_key, self._session.get(path))])
+        if not done and self._session.exists(self._layout.stops(record.pool)) is None:  # removed by hand
+            self._set.root.forget_folders()
+            self._set.ensure_pool(record.pool)
+        return done
 
     def _commit(self, operations: Step) -> bool:
         """Whether it was done; with a receipt, as by a second sending the request may be for a later job."""

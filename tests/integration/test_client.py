@@ -15,10 +15,11 @@ from orchestrator.states import Queue, Status
 from queues.documents import decode
 from queues.errors import ItemNotFound
 from queues.new_item import NewItem
-from queues.operations import Set
+from queues.operations import Delete, Set
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.session import Session
+from queues.transaction import commit
 from spark_runner.attempt import AttemptState
 from tests.jobs_support import python_job
 from tests.operators_support import JOB, Stage
@@ -328,3 +329,12 @@ def test_two_who_kill_at_once_are_both_content(stage: Stage) -> None:
     for thread in threads:
         thread.join()
     assert stage.is_there(stage.stop())
+
+
+def test_a_job_is_stopped_though_the_folder_of_the_requests_was_removed_by_hand(stage: Stage) -> None:
+    client, queues = stage.client, stage.office.queues
+    job_id = client.submit(python_job("pass", pool="team")).id
+    folder = queues.layout.stops("team")
+    commit(queues.session, [Delete(folder)])
+    client.kill(job_id)
+    assert queues.session.children(folder) == [job_id]
