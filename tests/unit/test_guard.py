@@ -318,6 +318,25 @@ def test_a_folder_that_cannot_be_written_is_a_reason_and_no_error(files: HostFil
     assert words.startswith("whether this host has room for its driver cannot be known")
 
 
+def test_a_job_whose_room_is_not_known_any_more_keeps_no_promise(files: HostFiles) -> None:
+    files.has(ONE + MIB)
+    first, second = Worker(files, "first"), Worker(files, "second")
+    assert first.guard.admit("a", job()) is None
+    (files.proc / "meminfo").write_text("MemFree: 5 kB\n", "ascii")
+    assert first.guard.admit("a", job()) is not None, "its intent was refused, and it was looked at again"
+    files.has(ONE + MIB)
+    assert second.guard.admit("b", job()) is None
+
+
+def test_what_a_worker_promised_that_has_ended_binds_nobody(files: HostFiles) -> None:
+    files.has(ONE + MIB)
+    left = files.proc.parent / "starts" / "a.first.start"
+    left.parent.mkdir()
+    left.write_text(str(ONE), "ascii")  # nobody holds the lock on it
+    assert Worker(files).guard.admit("b", job()) is None
+    assert not left.exists()
+
+
 def test_on_the_real_host_the_guard_knows_room_from_none(tmp_path: Path) -> None:
     limits = Limits(memory_pressure_limit=100)
     guard = Guard(lambda: limits, Starts(tmp_path / "starts", "worker"), Host())
