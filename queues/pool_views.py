@@ -19,6 +19,7 @@ from queues.strays import release_strays
 # come in between. It is saved up, so that the order is strict unless there is much to do.
 _EXTRA_SHARE = 0.05
 _EXTRA_BURST_SECONDS = 0.05
+_ARRANGE_SECONDS = 0.2  # of a round for pools that have come: who made thousands keeps no other waiting
 _GONE_SECONDS = 0.2  # between claims in a pool whose node is gone
 
 Room = Mapping[str, int]
@@ -59,6 +60,7 @@ class PoolViews:
         self._on_stop = on_stop
         self._wake = wake
         self._views: dict[str, PoolView] = {}
+        self._coming: list[str] = []  # not served yet
         self._names = Folder(root.session, root.layout.pools, wake)
         self._membership = Membership(root, claimer.sessions, queues, self._pools, wake)
         self._rotation: Rotation[Candidate] = Rotation()
@@ -120,6 +122,12 @@ class PoolViews:
             except BaseException:
                 self._names.changed = True  # no watch tells again what is not served yet
                 raise
+        until = time.monotonic() + _ARRANGE_SECONDS
+        while self._coming:
+            self._serve(self._coming[-1])
+            self._coming.pop()
+            if time.monotonic() >= until:
+                break
         self._membership.announce()
         self._membership.refresh()
 
@@ -152,22 +160,25 @@ class PoolViews:
         there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
         mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
         pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
-        for pool in pools:
-            self._root.ensure_pool(pool)
-            if pool not in self._views:
-                self._views[pool] = PoolView(
-                    self._root,
-                    self._claimer,
-                    pool,
-                    self._queues,
-                    membership=self._membership,
-                    accepts=self._accepts,
-                    declines=self._declines,
-                    on_stop=self._on_stop,
-                    wake=self._wake,
-                )
-        self._views = {pool: view for pool, view in self._views.items() if pool in pools}
+        self._coming = [pool for pool in pools if pool not in self._views or pool not in there]
+        served = set(pools)
+        self._views = {pool: view for pool, view in self._views.items() if pool in served}
         self._rotation.keep(set(mains))
+
+    def _serve(self, pool: str) -> None:
+        self._root.ensure_pool(pool)
+        if pool not in self._views:
+            self._views[pool] = PoolView(
+                self._root,
+                self._claimer,
+                pool,
+                self._queues,
+                membership=self._membership,
+                accepts=self._accepts,
+                declines=self._declines,
+                on_stop=self._on_stop,
+                wake=self._wake,
+            )
 
     # ------------------------------------------------------------------ whose turn it is
     def pick(self, room: Room, total: int) -> list[Candidate]:
@@ -230,6 +241,8 @@ class PoolViews:
         """Seconds until something may be to do, if no watch fires before; infinite when nothing is due."""
         now_ms = self._root.clock.now_ms()
         has_room = any(free > 0 for free in room.values())
+        if self._coming:
+            return 0.0
         pauses = [self._names.rest_left(urgent=True), self._membership.folder.rest_left()]
         # No watch fires again for a pool that came during the rest
         for pool, view in self._views.items():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from queues import claimer, pool_folders
+from queues import claimer, pool_folders, pool_views
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import PoolInUse, PutsFailed, QueueError, TooManyPools, Unreachable
@@ -469,6 +469,33 @@ def test_pools_that_could_not_be_served_at_once_are_served_later(
         queues.put("accept", "a", {}, pool=POOL)
         seen.wait_for("a")
     assert failed
+
+
+def test_pools_that_come_by_the_hundred_keep_those_that_are_served_waiting_for_none_of_them(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues, worker = open_queues(), open_queues()
+    monkeypatch.setattr(pool_views, "_ARRANGE_SECONDS", 0.0)
+    ensure, made = worker.root.ensure_pool, list[str]()
+
+    with Collector(worker, pools=None) as seen:
+        wait_until(lambda: seen.consumer._views.get(DEFAULT_POOL), 10, "it is served")  # noqa: SLF001 - nothing else shows it
+
+        def ensure_and_note(pool: str = DEFAULT_POOL) -> None:
+            if len(made) == 5:  # of a hundred
+                queues.put("accept", "a", {})
+            if len(made) == 50 and not seen.claims:
+                raise AssertionError("the item waits for all pools")
+            made.append(pool)
+            ensure(pool)
+
+        monkeypatch.setattr(worker.root, "ensure_pool", ensure_and_note)
+        commit(queues.session, [Create(queues.layout.pool(f"hand-{number}")) for number in range(100)])
+        seen.wait_for("a")
+        wait_until(lambda: len(made) >= 100, 30, "all pools are served")
+        queues.put("accept", "b", {}, pool="hand-0")
+        queues.put("accept", "c", {}, pool="hand-99")
+        seen.wait_for("a", "b", "c")
 
 
 def test_a_low_lane_has_its_pool(open_queues: Open) -> None:
