@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from queues import claimer, pool_folders, pool_views
+from queues.bundle import commit_many
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import PoolInUse, PutsFailed, QueueError, TooManyPools, Unreachable
@@ -17,7 +19,7 @@ from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session, SessionSettings
 from queues.step import run_steps
-from queues.transaction import Step, commit
+from queues.transaction import commit
 from tests.claims_support import SOON, Collector, claim_of
 from tests.queues_support import QUEUES, Open, expire, open_session
 from tests.waiting import wait_until
@@ -220,12 +222,12 @@ def test_what_is_put_while_a_pool_is_removed_stops_the_removal(
     queues, producer = open_queues(), open_queues()
     queues.ensure_pool(POOL)
 
-    def put_first(session: Session, step: Step) -> object:
-        if any(isinstance(operation, Delete) for operation in step) and not producer.contains("a"):
+    def put_first(*arguments: Any) -> object:
+        if not producer.contains("a"):
             producer.put("accept", "a", {}, pool=POOL)
-        return commit(session, step)
+        return commit_many(*arguments)
 
-    monkeypatch.setattr(pool_folders, "commit", put_first)
+    monkeypatch.setattr(pool_folders, "commit_many", put_first)
     with pytest.raises(PoolInUse, match="1 in"):
         queues.remove_pool(POOL)
     with Collector(open_queues(), pools=None) as seen:
@@ -238,12 +240,12 @@ def test_a_low_lane_that_comes_while_its_pool_is_removed_stops_the_removal(
     queues, producer = open_queues(), open_queues()
     queues.ensure_pool(POOL)
 
-    def put_first(session: Session, step: Step) -> object:
-        if session is queues.session and not producer.contains("a"):
+    def put_first(*arguments: Any) -> object:
+        if not producer.contains("a"):
             producer.put("accept", "a", {}, pool=LANE)
-        return commit(session, step)
+        return commit_many(*arguments)
 
-    monkeypatch.setattr(pool_folders, "commit", put_first)
+    monkeypatch.setattr(pool_folders, "commit_many", put_first)
     with pytest.raises(PoolInUse, match=LANE):
         queues.remove_pool(POOL)
 
