@@ -1,12 +1,7 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
-<<<<<<< HEAD
-Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] -- argv...`; it imports the standard library,
-`control_groups`, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
-=======
 Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`; it imports the
-standard library, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
->>>>>>> 02e87df (Relative paths mean the folder of the definition, on every backend where it is)
+standard library, `control_groups`, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
 
     shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id, PID namespace
     stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
