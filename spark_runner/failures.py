@@ -26,7 +26,9 @@ _DEFINITION = (
     r"|org\.apache\.spark\.sql\.catalyst\.parser\.ParseException"
     r"|org\.apache\.hadoop\.mapred(?:uce\.lib\.input)?\.InvalidInputException"
     r"|(?:java\.lang\.)?(?:ClassNotFoundException|NoClassDefFoundError|NoSuchMethodException|NoSuchMethodError)"
-    r"|java\.io\.FileNotFoundException|java\.nio\.file\.NoSuchFileException): "
+    # Java says so of whatever it cannot open; the words of the system are at the end: (Too many open files)
+    r"|java\.io\.FileNotFoundException(?!: .*\((?!No such file|Is a dir|Not a dir)[A-Z][\w ]*\)$)"
+    r"|java\.nio\.file\.NoSuchFileException): "
 )
 
 PATTERNS = {

@@ -27,17 +27,18 @@ def is_permanent(error: BaseException) -> bool:
         cause = getattr(error, "_cause", None)
         return cause is None or is_permanent(cause)
     if isinstance(error, JvmError | Py4JJavaError):
-        return _JAVA.match(f"{_class_of(error)}: ") is not None
+        return _JAVA.match(_words(error)) is not None
     if isinstance(error, ConnectorError):
         return not isinstance(error, TargetChanged)
     # A name that is assigned in one branch alone (UnboundLocalError) may depend on the data.
     return isinstance(error, _OF_PYTHON) or type(error) is NameError
 
 
-def _class_of(error: JvmError | Py4JJavaError) -> str:
-    """The class of an error of Java; empty where its JVM has gone meanwhile."""
+def _words(error: JvmError | Py4JJavaError) -> str:
+    """The class of an error of Java and its message; empty where its JVM has gone meanwhile."""
     if isinstance(error, JvmError):
-        return error.type
+        return f"{error.type}: {error}"
     with contextlib.suppress(Py4JError):
-        return str(error.java_exception.getClass().getName())
+        raised = error.java_exception
+        return f"{raised.getClass().getName()}: {raised.getMessage()}"
     return ""

@@ -26,8 +26,8 @@ def sql_error(cause: Exception | None) -> SqlError:
     return error
 
 
-def of_java(name: str) -> JvmError:
-    return JvmError(name, "words", "")
+def of_java(name: str, words: str = "words") -> JvmError:
+    return JvmError(name, words, "")
 
 
 def away() -> AnalysisException:
@@ -52,6 +52,8 @@ NEVER = [
     of_java("org.apache.spark.sql.catalyst.parser.ParseException"),
     of_java("org.apache.hadoop.mapred.InvalidInputException"),
     of_java("java.io.FileNotFoundException"),
+    of_java("java.io.FileNotFoundException", "/data/x.csv (No such file or directory)"),
+    of_java("java.io.FileNotFoundException", "File does not exist: hdfs://name/x (1)"),
 ]
 PERHAPS = [
     ValueError("no rows today"),
@@ -63,6 +65,8 @@ PERHAPS = [
     away(),
     sql_error(away()),
     of_java("java.lang.IllegalStateException"),
+    of_java("java.io.FileNotFoundException", "/data/x.parquet (Too many open files)"),
+    of_java("java.io.FileNotFoundException", "/data/x (1).csv (Stale file handle)"),
     of_java("org.example.FileNotFoundException"),
     RuntimeError("java.io.FileNotFoundException: said by a user"),
 ]
