@@ -1,6 +1,7 @@
 """Whether the rows of an INSERT INTO have the columns of those that are there already."""
 
 import json
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from spark_runner.connectors.errors import UnlikeColumns
 
+_FORMATS = {"parquet", "csv", "json", "orc", "avro"}  # as Spark ends the names of its files
+_SHAPING = ("header", "delimiter", "partition_by")  # options of a table that its readers depend on
 _ADVICE = "INSERT INTO adds rows of the same columns, INSERT OVERWRITE replaces what is there"
 
 
@@ -22,7 +25,12 @@ def refuse_unlike_file(
     """
     path = str(options["path"])
     partitions = [name.lower() for name in options["partition_by"]]
-    there = [folder.partition("=")[0].lower() for folder in some_file.split("/")[:-1]]
+    *folders, own = some_file.split("/")
+    there = [urllib.parse.unquote(folder.partition("=")[0]).lower() for folder in folders]
+    formats = _FORMATS.intersection(own.split("."))
+    if formats and connector not in formats:
+        its = ", ".join(sorted(formats))
+        raise UnlikeColumns(f"the table is {connector}, what is in '{path}' is {its}; {_ADVICE}")
     if partitions != there:
         what = f"the table has {_partitions(partitions)}, what is in '{path}' has {_partitions(there)}"
         raise UnlikeColumns(f"{what}; {_ADVICE}")
@@ -30,6 +38,17 @@ def refuse_unlike_file(
     found = _columns_of(frame, f"{path.rstrip('/')}/{some_file}", connector, reading)
     if found and (difference := _difference(given, found, connector, options)):
         raise UnlikeColumns(f"{_columns(given)}, in '{path}' are {difference}; {_ADVICE}")
+
+
+def refuse_unlike_tables(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Raise UnlikeColumns where two tables of one place do not write it alike."""
+    for name, its, mine in (
+        ("connector", one["connector"], other["connector"]),
+        *((name, one["options"].get(name), other["options"].get(name)) for name in _SHAPING),
+    ):
+        if its != mine:
+            what = f"{name} {mine!r}, table '{one['name']}' of the same place has {its!r}"
+            raise UnlikeColumns(f"it has {what}; {_ADVICE}")
 
 
 def refuse_unlike_queries(

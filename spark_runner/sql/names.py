@@ -106,10 +106,12 @@ class Names:
 
     def refresh(self, location: str) -> None:
         """Declare all names again if one of them has other files now; Spark keeps the list it saw first."""
-        tables = [step["location"] for step in self.declared if step["kind"] == "table" and step["location"]]
-        if any(overlap(location, other) for other in tables):
-            for step in self.declared:
-                self.declare(step)
+        tables = [step for step in self.declared if step["kind"] == "table" and step["location"]]
+        changed = [step for step in tables if overlap(location, step["location"])]
+        for step in changed:
+            self.inferred.pop(id(step), None)  # that was of the files before
+        for step in self.declared if changed else ():
+            self.declare(step)
 
     def _statement(self, step: Mapping[str, Any]) -> Passage:
         """A passage without text that stands where the statement does."""

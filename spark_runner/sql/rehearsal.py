@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, StringType, StructType
 
-from spark_runner.connectors.alike import refuse_unlike_queries
+from spark_runner.connectors.alike import refuse_unlike_queries, refuse_unlike_tables
 from spark_runner.connectors.errors import ConnectorError, UnlikeColumns
 from spark_runner.sql.diagnosis import SPARK_ERRORS
 from spark_runner.sql.errors import SqlError
@@ -54,8 +54,11 @@ class Rehearsal(Names):
             return
         place = comparable(table["location"])
         before = None if step["overwrite"] else self.left.get(place)
+        earlier = None if step["overwrite"] else self.writers.get(place)
         self.left[place], self.writers[place] = before, table
         try:
+            if earlier is not None:
+                refuse_unlike_tables(earlier, table)
             given = self.query(step, table).schema
             if before is None:
                 self.left[place] = given
@@ -81,7 +84,9 @@ class Rehearsal(Names):
         if not changed:
             return super().table_frame(step)
         columns = self.schema(step)
-        if columns is None and changed == [comparable(location)]:
+        if any(self.writers[place]["options"]["partition_by"] for place in changed):
+            columns = None  # Spark puts those that become folders behind the others
+        elif columns is None and changed == [comparable(location)]:
             columns = _read_back(step, self.writers[changed[0]], self.left[changed[0]])
         if columns is None:
             raise self.error(f"table '{step['name']}': its columns show when it is written", step)

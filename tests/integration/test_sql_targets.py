@@ -279,6 +279,47 @@ def test_unlike_columns_are_refused_before_anything_is_written(
     assert names(tmp_path / "out") == before
 
 
+@pytest.mark.parametrize("tables", [("csv", "json"), ("json", "parquet"), ("csv", "csv', delimiter ';")])
+def test_tables_that_write_one_place_in_different_ways_are_refused(
+    run: Run, tmp_path: Path, tables: tuple[str, str]
+) -> None:
+    one, other = (
+        f"CREATE TABLE {{}} USING {name} OPTIONS (path 'out'{f', {more}' + chr(39) if more else ''});\n"
+        for name, _, more in (table.partition("', ") for table in tables)
+    )
+    insert = "INSERT INTO {} SELECT 1 AS a, 2 AS b;\n"
+    with pytest.raises(SqlError, match="table 'one' of the same place has") as caught:
+        run(one.format("one") + other.format("two") + insert.format("one") + insert.format("two"))
+    assert caught.value.line == 4
+    assert list(tmp_path.iterdir()) == []
+    run(one.format("one") + insert.format("one"))
+    before = names(tmp_path / "out")
+    with pytest.raises(SqlError, match="INSERT INTO adds rows of the same columns"):
+        run(other.format("two") + insert.format("two"))
+    assert names(tmp_path / "out") == before
+
+
+def test_a_table_that_is_only_read_has_the_columns_that_its_files_have_by_then(run: Run) -> None:
+    head = "CREATE TABLE t USING {} OPTIONS (path 'out');\n"
+    for file_format in ("json", "parquet"):
+        run(f"{head.format(file_format)} INSERT OVERWRITE t SELECT 1 AS a")
+        seen = run(
+            f"{head.format(file_format)} CREATE TABLE r USING {file_format} OPTIONS (path 'out');"
+            "CREATE TABLE p USING print; INSERT OVERWRITE t SELECT 2 AS b; INSERT INTO p TABLE r"
+        )
+        assert (seen[1]["columns"], seen[1]["preview"]) == (["b"], [["2"]])
+
+
+def test_partitions_of_any_name_and_place_are_those_that_are_there(run: Run) -> None:
+    script = (
+        "CREATE TABLE t (b INT, a INT, `x:y` INT) USING parquet OPTIONS (path 'out', partition_by 'b,x:y');"
+        "CREATE TABLE u USING csv OPTIONS (path 'u'); INSERT INTO t SELECT 1, 2, 3;"
+        "INSERT INTO u SELECT * FROM t; INSERT INTO u SELECT 5 AS a, 6 AS b, 7 AS `x:y`"
+    )
+    for _ in range(2):
+        run(script)
+
+
 def test_declared_columns_and_partitions_are_compared_with_what_is_there(run: Run, tmp_path: Path) -> None:
     run(T.format("csv") + "INSERT INTO t SELECT 1 AS a, 2 AS b")
     declared = "CREATE TABLE t (a INT, {} INT) USING csv OPTIONS (path 'out'{});\nINSERT INTO t SELECT 3, 4"
