@@ -5,6 +5,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
@@ -12,8 +13,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_runner.connectors.alike import refuse_unlike_file
 from spark_runner.connectors.base import PREVIEW_ROWS, Writer, Written, preview, text_cells
 from spark_runner.connectors.directories import refuse_foreign_files
-from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.targets import Target
+from spark_runner.connectors.errors import ConnectorError, TargetChanged
+from spark_runner.connectors.targets import Target, is_in_swap
 
 
 class Files:
@@ -33,7 +34,13 @@ class Files:
             reader = reader.option("enforceSchema", "false")
         if schema is not None:
             reader = reader.schema(schema)
-        return reader.load(options["path"])
+        try:
+            return reader.load(options["path"])
+        except AnalysisException as error:
+            # Its words say that there is nothing; soon there is again.
+            if error.getCondition() == "PATH_NOT_FOUND" and is_in_swap(session, str(options["path"])):
+                raise TargetChanged(f"'{options['path']}' is being replaced by another job") from error
+            raise
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Leave nothing of earlier attempts of this run, and no swap half done."""
@@ -51,12 +58,7 @@ class Files:
         if mode == "overwrite":
             target.check_replaceable()
             refuse_foreign_files(session, path)
-        elif (some_file := target.first_file()) is not None:
-            if mode == "error":
-                raise ConnectorError(
-                    f"refused: there are data in '{path}' already, and the table has mode 'error'"
-                )
-            refuse_unlike_file(frame, some_file, self.format, options, self._format_options(options))
+        is_empty = mode == "overwrite" or self._can_be_added(frame, target, options, mode)
         observation = Observation()
         counted = frame.observe(
             observation, sql.expr("count(1)").alias("rows"), self._kept(frame, options).alias("kept")
@@ -77,13 +79,33 @@ class Files:
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
             shown = self._read_back(frame, {**options, "path": target.staging})
-            if mode == "overwrite":
-                target.replace()
-            else:
-                target.add()
+            with target.alone():
+                if mode == "overwrite":
+                    target.replace()
+                else:
+                    if is_empty:  # or was, before somebody else wrote there
+                        self._can_be_added(frame, target, options, mode)
+                    target.add()
         finally:
             target.discard()
         return Written(rows, shown)
+
+    def _can_be_added(self, frame: DataFrame, target: Target, options: Mapping[str, Any], mode: str) -> bool:
+        """Whether the target has no data; raises ConnectorError where it has those of other columns."""
+        some_file, path = target.first_file(), str(options["path"])
+        if some_file is None:
+            return True
+        if mode == "error":
+            raise ConnectorError(
+                f"refused: there are data in '{path}' already, and the table has mode 'error'"
+            )
+        try:
+            refuse_unlike_file(frame, some_file, self.format, options, self._format_options(options))
+        except AnalysisException as error:
+            if target.first_file() != some_file:
+                raise TargetChanged(f"'{path}' is being replaced by another job") from error
+            raise
+        return False
 
     def _kept(self, frame: DataFrame, options: Mapping[str, Any]) -> Column:
         """How many rows come into the files."""

@@ -5,15 +5,23 @@ Beside a directory `out`, in whatever file system of Spark:
     .orchestrator-<run key>-<attempt>-<sum>        what an INSERT has written so far
     .orchestrator-<run key>-<attempt>-<sum>.old    what INSERT OVERWRITE replaces, for the moment of the swap
 
+Below `out` itself where there is no beside: it is the root of a file system, or others own the folder above.
+
+Where both are there, a swap is half done: what was staged has its new place otherwise, and the old goes.
+
 Files that an INSERT INTO has added are called `part-<run key>-<attempt>-...`: so a further attempt of the run
 finds what the ones before it have added. All these names are hidden from readers, or those of data.
 """
 
+import contextlib
+import fcntl
 import os
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
@@ -37,6 +45,8 @@ class Target:
         if self.is_local:  # a link stays one, and what it names is replaced
             path = self._files.makeQualified(self._new_path(os.path.realpath(path.toUri().getPath())))
         self._location, self._path, self._writer = location, path, writer
+        above = path.getParent()
+        self._has_beside = above is not None and not (self.is_local and _is_walled(path.toUri().getPath()))
         self._sum = f"{zlib.crc32(path.toString().encode()):08x}"
 
     @property
@@ -59,27 +69,46 @@ class Target:
 
     def check_replaceable(self) -> None:
         """Raise ConnectorError where another directory cannot take its place."""
-        if self.is_local and os.path.ismount(self._path.toUri().getPath()):
+        if not self._has_beside:
             raise ConnectorError(
                 f"refused: INSERT OVERWRITE replaces a whole directory, and on '{self._location}' a file"
-                " system is mounted; name one below it"
+                " system is mounted, or this job may not write in the folder above; name one below it"
             )
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else of this host changes the directory meanwhile, and no swap is half done."""
+        with contextlib.ExitStack() as stack:
+            # A lock of the folder above leaves nothing behind and ends with its process. Some have none.
+            with contextlib.suppress(OSError):
+                if self.is_local:
+                    above = Path(self._path.toUri().getPath()).parent
+                    folder = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
+                    stack.callback(os.close, folder)
+                    fcntl.flock(folder, fcntl.LOCK_EX)
+            self._finish_swaps()
+            yield
 
     def add(self) -> None:
         """Add what is staged, all files or none."""
+        staged = self._new_path(self.staging)
+        if not self._files.exists(staged):
+            raise TargetChanged(f"'{self._location}' was not changed: this run has a further attempt")
         if not self._files.exists(self._path):
-            staged = self._new_path(self.staging)
             self._move_files(staged)
             self._rename(staged, self._path)
             return
-        moved = list[Any]()
+        moved, mark = list[Any](), self._new_path(self._path, "_SUCCESS")
         try:
             self._move_files(self._path, moved)
+            if not self._files.exists(mark):
+                self._files.create(mark, True).close()
+            self._check_moved(moved)
         except BaseException:
             for path in moved:
-                self._files.delete(path, False)
+                with contextlib.suppress(Py4JJavaError):
+                    self._files.delete(path, False)
             raise
-        self._files.create(self._new_path(self._path, "_SUCCESS"), True).close()
 
     def replace(self) -> None:
         """Put what is staged in the place of what is there; where that fails, what is there stays."""
@@ -94,27 +123,39 @@ class Target:
         except BaseException:
             self._rename(old, self._path)
             raise
-        self._files.delete(old, True)
 
     def discard(self) -> None:
-        """Remove what is staged."""
-        self._files.delete(self._new_path(self.staging), True)
+        """Remove what is staged, or was replaced; what cannot be removed is nobody's data any more."""
+        staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
+        with contextlib.suppress(Py4JJavaError):
+            if not (self._files.exists(old) and self._files.exists(staged)):
+                self._files.delete(staged, True)
+                self._files.delete(old, True)
+
+    def is_in_swap(self) -> bool:
+        """Whether the directory is missing because an INSERT OVERWRITE is about to replace it, or died."""
+        return not self._files.exists(self._path) and any(
+            self._files.exists(self._staged_of(old)) for old in self._found_beside(f"*-{self._sum}{_OLD}")
+        )
 
     def recover(self) -> None:
         """Make good what dead drivers have left: a swap half done, and all of earlier attempts."""
-        if self._writer.attempt > 1:
-            self._undo()
-        elif self._files.exists(self._path):
-            return
-        for path in self._found_beside(f"*-{self._sum}{_OLD}"):
-            if self._files.exists(self._path):  # the swap was made
-                self._files.delete(path, True)
-            else:
-                self._rename(path, self._path)
+        with self.alone():
+            if self._writer.attempt > 1:
+                self._undo()
+
+    def _finish_swaps(self) -> None:
+        for old in self._found_beside(f"*-{self._sum}{_OLD}"):
+            if not self._files.exists(self._staged_of(old)):
+                with contextlib.suppress(Py4JJavaError):
+                    self._files.delete(old, True)
+            elif not self._files.exists(self._path):
+                self._rename(old, self._path)
 
     def _undo(self) -> None:
         for path in self._found_beside(f"{self._writer.run_key}-*-{self._sum}"):
-            self._files.delete(path, True)
+            if not self._files.exists(self._new_path(f"{path.toString()}{_OLD}")):
+                self._files.delete(path, True)
         if not self._files.exists(self._path):
             return
         added = f"part-{self._writer.run_key}-"
@@ -132,11 +173,17 @@ class Target:
         for file, name in list(self._data_files(staged)):
             folder, _, own = name.rpartition("/")
             to = self._new_path(root, folder) if folder else root
-            self._files.mkdirs(to)
+            if folder:
+                self._files.mkdirs(to)
             target = self._new_path(to, f"part-{self._writer.name}-{own.removeprefix('part-')}")
             self._rename(file.getPath(), target)
             if moved is not None:
                 moved.append(target)
+
+    def _check_moved(self, moved: list[Any]) -> None:
+        """Where no lock holds off others, as in HDFS: one of them has moved away what was added to."""
+        if not all(self._files.exists(path) for path in moved):
+            raise TargetChanged(f"'{self._location}' was replaced while files were added")
 
     def _data_files(self, root: Any) -> Iterator[tuple[Any, str]]:
         """The status of each file that readers see, and its path below `root`.
@@ -153,8 +200,12 @@ class Target:
             if not _is_hidden(own) and all("=" in folder and not _is_hidden(folder) for folder in folders):
                 yield file, name
 
+    def _staged_of(self, old: Any) -> Any:
+        return self._new_path(old.toString().removesuffix(_OLD))
+
     def _beside(self, name: str) -> Any:
-        return self._new_path(self._path.getParent(), f"{PREFIX}{name}")
+        place = self._path.getParent() if self._has_beside else self._path
+        return self._new_path(place, f"{PREFIX}{name}")
 
     def _found_beside(self, pattern: str) -> list[Any]:
         found = self._files.globStatus(self._beside(pattern))
@@ -167,6 +218,16 @@ class Target:
                 f"'{self._location}' was not changed: {source.toString()} could not become"
                 f" {target.toString()}; does another job write there, or may this one not write beside it?"
             )
+
+
+def is_in_swap(session: SparkSession, location: str) -> bool:
+    """Whether a directory that is not there is about to be."""
+    return Target(session, location, Writer("")).is_in_swap()
+
+
+def _is_walled(path: str) -> bool:
+    """Whether a directory cannot be swapped for one beside it."""
+    return Path(path).is_dir() and (os.path.ismount(path) or not os.access(Path(path).parent, os.W_OK))
 
 
 def _is_hidden(name: str) -> bool:

@@ -1,9 +1,12 @@
 # ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
 """INSERT INTO adds, INSERT OVERWRITE replaces, each as a whole: what fails leaves what was there."""
 
+import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from pyspark.sql import SparkSession
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.targets import Target
+from spark_runner.outcome import of_error
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute
@@ -134,10 +138,125 @@ def test_a_swap_that_a_dead_driver_has_left_half_done_is_taken_back(
     run: Run, rows: Rows, spark: SparkSession, tmp_path: Path
 ) -> None:
     run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a")
-    dead = Target(spark, str(tmp_path / "out"), Writer("dead"))
-    (tmp_path / "out").rename(f"{dead.staging.removeprefix('file:')}.old")
+    staged = left_by_a_dead_driver(spark, tmp_path, "staged", ".old")
+    with pytest.raises(SqlError, match="is being replaced") as caught:
+        run(
+            "CREATE TABLE r USING parquet OPTIONS (path 'out'); CREATE TABLE p USING print;"
+            "INSERT INTO p TABLE r"
+        )
+    assert of_error(caught.value)["error"]["class"] == "user", (
+        "a further attempt of a reader may have more luck"
+    )
+    run(T.format("parquet") + "INSERT INTO t SELECT 2 AS a", Writer("other"))
+    assert staged.is_dir()
+    run(T.format("parquet") + "INSERT INTO t SELECT 3 AS a", Writer("dead", 2))
+    assert rows() == [1, 2, 3]
+
+
+def left_by_a_dead_driver(spark: SparkSession, tmp_path: Path, *left: str) -> Path:
+    """As it dies between the renames of a swap, or behind them."""
+    staged = Path(Target(spark, str(tmp_path / "out"), Writer("dead")).staging.removeprefix("file:"))
+    (tmp_path / "out").rename(f"{staged}.old")
+    (staged if "staged" in left else tmp_path / "out").mkdir()
+    return staged
+
+
+def test_what_a_dead_driver_has_replaced_does_not_come_back_when_the_target_is_removed(
+    run: Run, rows: Rows, spark: SparkSession, tmp_path: Path
+) -> None:
+    insert = T.format("parquet") + "INSERT INTO t SELECT {} AS a"
+    for is_removed_first in (True, False):
+        run(insert.format(1))
+        left_by_a_dead_driver(spark, tmp_path)
+        if not is_removed_first:
+            run(insert.format(4))
+            assert rows() == [4]
+        shutil.rmtree(tmp_path / "out")
+        run(insert.format(2))
+        assert rows() == [2]
+        shutil.rmtree(tmp_path / "out")
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Have something happen when all is written and nothing is in its place."""
+    alone, left = Target.alone, [happens]
+
+    def late(self: Target) -> AbstractContextManager[None]:
+        if left and Path(self.staging.removeprefix("file:")).exists():
+            left.pop()()
+        return alone(self)
+
+    monkeypatch.setattr(Target, "alone", late)
+
+
+def test_columns_are_compared_with_those_that_another_job_has_written_meanwhile(
+    run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile(monkeypatch, lambda: run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a"))
+    with pytest.raises(SqlError, match=r"gives the columns \(b\), in .* are \(a\)"):
+        run(T.format("parquet") + "INSERT INTO t SELECT 2 AS b")
+    assert rows() == [1]
+
+
+def test_two_jobs_that_begin_a_target_at_once_both_add_to_it(
+    run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile(monkeypatch, lambda: run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a"))
     run(T.format("parquet") + "INSERT INTO t SELECT 2 AS a")
     assert rows() == [1, 2]
+
+
+def test_the_driver_of_an_earlier_attempt_that_still_lives_adds_nothing_and_says_so(
+    run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = T.format("parquet") + "INSERT INTO t SELECT {} AS a"
+    run(insert.format(0))
+    meanwhile(monkeypatch, lambda: run(insert.format(2), Writer("run", 2)))
+    with pytest.raises(SqlError, match="this run has a further attempt"):
+        run(insert.format(1), Writer("run", 1))
+    assert rows() == [0, 2]
+
+
+def test_one_job_of_a_host_changes_a_target_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with Target(spark, str(tmp_path / "out"), Writer("run")).alone(), pytest.raises(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(folder)
+
+
+def test_a_file_that_is_replaced_while_columns_are_compared_is_no_error_of_the_script(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = T.format("parquet") + "INSERT INTO t SELECT 1 AS a"
+    run(insert)
+    find = Target.first_file
+
+    def goes(self: Target) -> str | None:
+        found = find(self)
+        for path in (tmp_path / "out").glob("part-*"):
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(Target, "first_file", goes)
+    with pytest.raises(SqlError, match="being replaced by another job") as caught:
+        run(insert)
+    assert of_error(caught.value)["error"]["class"] == "user"
+
+
+def test_files_are_taken_back_where_the_mark_of_success_cannot_be_made(
+    run: Run, rows: Rows, tmp_path: Path
+) -> None:
+    insert = T.format("parquet") + "INSERT INTO t SELECT 1 AS a"
+    run(insert)
+    (tmp_path / "out" / "_SUCCESS").unlink()
+    (tmp_path / "out" / "._SUCCESS.crc").unlink()
+    (tmp_path / "out" / "._SUCCESS.crc").mkdir()  # as on a full disk
+    with pytest.raises(SqlError, match="_SUCCESS"):
+        run(insert)
+    assert rows() == [1]
 
 
 def fail_at_the_second_move(target: Target) -> None:
@@ -225,8 +344,26 @@ def test_rows_that_spark_leaves_out_of_a_csv_file_are_refused_unless_they_can_be
 
 def test_a_place_where_a_file_system_is_mounted_is_not_swapped(run: Run) -> None:
     mounted = next(path for path in ("/dev/shm", "/proc", "/") if os.path.ismount(path))
-    with pytest.raises(SqlError, match="a file system is mounted; name one below it"):
+    with pytest.raises(SqlError, match=r"a file system is mounted, or .*; name one below it"):
         run(f"CREATE TABLE t USING csv OPTIONS (path '{mounted}'); INSERT OVERWRITE t SELECT 1 AS a")
+
+
+def test_files_are_added_to_a_mounted_file_system_from_within(
+    run: Run, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.setattr(
+        os.path, "ismount", lambda path: Path(path) == out
+    )  # others would see no place beside it
+    staged: list[str] = []
+    meanwhile(monkeypatch, lambda: staged.extend(names(out)))
+    run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a")
+    assert len(staged) == 1
+    assert staged[0].startswith(".orchestrator-")
+    run(T.format("parquet") + "INSERT INTO t SELECT 2 AS a")
+    assert rows() == [1, 2]
+    assert all(name.startswith("part-") for name in names(out))
 
 
 def test_mode_error_refuses_data_that_are_there_but_not_those_of_its_own_run(run: Run, rows: Rows) -> None:
