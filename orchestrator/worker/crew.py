@@ -35,6 +35,7 @@ _MAX_REFUSALS = 20  # of a step's own operations in a row: each is somebody fast
 _THREADS = 32  # looks are short, but for kills, callbacks, archives and the start of drivers
 _SLOW_STUCK_SECONDS = 3600.0  # a kill may be given ten minutes, an archive be away
 _SLOW = {Queue.KILL, Queue.FINISH}  # half of the threads are for these: drivers that obey late, archives
+_STOPPED_AT_ONCE = {Queue.ACCEPT, Queue.FINISH}
 _DRAIN_LOOK_SECONDS = 0.02
 
 
@@ -146,9 +147,24 @@ class Crew:
     def _handle(self, job: HeldJob) -> Action:
         if (buried := burial(job)) is not None:
             return buried
+        if (left := self._backoff_left(job)) > 0:
+            return Wait(left)
         # In finish any status is at home; elsewhere the status decides, whatever queue the token stands in.
         is_finished = job.claim.queue == Queue.FINISH
         return self._handlers[Queue.FINISH if is_finished else job.state.status.queue](job)
+
+    def _backoff_left(self, job: HeldJob) -> float:
+        """Seconds until a job is due whose handler has failed while there was a request to stop it.
+
+        The request stays meanwhile, and would have it tried again many times a second. Where it asks for
+        something new nothing waits.
+        """
+        queue = job.claim.queue
+        if not job.claim.how.for_stop or not job.state.handler_errors or queue in _STOPPED_AT_ONCE:
+            return 0.0
+        if queue == Queue.RUNNING and job.is_stopped():
+            return 0.0
+        return (job.claim.record.token.due - self._context.clock.now_ms()) / 1000
 
     # ------------------------------------------------------------------ steps
     def _commit(self, asked: Sequence[tuple[HeldJob, Action | Exception]]) -> None:

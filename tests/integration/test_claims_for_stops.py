@@ -23,9 +23,11 @@ from queues.operations import Create, Delete
 from queues.queue import QueueSet
 from queues.session import Session
 from queues.transaction import commit
+from spark_runner.errors import KillError
 from tests.claims_support import locks
-from tests.jobs_support import Office, rescan_often
+from tests.jobs_support import Office, ScriptedOffice, rescan_often
 from tests.queues_support import Open
+from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
 
 ITEM = "item"
@@ -225,6 +227,30 @@ def test_a_job_that_waits_to_be_told_again_goes_on_waiting_when_its_stop_is_gone
     state = JobState.enqueued("x").evolve(status=status, error=error, callback=CallbackState(attempts=2))
     after = stays(office, monkeypatch, Case(queue, state, after_the_claim, stop=b""))
     assert (after.callback.attempts, after.handler_errors) == (2, 0)
+
+
+def test_a_kill_that_fails_is_tried_again_after_its_delay_though_the_request_stays(
+    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office, real, tried = scripted_office, ScriptedRunner.kill, list[tuple[int, int]]()
+
+    def kill(runner: ScriptedRunner, run: str, *, grace_seconds: float) -> None:
+        (token,) = office.queues.tokens(Queue.KILL)
+        tried.append((office.queues.clock.now_ms(), token.due))
+        if len(tried) == 1:
+            raise KillError("its cluster does not answer")
+        real(runner, run, grace_seconds=grace_seconds)
+
+    monkeypatch.setattr(ScriptedRunner, "kill", kill)
+    office.worker()
+    job_id = office.submit("hang()")
+    wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")
+    wait_until(lambda: office.client.detail(job_id).attempts[0]["state"] == "started", 30, "it runs")
+    office.client.kill(job_id)
+    assert office.wait(job_id).job.status is Status.KILL
+    at, due = tried[1]
+    assert due > tried[0][1]
+    assert at >= due - 100  # of the clocks of two sessions
 
 
 def test_nothing_is_removed_before_it_is_due_whatever_its_handler_says(
