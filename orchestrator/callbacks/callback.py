@@ -5,7 +5,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -62,6 +62,7 @@ class Callbacks:
     def __init__(self, at_once: int = CALLS_AT_ONCE) -> None:
         self._guard = threading.Lock()
         self._under_way = Counter[str]()  # by what may be shown of their addresses
+        self._waiting: dict[Callable[[], bool], str] = {}  # who waits for a place, and for whom, in order
         self._at_once = at_once
         self._poster = Poster()
 
@@ -74,18 +75,43 @@ class Callbacks:
         self.take_place(callback)
         return self.call_in_place(callback, body)
 
-    def take_place(self, callback: Callback) -> None:
+    def take_place(self, callback: Callback, on_free: Callable[[], bool] | None = None) -> None:
         """Take one for `call_in_place`, which gives it back; raises NoPlace.
 
-        One receiver gets half of them: those that it is slow to answer keep no other's back.
+        One receiver gets half of them: those that it is slow to answer keep no other's back. `on_free` is
+        called when there may be a place after that, and says whether it is still wanted: else the next is.
         """
         receiver = address(callback.url)
         with self._guard:
-            if self._under_way.total() >= self._at_once:
-                raise NoPlace("too many callbacks are under way")
-            if self._under_way[receiver] >= max(1, self._at_once // 2):
-                raise NoPlace(f"too many callbacks to {receiver} are under way")
+            if reason := self._why_full(receiver):
+                if on_free is not None:
+                    self._waiting.setdefault(on_free, receiver)
+                raise NoPlace(reason)
+            if on_free is not None:
+                self._waiting.pop(on_free, None)
             self._under_way[receiver] += 1
+
+    def _why_full(self, receiver: str) -> str:
+        if self._under_way.total() >= self._at_once:
+            return "too many callbacks are under way"
+        if self._under_way[receiver] >= max(1, self._at_once // 2):
+            return f"too many callbacks to {receiver} are under way"
+        return ""
+
+    def _give_back(self, receiver: str) -> None:
+        with self._guard:
+            self._under_way[receiver] -= 1
+            self._under_way += Counter()  # without those at zero: receivers come and go
+        while (on_free := self._next_waiting()) is not None and not on_free():
+            pass
+
+    def _next_waiting(self) -> Callable[[], bool] | None:
+        with self._guard:
+            for on_free, receiver in self._waiting.items():
+                if not self._why_full(receiver):
+                    del self._waiting[on_free]
+                    return on_free
+        return None
 
     def call_in_place(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
         """What `call` does once there is a place."""
@@ -102,10 +128,7 @@ class Callbacks:
         except (PostError, CallbackError) as error:
             raise CallbackError(f"{receiver}: {error}") from None
         finally:
-            with self._guard:
-                self._under_way[receiver] -= 1
-                if not self._under_way[receiver]:  # receivers come and go
-                    del self._under_way[receiver]
+            self._give_back(receiver)
 
 
 def idempotency_key(body: Mapping[str, Any]) -> str:

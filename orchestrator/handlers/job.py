@@ -139,6 +139,11 @@ class HeldJob:
         """Look at the job again: something may have changed."""
         self._on_wake(self)
 
+    def wake_if_held(self) -> bool:
+        """Look at the job again unless it is not in hand any more; whether it is."""
+        self.wake()
+        return self.claim.held
+
     @property
     def id(self) -> str:
         """The job's id."""

@@ -61,9 +61,10 @@ def _told_meanwhile(job: HeldJob) -> Action | float:
         return job.next_try - now
     callbacks, callback, body = job.context.callbacks, job.definition.callback, _body(job)
     try:
-        callbacks.take_place(callback)
+        # Woken when there is one: a look costs a request to the backend, and thousands may wait.
+        callbacks.take_place(callback, job.wake_if_held)
     except NoPlace:
-        return NO_PLACE_SECONDS
+        return math.inf
     job.delivery = Delivery(
         state.outbox[0].number, lambda: callbacks.call_in_place(callback, body), on_end=job.wake
     )

@@ -1,12 +1,12 @@
 """What is told of a job before its end: in order, at least once, and without keeping it back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from orchestrator.callbacks.callback import Callbacks, NoPlace
+from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace
 from orchestrator.cli.job.listing import list_row
 from orchestrator.cli.job.page import show_detail
 from orchestrator.cli.options import OutputFormat
@@ -16,10 +16,12 @@ from orchestrator.models.definition import Callback, build_definition
 from orchestrator.models.job import CallbackState, JobView, Undelivered
 from orchestrator.states import Queue, Status
 from queues.documents import timestamp
+from spark_runner.runners.base import Submission
 from tests.crash_points import Point
-from tests.jobs_support import Office, ScriptedOffice, python_job
+from tests.jobs_support import Office, ScriptedOffice, poll_often, python_job
 from tests.operators_support import JOB, Stage
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
+from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
@@ -209,6 +211,61 @@ def test_one_receiver_leaves_places_for_others() -> None:
     with pytest.raises(NoPlace, match="to http://slow"):
         callbacks.take_place(slow)
     callbacks.take_place(Callback(url="http://quick/x"))
+
+
+def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_wanted_any_more() -> None:
+    callbacks, slow = Callbacks(at_once=2), Callback(url="http://127.0.0.1:1/x")
+    called = list[str]()
+
+    def ask(name: str, *, is_wanted: bool) -> Callable[[], bool]:
+        def on_free() -> bool:
+            called.append(name)
+            return is_wanted
+
+        return on_free
+
+    asks = [ask("gone", is_wanted=False), ask("first", is_wanted=True), ask("second", is_wanted=True)]
+    callbacks.take_place(slow)
+    for on_free in asks:
+        with pytest.raises(NoPlace):
+            callbacks.take_place(slow, on_free)
+    body = dict.fromkeys(("run_key", "attempt", "event", "status", "number"), "x")
+    with pytest.raises(CallbackError):
+        callbacks.call_in_place(slow, body)
+    assert called == ["gone", "first"]
+
+
+def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    poll_often(monkeypatch, 0.5)
+    polls, asked = list[int](), list[Callback]()
+    poll_many, take_place = ScriptedRunner.poll_many, Callbacks.take_place
+
+    def count_polls(runner: ScriptedRunner, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        polls.append(len(runs))
+        return poll_many(runner, runs)
+
+    def count_asked(callbacks: Callbacks, callback: Callback, *on_free: Callable[[], bool]) -> None:
+        asked.append(callback)
+        take_place(callbacks, callback, *on_free)
+
+    monkeypatch.setattr(ScriptedRunner, "poll_many", count_polls)
+    monkeypatch.setattr(Callbacks, "take_place", count_asked)
+    worker = office.worker(slots=6)
+    go = tmp_path / "go"
+    with receiver(held_back(lambda: there)) as there:
+        jobs = [submit(office, there, f"until({str(go)!r})", callback={"timeout": 60}) for _ in range(6)]
+        there.wait_told(4)
+        wait_until(lambda: len(worker.crew.room.parked()) == 6 and len(polls) >= 3, 30, "all wait")
+        seen, seen_asked = len(polls), len(asked)
+        wait_until(lambda: len(polls) >= seen + 3, 30, "some time has passed")
+        assert len(asked) == seen_asked
+        there.released.set()
+        there.wait_told(6)
+        go.touch()
+        for job_id in jobs:
+            ended(office, job_id)
 
 
 # ---------------------------------------------------------------------- faults
