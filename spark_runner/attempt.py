@@ -19,7 +19,7 @@ from queues.session import Session, Stat, Wake
 
 VERSION_INTENT = 0
 VERSION_STARTED = 1
-_NAME = re.compile(r"attempt-(\d{1,10})-.+")  # as many digits as a path of a sequential node has
+_NAME = re.compile(r"attempt-(\d{1,10})(?:-.+)?")  # as many digits as a path of a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
@@ -44,6 +44,11 @@ class AttemptState(StrEnum):
 def attempt_path(record_path: str, run_key: str, number: int) -> str:
     """The node of an attempt; attempts count from 1 and are never reset."""
     return f"{record_path}/attempt-{number}-{run_key}"
+
+
+def earlier_path(record_path: str, number: int) -> str:
+    """The node of an attempt that was made before the run key came into its name."""
+    return f"{record_path}/attempt-{number}"
 
 
 def attempt_number(name: str) -> int | None:

@@ -33,7 +33,7 @@ from queues.errors import CorruptRecord
 from queues.names import LOW, Layout
 from queues.operations import Delete
 from queues.session import Session, Wake, boottime
-from spark_runner.attempt import Attempt, attempt_path
+from spark_runner.attempt import Attempt, attempt_path, earlier_path
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, RunState, Submission
 from spark_runner.runners.registry import Runners
@@ -213,9 +213,11 @@ class HeldJob:
         number = self.state.attempt
         if number == 0:
             return None
-        path = attempt_path(self.record_path, self.run_key, number)
-        attempt = Attempt.read(self.context.session, path, wake)
+        path, session = attempt_path(self.record_path, self.run_key, number), self.context.session
+        attempt = Attempt.read(session, path, wake)
         if attempt is None:
+            attempt = Attempt.read(session, earlier_path(self.record_path, number), wake)
+        if attempt is None or attempt.document.get("run_key") != self.run_key:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt
 

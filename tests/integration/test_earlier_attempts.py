@@ -1,0 +1,39 @@
+"""Attempts whose nodes were named `attempt-<n>`, before the run key came into the name, go on as they are."""
+
+import pytest
+
+from orchestrator.states import Queue, Status
+from queues.operations import Create, Delete, Operation
+from spark_runner.attempt import AttemptState, attempt_path
+from tests.jobs_support import Office
+from tests.operators_support import JOB, Stage
+from tests.waiting import wait_until
+
+
+def with_earlier_name(stage: Stage) -> None:
+    """Give the node of the job's first attempt the name that it had before."""
+    path = attempt_path(stage.queues.layout.record(JOB), stage.queues.get(JOB).run_key, 1)
+    found = stage.session.get(path)
+    assert found is not None
+    earlier = f"{path.rpartition('/')[0]}/attempt-1"
+    again: list[Operation] = [Delete(path), Create(earlier, found[0])]
+    stage.commit(*again)
+
+
+def test_a_job_that_has_ended_is_shown_with_them_and_removed_with_them(office: Office, stage: Stage) -> None:
+    stage.put(Queue.FINISH, Status.SUCCESS, AttemptState.SUCCEEDED)
+    with_earlier_name(stage)
+    assert [each["state"] for each in stage.client.detail(JOB).attempts] == [AttemptState.SUCCEEDED]
+    office.worker()
+    wait_until(lambda: not stage.queues.contains(JOB), 20, "it is removed")
+
+
+@pytest.mark.parametrize("reached", [AttemptState.SUCCEEDED, AttemptState.FAILED])
+def test_a_job_whose_driver_has_ended_meanwhile_ends_as_that_says(
+    office: Office, stage: Stage, reached: AttemptState
+) -> None:
+    stage.put(Queue.RUNNING, None, reached)
+    with_earlier_name(stage)
+    office.worker()
+    ended = Status.SUCCESS if reached is AttemptState.SUCCEEDED else Status.ERROR_FAIL
+    assert office.wait(JOB, timeout=20).job.status is ended
