@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.record.redaction import REDACTOR, masked
 from orchestrator.models.definition import CallbackEvent, Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.schedule import FIRE_TIME
@@ -50,7 +50,7 @@ def callback_body(
         "id": record.id,
         "run_key": record.run_key,
         "name": state.name,
-        "labels": {name: REDACTOR.mask(value) for name, value in definition.labels.items()},
+        "labels": masked(definition.labels),
         "pool": record.pool,
         "status": status.value,
         "previous_status": _previous(state, status),

@@ -31,7 +31,7 @@ def body(
         {
             "name": "n",
             "python": "pass",
-            "labels": {"fire_time": "2026-01-31T06:00:00Z", "x": "password=1234"},
+            "labels": {"fire_time": "2026-01-31T06:00:00Z", "x": "password=1234", "api_token": "t1234"},
         },
         "test",
     )
@@ -103,6 +103,7 @@ def test_secrets_are_masked() -> None:
     told += json.dumps(body(event="warn", warning="password: hunter22"))
     assert body(event="running", error=error, warning="x")["error"] is None
     assert body(error=error, warning="x")["warning"] is None
+    told += json.dumps(body({"place": {**PLACE, "cluster": {"resource_manager": "http://u:x@hunter22@a"}}}))
     assert re.findall("hunter22|abcdef|1234", told) == []
 
 

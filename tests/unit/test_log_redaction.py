@@ -35,6 +35,7 @@ LEAKS = [
     "Bearer abcdefghijkl.mnop-qrst",
     "AKIAIOSFODNN7EXAMPLE",
     f"https://user:{SECRET.replace('/', '')}@host/path",
+    f"https://user:x@y@{SECRET.replace('/', '')}@host/path",
     f"jdbc:postgresql://host/db?user=me&password={SECRET}",
     f"credentials={SECRET}",
     f"--password={SECRET}",
@@ -131,6 +132,7 @@ def test_secrets_may_hold_what_means_something_in_patterns() -> None:
     [
         *("key=" * 8_000, '"' * 30_000 + "secret", "://" * 10_000, "token='" * 4_000),
         *("." * 32_000 + " token", "a-" * 16_000 + "secret", "key" + " " * 32_000, "token" * 6_000),
+        "x://a:" + "a@" * 16_000,
         *("a." * 16_000 + "://", "http://" + "a" * 32_000, "bearer " * 5_000, "x:" * 16_000 + " pwd"),
     ],
 )

@@ -20,13 +20,21 @@ _NAMED = re.compile(
 )
 _SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|apikey|basic)\s{1,16}[A-Za-z0-9._~+/-]{8,}=*")
 _AWS_KEY = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
-_IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@")
+_IN_URL = re.compile(  # a password may hold an @ that nobody has quoted
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@(?:[^\s/@\"',;]{1,256}@){0,8}"
+)
 
 
 _SECRET_NAME = re.compile(
     r"(?i)(?:passw(?:or)?d|passphrase|pwd|secret|token|(?:secret|access|api|private|account)[._-]?key)$"
     r"|account\.key\."  # of Azure: the name of the account comes behind it
 )
+
+
+def masked(settings: Mapping[str, str]) -> dict[str, str]:
+    """These settings without secrets, and without what a name says to be one."""
+    is_secret = _SECRET_NAME.search
+    return {name: MASK if is_secret(name) else REDACTOR.mask(text) for name, text in settings.items()}
 
 
 def secrets_in(settings: Mapping[str, str]) -> list[str]:
