@@ -66,13 +66,15 @@ class Callbacks:
         self._at_once = at_once
         self._poster = Poster()
 
-    def call(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
+    def call(
+        self, callback: Callback, body: Mapping[str, Any], on_free: Callable[[], bool] | None = None
+    ) -> Reply:
         """Tell what `callback_body` made, and return the answer, whose code is SUCCESS.
 
         Blocks for the timeout of the callback at most. Raises CallbackError, and NoPlace without having
-        called.
+        called: see `take_place`.
         """
-        self.take_place(callback)
+        self.take_place(callback, on_free)
         return self.call_in_place(callback, body)
 
     def take_place(self, callback: Callback, on_free: Callable[[], bool] | None = None) -> None:

@@ -21,7 +21,7 @@ from orchestrator.states import Queue
 from queues.operations import Operation
 from spark_runner.attempt import AttemptState
 
-NO_PLACE_SECONDS = 0.5
+NO_PLACE_SECONDS = 30.0  # unless the job is woken, as there is one
 FIRST_DELAY_SECONDS = 5.0  # after a try that failed, doubled with each further one
 MAX_DELAY_SECONDS = 300.0
 
@@ -87,7 +87,7 @@ def before_end(job: HeldJob) -> Action | None:
     if delivery is not None and delivery.number == job.state.outbox[0].number:
         outcome = delivery.outcome
     try:
-        outcome = outcome or job.context.callbacks.call(job.definition.callback, _body(job))
+        outcome = outcome or job.context.callbacks.call(job.definition.callback, _body(job), job.wake_if_held)
     except NoPlace:
         return Wait(NO_PLACE_SECONDS)
     except CallbackError as error:

@@ -1,5 +1,6 @@
 """What is told of a job before its end: in order, at least once, and without keeping it back."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -264,6 +265,34 @@ def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
         there.released.set()
         there.wait_told(6)
         go.touch()
+        for job_id in jobs:
+            ended(office, job_id)
+
+
+def test_killed_jobs_that_wait_for_a_place_are_not_killed_again_and_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills, kill = Counter[str](), ScriptedRunner.kill
+
+    def count(runner: ScriptedRunner, run: str, *, grace_seconds: float) -> None:
+        kills[run] += 1
+        kill(runner, run, grace_seconds=grace_seconds)
+
+    monkeypatch.setattr(ScriptedRunner, "kill", count)
+    worker = office.worker(slots=6)
+    with receiver(held_back(lambda: there)) as there:
+        fields = {"callback": {"on": ["end"], "timeout": 60}}
+        jobs = [submit(office, there, "hang()", **fields) for _ in range(6)]
+        for job_id in jobs:
+            wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")  # noqa: B023
+            office.client.kill(job_id)
+        there.wait_told(4)
+        wait_until(lambda: len(kills) == 6 and len(worker.crew.room.parked()) == 2, 30, "two wait")
+        before = kills.total()
+        marker = office.submit("fail('x')", retry={"attempts": 2, "delay": 3, "on": ["user"]})
+        ended(office, marker)  # some time has passed
+        assert kills.total() <= before + 4  # each new list of requests to stop is a reason to look
+        there.released.set()
         for job_id in jobs:
             ended(office, job_id)
 

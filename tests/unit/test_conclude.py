@@ -2,7 +2,7 @@
 
 import copy
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from orchestrator.handlers import fail, success
 from orchestrator.handlers.actions import Action, Bury, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.handlers.notices import NO_PLACE_SECONDS
 from orchestrator.models.definition import Callback, Definition, build_definition
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import FINAL, Status, check_transition
@@ -34,10 +35,13 @@ class Receiver(Callbacks):
         self._answers = list(answers) or [NONE]
         self.bodies: list[Mapping[str, Any]] = []
 
-    def call(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
+    def call(
+        self, callback: Callback, body: Mapping[str, Any], on_free: Callable[[], bool] | None = None
+    ) -> Reply:
         assert callback.url
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, NoPlace):
+            assert on_free is not None  # else nobody would wake the job
             raise answer
         self.bodies.append(copy.deepcopy(body))
         if isinstance(answer, Exception):
@@ -200,7 +204,7 @@ def test_errors_can_be_ignored_but_are_on_record() -> None:
 
 def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
     job = Job(Status.SUCCESS, Receiver(NoPlace("too many")))
-    assert success.handle(job) == Wait(0.5)
+    assert success.handle(job) == Wait(NO_PLACE_SECONDS)
 
 
 def test_what_was_told_is_not_told_again() -> None:
