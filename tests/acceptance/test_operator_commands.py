@@ -93,6 +93,7 @@ def test_jobs_of_several_pools_are_submitted_and_listed(operator: Desk, script: 
         "attempt",
         "created",
         "took",
+        "callback",
         "error",
     ]
     pools = ((2, "team"), (1, "team"), (0, "default"))

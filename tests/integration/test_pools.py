@@ -369,6 +369,15 @@ def test_a_consumer_that_stops_is_no_member_any_more(open_queues: Open) -> None:
     assert queues.session.children(folder) == []
 
 
+def test_a_claim_in_a_pool_that_has_come_since_its_limits_were_looked_at_is_made(open_queues: Open) -> None:
+    queues = open_queues()
+    assert queues.pools.limits("new")[1] < 0, "there is no such pool"
+    put_in(queues, "new", 1)
+    (token,) = queues.tokens("accept", "new")
+    (outcome,) = queues.claimer.claim([Candidate("accept", "new", token)], capped=False)
+    assert isinstance(outcome, Claim)
+
+
 def test_a_claim_by_somebody_who_has_not_heard_of_new_limits_is_made_all_the_same(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
