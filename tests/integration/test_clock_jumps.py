@@ -190,6 +190,8 @@ def test_when_nobody_knows_better_than_a_server_whose_clock_is_ahead_nothing_is_
     assert job(here.queued).queue is Queue.ACCEPT
     assert job(here.done).queue is Queue.FINISH
     assert [job(job_id).queue for job_id in (here.running, here.idle)] == [Queue.RUNNING] * 2
+    here.office.queues.pools.change("halted", paused=False)
+    assert here.office.wait(here.queued).job.status is Status.SUCCESS, "it has not waited for an hour"
     server.fail_over(0)
     here.look_at_all()
     here.lead(here.office.queues)
