@@ -6,6 +6,7 @@ import sys
 import pytest
 from hypothesis import settings
 
+from orchestrator.logs.record.redaction import REDACTOR
 from tests.class_archive import use_archive
 
 # Hundreds of processes of ours are started: each would compile all that it imports.
@@ -37,3 +38,10 @@ pytest_plugins = [
 ]
 # They import each other: in whatever order, their assertions tell what was compared.
 pytest.register_assert_rewrite(*pytest_plugins)
+
+
+@pytest.fixture(autouse=True)
+def _secrets_stay_in_their_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test makes known as a secret is a word to the next."""
+    for name in ("_secrets", "_known"):
+        monkeypatch.setattr(REDACTOR, name, getattr(REDACTOR, name))  # to be put back
