@@ -1,6 +1,7 @@
 """The ensemble's time: due times must mean the same on every host."""
 
 import logging
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ _TOLERATED_SKEW_MS = 2_000
 _JUMP_NS = 5 * _NS_PER_S
 # As near as the clock of this host has to be to confirm a time.
 _CONFIRMING_NS = 30 * _NS_PER_S
+# Whoever is there leaves the time at each measurement: what was left longer ago tells nothing.
+_LEFT_NS = _MEASURE_AGAIN_NS + _CONFIRMING_NS
+_LEFT_TIME = re.compile(rb"[0-9]{1,15}")  # epoch milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,9 @@ class EnsembleClock:
     trip at most.
 
     A clock that is suddenly another one (a failover to a server whose clock is wrong) is followed only when
-    the host's own clock confirms it. Until then the time goes on by CLOCK_BOOTTIME from what it was, and
-    others who measure for the first time find that in a node: see ClockJump.
+    the host's own clock confirms it. Until then the time goes on by CLOCK_BOOTTIME from what it was. Who
+    measures for the first time learns of it from ClockJump, or from the time that the others have left in
+    the node.
     """
 
     def __init__(self, session: Session, layout: Layout) -> None:
@@ -130,38 +135,44 @@ class EnsembleClock:
     def _measure(self, old: _Measurement | None) -> _Measurement:
         connection = self._session.connections
         try:
-            best = self._sample()
+            left, left_ms = self._left(old)
+            best = self._sample(left)
             for _ in range(_TRIES - 1):
                 if best.round_trip_ns <= _SHORT_ROUND_TRIP_NS:
                     break
-                best = min(best, self._sample(), key=lambda sample: sample.round_trip_ns)
+                best = min(best, self._sample(left), key=lambda sample: sample.round_trip_ns)
         except QueueError as error:
             if old is None:
                 raise
             log.warning("the ensemble's time could not be measured again, the last one serves: %s", error)
             until = boottime_ns() + _TRY_AGAIN_NS
             return _Measurement(old.offset_ns, old.ensemble_ns, until, connection)
-        offset = self._judged(old, best)
+        offset = self._judged(old, best, left_ms)
         again = _MEASURE_AGAIN_NS if offset == best.offset_ns else _JUMPED_AGAIN_NS
         return _Measurement(offset, best.offset_ns, boottime_ns() + again, connection)
 
     # ------------------------------------------------------------------ jumps
-    def _judged(self, old: _Measurement | None, sample: _Sample) -> int:
+    def _judged(self, old: _Measurement | None, sample: _Sample, left_ms: int) -> int:
         """The offset of the time that is told from now on."""
-        if (offset := self._kept(old, sample)) is not None:
+        if (offset := self._kept(old, sample, left_ms)) is not None:
             self._jump.keep((sample.offset_ns - offset) // _NS_PER_MS)
             return offset
         self._jump.end()
         self._tell_skew(sample)
         return sample.offset_ns
 
-    def _kept(self, old: _Measurement | None, sample: _Sample) -> int | None:
+    def _kept(self, old: _Measurement | None, sample: _Sample, left_ms: int) -> int | None:
         """The offset that stays as it was, as the ensemble's clock has jumped; None when that is right."""
         off_ns = abs(sample.host_ahead_ns(sample.offset_ns))
         if old is None:
             if off_ns <= _JUMP_NS + sample.doubt_ns:  # nobody needs to be asked
                 return None
-            offset = sample.offset_ns - self._jump.found_ms() * _NS_PER_MS
+            if found_ms := self._jump.found_ms():
+                offset = sample.offset_ns - found_ms * _NS_PER_MS
+            elif _is_ensemble_off(sample, left_ms):
+                offset = sample.host_ns - sample.doubt_ns
+            else:
+                return None
         else:
             offset = old.offset_ns
         if abs(sample.offset_ns - offset) <= _JUMP_NS + sample.round_trip_ns:
@@ -172,14 +183,30 @@ class EnsembleClock:
         return None if off_ns <= confirming_ns and off_ns < was_off_ns else offset
 
     # ------------------------------------------------------------------ measure
-    def _sample(self) -> _Sample:
+    def _left(self, old: _Measurement | None) -> tuple[bytes, int]:
+        """What is written into the node, and the time that was left there, in epoch milliseconds.
+
+        Who knows the time leaves it. A newcomer, who may be wrong, leaves what it has found.
+        """
+        if old is not None:
+            now_ms = (boottime_ns() + old.offset_ns) // _NS_PER_MS
+            return str(now_ms).encode(), now_ms
+        found = self._session.get(self._path)
+        if found is None:
+            return b"", 0
+        data, stat = found
+        if _LEFT_TIME.fullmatch(data):
+            return data, int(data)
+        return b"", stat.modified  # nobody but newcomers has written there
+
+    def _sample(self, data: bytes) -> _Sample:
         before, wall_before = boottime_ns(), time.time_ns()
         try:
-            (stat,) = commit(self._session, [Set(self._path, b"", -1)])
+            (stat,) = commit(self._session, [Set(self._path, data, -1)])
         except Conflict:
             self._session.ensure_path(self._path)
             before, wall_before = boottime_ns(), time.time_ns()
-            (stat,) = commit(self._session, [Set(self._path, b"", -1)])
+            (stat,) = commit(self._session, [Set(self._path, data, -1)])
         after, wall_after = boottime_ns(), time.time_ns()
         if not isinstance(stat, Stat):
             message = f"ZooKeeper answered a set with {stat!r}"
@@ -205,3 +232,11 @@ class EnsembleClock:
             )
         else:
             log.warning("the clock of this host agrees with that of ZooKeeper again")
+
+
+def _is_ensemble_off(sample: _Sample, left_ms: int) -> bool:
+    """Whether the time left by others and the clock of this host agree, and the ensemble's with neither."""
+    left_ns = left_ms * _NS_PER_MS - boottime_ns()
+    by_host, by_ensemble = sample.host_ns - left_ns, sample.offset_ns - left_ns
+    # Nobody may have been there for a while: only what is far off is nobody's pause.
+    return -_CONFIRMING_NS <= by_host <= _LEFT_NS and not -_CONFIRMING_NS <= by_ensemble <= 2 * _LEFT_NS

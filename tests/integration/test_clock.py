@@ -31,6 +31,7 @@ class World:
         self.host_ahead_ms = host_ahead_ms
         self.ensemble_ahead_ms = 0
         self.nodes = dict[str, bytes]()
+        self.modified_ms = 0  # the node of the clock, when there is one
         self.trips = list(trips)  # ms of the request and of the reply, per write; then none at all
         self.writes = 0
         self.error: Exception | None = None
@@ -52,9 +53,9 @@ class World:
     def ensemble_ns(self) -> int:
         return EPOCH_MS * MS + self.ns + self.ensemble_ahead_ms * MS
 
-    # The node of a jump.
-    def get(self, path: str) -> tuple[bytes, None] | None:
-        return None if path not in self.nodes else (self.nodes[path], None)
+    # The nodes of the clock and of a jump.
+    def get(self, path: str) -> tuple[bytes, Stat] | None:
+        return None if path not in self.nodes else (self.nodes[path], Stat(1, 0, self.modified_ms, 0, 0, 0))
 
     def ensure_path(self, path: str) -> None:
         self.ensured.append(path)
@@ -69,7 +70,8 @@ class World:
         self.ns += request * MS
         if self.error is not None:
             raise self.error
-        modified = self.ensemble_ns // MS
+        self.modified_ms = modified = self.ensemble_ns // MS
+        self.nodes.update({each.path: each.data for each in operations if isinstance(each, Set)})
         self.before_reply()
         self.ns += reply * MS
         return [Stat(1, 0, modified, 0, 0, 0) for _ in operations]
@@ -306,7 +308,7 @@ def test_a_long_round_trip_is_not_taken_for_a_jump(
     world.pass_ms(601_000)
     clock.now_ms()
     assert not caplog.records
-    assert world.nodes == {}
+    assert LAYOUT.clock_jump not in world.nodes
 
 
 def test_a_time_is_confirmed_as_well_as_a_long_round_trip_lets_it_be_seen(
@@ -359,7 +361,7 @@ def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agree
     world.host_ahead_ms = 0
     world.jump(-2 * HOUR_MS)
     assert seen.now_ms() == before
-    assert world.nodes == {}
+    assert LAYOUT.clock_jump not in world.nodes
 
 
 @pytest.mark.parametrize("ahead_ms", [20_000, -20_000])
@@ -385,6 +387,47 @@ def test_a_node_that_tells_of_no_jump_is_told_and_hinders_nobody(
     world.nodes[LAYOUT.clock_jump] = data
     assert world.late_ms(patched(world)) == 0
     assert "cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("ahead_ms", [2 * HOUR_MS, -2 * HOUR_MS])
+def test_a_newcomer_believes_the_time_that_was_left_when_its_own_clock_agrees(
+    patched: Callable[[World], EnsembleClock], ahead_ms: int
+) -> None:
+    world = World()
+    gone = patched(world)
+    gone.now_ms()
+    for minutes in (5, 10):  # it is left by newcomers, and by who knows it
+        world.pass_ms(minutes * 60_000)
+        world.jump(ahead_ms)
+        right = world.time_ns() // MS
+        assert patched(world).now_ms() == right
+        del world.nodes[LAYOUT.clock_jump]  # with the session of who told of it
+        assert patched(world).now_ms() == right + (ahead_ms if minutes == 5 else 0)
+        world.nodes.pop(LAYOUT.clock_jump, None)
+        world.jump(-ahead_ms)
+        gone.now_ms()
+
+
+@pytest.mark.parametrize("host_ahead_ms", [2 * HOUR_MS, 15 * 60_000, -60_000, -2 * HOUR_MS])
+@pytest.mark.parametrize("away_ms", [0, 60_000, 660_000, 1_200_000, 5 * HOUR_MS])
+def test_a_newcomer_whose_own_clock_is_off_believes_the_ensemble(
+    patched: Callable[[World], EnsembleClock], host_ahead_ms: int, away_ms: int
+) -> None:
+    world = World()
+    patched(world).now_ms()
+    world.pass_ms(away_ms)
+    world.host_ahead_ms = host_ahead_ms
+    assert world.late_ms(patched(world)) == 0
+
+
+@pytest.mark.parametrize("data", [b"-1", b"noon", b"9" * 16, b"\xff", b"0"])
+def test_a_time_that_somebody_spoilt_is_believed_by_nobody(
+    patched: Callable[[World], EnsembleClock], data: bytes
+) -> None:
+    world = World()
+    world.nodes[LAYOUT.clock] = data
+    world.jump(2 * HOUR_MS)
+    assert world.late_ms(patched(world)) == 0
 
 
 def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_judges_nobody(

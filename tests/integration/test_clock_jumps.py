@@ -17,7 +17,9 @@ from orchestrator.schedules.planner import Planner
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_client, build_queue_set
 from orchestrator.worker.worker import Worker
+from queues.operations import Delete
 from queues.queue import QueueSet
+from queues.transaction import commit
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import RunState, Submission, SubmitRequest
 from tests.jobs_support import ScriptedOffice, python_job
@@ -175,12 +177,33 @@ def test_a_failover_to_a_server_whose_clock_is_off_touches_nothing_and_nothing_s
     here.end_well()
 
 
+@pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR], ids=["ahead", "behind"])
+def test_when_nobody_is_left_who_saw_the_time_before_newcomers_find_it(
+    site: Callable[[], Site], server: FailingOver, ahead: float
+) -> None:
+    here = site()
+    here.office.close()
+    server.fail_over(ahead)
+    here.office.queues = here.newcomer()
+    here.office.client = Client(here.office.queues)
+    here.worker = here.start_worker()
+    here.look_at_all()
+    here.lead(here.newcomer())
+    here.assert_untouched()
+    server.fail_over(0)
+    here.look_at_all()
+    here.assert_untouched()
+    here.end_well()
+
+
 def test_when_nobody_knows_better_than_a_server_whose_clock_is_ahead_nothing_is_ended_or_removed(
     site: Callable[[], Site], server: FailingOver
 ) -> None:
     here = site()
     here.office.close()
     server.fail_over(2 * HOUR)
+    session = here.office.session()
+    commit(session, [Delete(here.office.queues.layout.clock)])  # with the time that was left there
     here.office.queues = here.newcomer()
     here.office.client = Client(here.office.queues)
     here.worker = here.start_worker()
