@@ -109,7 +109,9 @@ class Guard:
             return None
         try:
             with self._starts.turn():
-                room = self._room(need, self._host.drivers(), self._starts.promised(but=job))
+                # In this order: a driver whose processes appear meanwhile counts twice, and not never.
+                promised = self._starts.promised(but=job)
+                room = self._room(need, self._host.drivers(), promised)
                 if room.count:
                     self._starts.add(job, need.memory)
         except (OSError, ValueError) as error:

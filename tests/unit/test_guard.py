@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from loguru import logger
 
 from orchestrator.admission import starts as starts_module
 from orchestrator.admission.guard import Guard
-from orchestrator.admission.host import Host
+from orchestrator.admission.host import DriverProcesses, Host
 from orchestrator.admission.starts import Starts
 from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
@@ -180,6 +180,24 @@ def test_drivers_that_start_at_the_same_moment_count_before_they_use_anything(fi
     assert second.guard.admit("c", job()) is not None
     first.guard.started("a")  # it did not start after all: no process of it is there
     assert second.guard.admit("c", job()) is None
+
+
+def test_a_driver_whose_processes_appear_while_processes_are_looked_at_counts(
+    files: HostFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.has(2 * ONE - MIB)
+    first, second = Worker(files, "first"), Worker(files, "second")
+    assert first.guard.admit("a", job()) is None
+    drivers = Host.drivers
+
+    def slow(host: Host) -> Mapping[str, DriverProcesses]:
+        seen = drivers(host)
+        files.process(10, "a", declared=ONE)
+        first.guard.started("a")
+        return seen
+
+    monkeypatch.setattr(Host, "drivers", slow)
+    assert second.guard.admit("b", job()) is not None
 
 
 def test_a_driver_counts_with_what_it_has_declared_until_it_uses_it(files: HostFiles) -> None:
