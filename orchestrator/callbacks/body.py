@@ -1,7 +1,6 @@
 """What a callback says: stable, documented in docs/callbacks.md, and without secrets."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from orchestrator.logs.record.redaction import REDACTOR, masked
@@ -9,6 +8,7 @@ from orchestrator.models.definition import CallbackEvent, Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.schedule import FIRE_TIME
 from orchestrator.states import Status
+from orchestrator.times import seconds_between
 from queues.documents import encode
 from queues.record import Record
 from spark_runner.runners.application_page import application_page
@@ -61,7 +61,7 @@ def callback_body(
             "started": state.started,
             "ended": state.ended,
         },
-        "seconds": _seconds(state),
+        "seconds": seconds_between(state.started, state.ended),
         "backend": place.backend or None,
         "cluster": {name: _text(value) for name, value in place.cluster.items()} or None,
         "host": _text(place.host or None),
@@ -111,14 +111,6 @@ def restored(
 def _previous(state: JobState, status: Status) -> str | None:
     before = state.previous if status is state.status else state.status
     return None if before is None else before.value
-
-
-def _seconds(state: JobState) -> float | None:
-    try:
-        started, ended = (datetime.fromisoformat(str(time)) for time in (state.started, state.ended))
-        return round((ended - started).total_seconds(), 3)
-    except (ValueError, TypeError):  # one of them is missing, or is no time
-        return None
 
 
 def _written(document: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
-    local_time,
     show_page,
     show_rows,
     stderr_console,
@@ -25,6 +24,7 @@ from orchestrator.doctor.servers import ServerStatus
 from orchestrator.errors import NotConfirmed
 from orchestrator.states import Queue
 from orchestrator.status import ClusterStatus
+from orchestrator.times import local_time
 
 app = typer.Typer(no_args_is_help=True, help="Look at workers and pools, find and mend what is wrong.")
 

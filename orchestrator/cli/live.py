@@ -8,9 +8,10 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from orchestrator.cli.output import duration, moment, stderr_console
+from orchestrator.cli.output import duration, stderr_console
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue, Status
+from orchestrator.times import moment
 
 _ORDER = (Queue.ACCEPT, Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL, Queue.FINISH, Queue.DEAD)
 _REFRESH_PER_SECOND = 8

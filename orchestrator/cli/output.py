@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
+from orchestrator.times import seconds_between
 
 T = TypeVar("T")
 
@@ -99,27 +99,10 @@ def short_path(location: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else location
 
 
-def moment(timestamp: object) -> datetime | None:
-    """A stored time (ISO 8601, UTC) in the time of this machine; None for what is none."""
-    try:
-        found = datetime.fromisoformat(timestamp)  # type: ignore[arg-type]  # who gives no text hears it
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def local_time(timestamp: object) -> str:
-    """A stored time as a person at this machine reads it; what is none as it stands."""
-    if timestamp is None:
-        return ""
-    found = moment(timestamp)
-    return str(timestamp) if found is None else found.strftime("%Y-%m-%d %H:%M:%S")
-
-
 def elapsed(start: object, end: object) -> str:
     """The time between two stored times, as `12.3 s` or `4 min 05 s`; empty where one of them is none."""
-    begun, ended = moment(start), moment(end)
-    return "" if begun is None or ended is None else duration((ended - begun).total_seconds())
+    seconds = seconds_between(start, end)
+    return "" if seconds is None else duration(seconds)
 
 
 def duration(seconds: float) -> str:

@@ -1,9 +1,9 @@
 """For how long an attempt has been what it is: what its limits in time are compared with."""
 
 import time
-from datetime import datetime
 
 from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.times import moment
 from queues.session import boottime
 from spark_runner.attempt import Attempt, AttemptState
 
@@ -23,9 +23,8 @@ def age(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
 
 def _age_at_first_sight(job: HeldJob, attempt: Attempt) -> float:
     written = attempt.document.get("created" if attempt.state is AttemptState.INTENT else "started")
-    try:
-        by_hosts = time.time() - datetime.fromisoformat(str(written)).timestamp()
-    except (ValueError, OverflowError):
+    if (at := moment(written)) is None:
         return 0.0
+    by_hosts = time.time() - at.timestamp()
     by_ensemble = (job.context.clock.confirmed_ms() - attempt.changed_ms) / 1000
     return max(0.0, min(by_hosts, by_ensemble))

@@ -1,11 +1,10 @@
 """One run in the history: how an attempt ended, what was in force, and what it took."""
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from orchestrator.models.job import JobError
 from orchestrator.models.spark import Spark
+from orchestrator.times import seconds_between
 from queues.documents import encode
 from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.sizing import MAX_VALUE_CHARACTERS, SIZING
@@ -46,7 +45,7 @@ def run_of(attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | Non
         "exit_code": document.get("exit_code"),
         "started": document.get("started"),
         "ended": document.get("ended"),
-        "seconds": _seconds(document),
+        "seconds": seconds_between(document.get("started"), document.get("ended")),
         "application_id": document.get("application_id"),
         "input_bytes": metrics.get("input_bytes"),
         "settings": in_force if isinstance(in_force, dict) else _settings(spark),
@@ -65,14 +64,6 @@ def _settings(spark: Spark) -> dict[str, str]:
     named = {"spark.master": target.master, "spark.submit.deployMode": target.deploy_mode}
     given = {**spark.properties, **named}
     return {name: given[name][:MAX_VALUE_CHARACTERS] for name in SIZING if name in given}
-
-
-def _seconds(document: Mapping[str, Any]) -> float | None:
-    try:
-        started, ended = (datetime.fromisoformat(str(document.get(name))) for name in ("started", "ended"))
-    except ValueError:
-        return None
-    return round((ended - started).total_seconds(), 3)
 
 
 def _fitting(entry: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Histories of names under which nothing has run for a long time."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import islice
 
 from loguru import logger
@@ -9,6 +8,7 @@ from loguru import logger
 from orchestrator.history.ring import Ring
 from orchestrator.leader.duty import Fence
 from orchestrator.nodes import Nodes
+from orchestrator.times import moment
 from queues.bundle import commit_many
 from queues.operations import Delete
 from queues.queue import QueueSet
@@ -59,6 +59,7 @@ def _last_ended(name: str, data: bytes) -> float:
     The server that wrote it may have had a clock that was far behind.
     """
     try:
-        return datetime.fromisoformat(str(Ring.decode(name, data).runs[-1]["ended"])).timestamp() * 1000
-    except (ValueError, LookupError, OverflowError):
+        ended = moment(Ring.decode(name, data).runs[-1]["ended"])
+    except (ValueError, LookupError):
         return 0.0
+    return 0.0 if ended is None else ended.timestamp() * 1000

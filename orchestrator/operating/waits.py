@@ -12,6 +12,7 @@ from orchestrator.models.job import JobState
 from orchestrator.models.waiting import Reason, Waiting, at_cap
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
+from orchestrator.times import local_time
 from queues.names import LOW
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -145,7 +146,7 @@ class Waits:
         said = state.waiting
         if said is None or said.worker not in self._workers:
             return None
-        words = f"worker {said.worker} left it at {_local(said.at)}: {_line(said.message)}"
+        words = f"worker {said.worker} left it at {local_time(said.at)}: {_line(said.message)}"
         return said.model_copy(update={"message": words})
 
 
@@ -154,32 +155,23 @@ def _is_later(record: Record) -> bool:
 
 
 def _until_due(due_ms: int, state: JobState) -> Waiting:
-    moment = datetime.fromtimestamp(due_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    due = datetime.fromtimestamp(due_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    at = local_time(due)
     error = f": {_line(state.error.message)}" if state.error else ""
     if state.submissions and state.error:
         reason = Reason.SUBMISSION
-        words = f"it could not be submitted, and the next try is at {_local(moment)}{error}"
+        words = f"it could not be submitted, and the next try is at {at}{error}"
     elif state.handler_errors:
         reason = Reason.BACKOFF
         told = state.warning or (state.waiting.message if state.waiting else "")
-        words = (
-            f"error {state.handler_errors} in a row while it was handled; the next try is at {_local(moment)}"
-        )
+        words = f"error {state.handler_errors} in a row while it was handled; the next try is at {at}"
         words += f": {_line(told)}" if told else ""
     elif state.attempt:
         reason = Reason.BACKOFF
-        words = f"attempt {state.attempt} is over, and the next may begin at {_local(moment)}{error}"
+        words = f"attempt {state.attempt} is over, and the next may begin at {at}{error}"
     else:
-        reason, words = Reason.DUE, f"it is due at {_local(moment)}"
-    return Waiting(reason=reason, message=words, until=moment)
-
-
-def _local(moment: str) -> str:
-    """A stored time as a person at this machine reads it."""
-    try:
-        return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError):  # somebody's
-        return moment
+        reason, words = Reason.DUE, f"it is due at {at}"
+    return Waiting(reason=reason, message=words, until=due)
 
 
 def _line(words: str) -> str:

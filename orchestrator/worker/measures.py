@@ -1,27 +1,25 @@
 """What a worker measures of itself and of the jobs that pass through its hands."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from datetime import datetime
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from orchestrator.hooks import Hook
+from orchestrator.models.definition import ErrorClass
 from orchestrator.models.job import JobState
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Queue, Status
+from orchestrator.times import seconds_between
 from orchestrator.worker.worker import Worker
 from queues.session import SessionState
 
 _STATE_SECONDS = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 _END_OF = {Status.SUCCESS: "success", Status.KILL: "kill", Status.CANCEL: "kill"}
 # Error classes are words of drivers too: others than these are counted together, so that series are bounded.
-_CLASSES = (
-    *("definition", "submission", "infrastructure", "lost", "memory", "timeout", "user", "killed"),
-    *("callback", "handler"),
-)
+_CLASSES = (*get_args(ErrorClass), "definition", "handler")  # the last two are never retried
 _OTHER = "other"
 _DECLINES = (Reason.CAP, Reason.CONCURRENCY, Reason.MEMORY)
 _REFUSALS = (Reason.SLOTS, Reason.PRESSURE, Reason.DRAINING)
@@ -72,12 +70,10 @@ class JobMeasures(Hook):
             return
         if queue is Queue.FINISH:
             self._finished.labels(after.status.value).inc()
-        came, went = before.times.get(left.value), after.times.get(queue.value)
-        if came and went:
-            with suppress(ValueError):  # somebody's
-                seconds = (datetime.fromisoformat(went) - datetime.fromisoformat(came)).total_seconds()
-                # Two workers may have written them: clocks differ a little.
-                self._seconds.labels(left.value).observe(max(0.0, seconds))
+        seconds = seconds_between(before.times.get(left.value), after.times.get(queue.value))
+        if seconds is not None:
+            # Two workers may have written them: clocks differ a little.
+            self._seconds.labels(left.value).observe(max(0.0, seconds))
 
     def after_decline(self, job_id: str, waiting: Waiting) -> None:  # noqa: ARG002 - of all hooks
         """The job could not be begun here."""

@@ -82,6 +82,12 @@ def test_what_happens_to_jobs_is_counted(scripted_office: ScriptedOffice) -> Non
     wait_until(lambda: value(worker, "queue_depth", queue="finish", pool="default") == 3, 30, "it counts")
 
 
+def test_an_attempt_that_ends_without_an_outcome_is_counted_as_such(scripted_office: ScriptedOffice) -> None:
+    worker = scripted_office.worker()
+    scripted_office.submit("leave(0)", retry={"attempts": 1})
+    wait_until(lambda: value(worker, "attempts_total", end="no_outcome") == 1, 30, "it is counted")
+
+
 def test_what_keeps_jobs_back_is_counted(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker(slots=1, memory_guard=True)
     scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})

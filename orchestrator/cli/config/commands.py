@@ -9,7 +9,7 @@ import typer
 from orchestrator.cli.config.target import POOL_LIMITS, Target
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
-from orchestrator.cli.output import local_time, show_rows, stderr_console
+from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.client import Client
 from orchestrator.errors import NotRunning
 from orchestrator.models.fields import format_seconds, is_duration
@@ -17,6 +17,7 @@ from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
 from orchestrator.origins import Origin, Setting, local_settings
 from orchestrator.settings import Settings, load_settings
+from orchestrator.times import local_time
 from queues.errors import QueueError
 from queues.names import Layout
 from queues.pools import PoolLimits

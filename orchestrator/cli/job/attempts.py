@@ -5,7 +5,8 @@ from typing import Any
 
 from rich.table import Table
 
-from orchestrator.cli.output import duration, elapsed, local_time, short_path, table
+from orchestrator.cli.output import duration, elapsed, short_path, table
+from orchestrator.times import local_time
 from spark_runner.runners.base import Place
 
 _LONGEST_SECONDS = 1e12

@@ -7,7 +7,8 @@ import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import duration, local_time, repeat, show_rows
+from orchestrator.cli.output import duration, repeat, show_rows
+from orchestrator.times import local_time
 
 _COLUMNS = {
     "job": "job",

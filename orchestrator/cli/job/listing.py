@@ -6,9 +6,10 @@ import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import elapsed, local_time, repeat, show_rows
+from orchestrator.cli.output import elapsed, repeat, show_rows
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue, Status
+from orchestrator.times import local_time
 
 _COLUMNS = {
     "id": "id",

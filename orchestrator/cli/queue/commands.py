@@ -13,12 +13,13 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.exits import explain_error
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
-from orchestrator.cli.output import local_time, repeat, show_rows, stderr_console, stdout_console
+from orchestrator.cli.output import repeat, show_rows, stderr_console, stdout_console
 from orchestrator.client import QueueLoad
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import parse_seconds
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue
+from orchestrator.times import local_time
 
 PoolName = Annotated[str, typer.Argument(metavar="POOL", help="The pool.")]
 _COLUMNS = {

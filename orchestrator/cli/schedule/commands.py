@@ -10,7 +10,6 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
-    local_time,
     repeat,
     show_page,
     show_rows,
@@ -19,6 +18,7 @@ from orchestrator.cli.output import (
     table,
 )
 from orchestrator.schedules.entry import ScheduleView
+from orchestrator.times import local_time
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in the definition.")]
 _COLUMNS = {
