@@ -32,6 +32,14 @@ def commit_many(
     return _Bundle(session, steps, receipts).commit()
 
 
+def commit_once(session: Session, operations: Step, receipts: Receipts) -> bool:
+    """Commit one multi that must not be done twice; False when it was refused. Raises OutcomeUnknown."""
+    (refused,) = commit_many(session, [operations], receipts)
+    if refused is not None and not isinstance(refused, Conflict):
+        raise refused
+    return refused is None
+
+
 @dataclass(slots=True)
 class _Parcel:
     """The steps of one multi, by their places, and how it was sent."""

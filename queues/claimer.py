@@ -212,13 +212,9 @@ class Claimer:
         """The cap of a candidate's pool, and what proves that its limits are as seen here."""
         # Who pauses a pool means its low lane too.
         pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
-        for pool in pools:
-            if self._root.pools.limits(pool)[1] < 0:  # the pool may have come since
-                self._root.pools.forget(pool)
         seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
         binding = binding and candidate.queue in self._root.paused_queues and not candidate.stopped
         if any(version < 0 for *_, version in seen):  # to ZooKeeper such a check means any version
-            self._root.pools.forget()
             raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)
         if binding and any(limits.paused for _, limits, _ in seen):
             raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)  # since the candidate was chosen

@@ -15,9 +15,8 @@ log = logging.getLogger(__name__)
 _REST = 10
 _PLAUSIBLE_SECONDS, _PER_NAME_SECONDS = 0.005, 20e-6  # beyond that somebody was in the way, once
 _CHEAP_SECONDS = 0.005  # so much for a listing is always there when it is urgent
-_LONGEST_REST_SECONDS = (
-    1.0  # what is new in a folder waits for it, unless that is so large that it is followed
-)
+# What is new in a folder waits for it, unless that is so large that it is followed.
+_LONGEST_REST_SECONDS = 1.0
 # Of 200,000 names a listing takes the server, the wire and its reader up to a second together. An event per
 # child that comes or goes costs its reader some 30 us: it is less, unless there are many of them in a small
 # folder. Pools keep to 10,000 by default.

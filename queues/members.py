@@ -1,11 +1,11 @@
 """What consumers say of themselves: of which queues and pools they take items."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from queues.documents import decode
-from queues.names import LOW
+from queues.names import LOW, Layout
 from queues.session import Session
 from queues.session.multi_read import Found
 
@@ -42,7 +42,9 @@ def _names(document: Mapping[str, Any], key: str) -> frozenset[str] | None:
     return frozenset(map(str, names)) if isinstance(names, list) else None
 
 
-def read_members(session: Session, paths: Mapping[str, str]) -> dict[str, Member]:
-    """The consumers among these nodes, given by name with their paths."""
-    found = zip(paths, session.get_many(list(paths.values())), strict=True)
-    return {name: member for name, node in found if (member := Member.of(node)) is not None}
+def read_members(session: Session, layout: Layout, names: Iterable[str] | None = None) -> dict[str, Member]:
+    """The consumers with these names, those that are there; None = all."""
+    wanted = list((session.children(layout.consumers) or ()) if names is None else names)
+    found = session.get_many([layout.consumer(name) for name in wanted])
+    members = ((name, Member.of(node)) for name, node in zip(wanted, found, strict=True))
+    return {name: member for name, member in members if member is not None}

@@ -104,9 +104,8 @@ class Membership:
         if self._announced is not None and self.name not in names:  # its node was removed by hand
             self._announced = (self._announced[0], -1)
             self._wake()
-        new = {name: self._root.layout.consumer(name) for name in names - self._members.keys()}
         there = {name: member for name, member in self._members.items() if name in names}
-        there |= read_members(self._root.session, new)
+        there |= read_members(self._root.session, self._root.layout, names - self._members.keys())
         if there != self._members:
             self._members, self._shares = there, {}
             self.version += 1

@@ -5,7 +5,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
-from queues.bundle import commit_many
+from queues.bundle import commit_once
 from queues.documents import encode
 from queues.errors import Conflict, PoolInUse, TooManyPools
 from queues.members import read_members
@@ -149,14 +149,11 @@ class PoolFolders:
                 self.ensure(name)
                 step += [Delete(path) for path in reversed(self._folders(name))]
             self._check_use(pool, pools)
-            # With a receipt: a second sending is not for a pool that was made anew meanwhile.
-            (refused,) = commit_many(self._session, [step], self._receipts)
-            if isinstance(refused, Conflict):
-                continue  # it is in use now, or somebody else removes it
-            if refused is not None:
-                raise refused
-            self.forget(self._made - set(pools))
-            return True
+            # A second sending is not for a pool that was made anew meanwhile.
+            if commit_once(self._session, step, self._receipts):
+                self.forget(self._made - set(pools))
+                return True
+            # It is in use now, or somebody else removes it.
 
     def _check_use(self, pool: str, lanes: Sequence[str]) -> None:
         paths = [path for lane in lanes for path in self._folders(lane)]
@@ -168,7 +165,6 @@ class PoolFolders:
         ]
         if used:
             raise PoolInUse(pool, f"there are nodes in it: {', '.join(used)}")
-        names = self._session.children(self._layout.consumers) or ()
-        members = read_members(self._session, {name: self._layout.consumer(name) for name in names})
+        members = read_members(self._session, self._layout)
         if serving := sorted(name for name, member in members.items() if pool in (member.pools or ())):
             raise PoolInUse(pool, f"it is served by name: {', '.join(serving)}")

@@ -243,8 +243,8 @@ class PoolViews:
         has_room = any(free > 0 for free in room.values())
         if self._coming:
             return 0.0
+        # No watch fires again for a pool that came during the rest.
         pauses = [self._names.rest_left(urgent=True), self._membership.folder.rest_left()]
-        # No watch fires again for a pool that came during the rest
         for pool, view in self._views.items():
             pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
             pauses.append(view.wait(now_ms, _within(room, self._bounds(pool))))  # limits wake us

@@ -16,9 +16,8 @@ from queues.transaction import commit
 log = logging.getLogger(__name__)
 
 DEFAULT_BOUND = 10_000
-_LS_BYTES = (
-    1_048_575  # of names with their lengths in one reply, which Java clients refuse above (jute.maxbuffer)
-)
+# Of names with their lengths in one reply: Java clients refuse a larger one (jute.maxbuffer).
+_LS_BYTES = 1_048_575
 _LENGTH_BYTES = 4
 USUAL_ID_CHARACTERS = 36  # a UUID
 LONGEST_ID_CHARACTERS = 128
@@ -101,7 +100,10 @@ class Pools:
             self._seen.pop(pool, None)
 
     def limits(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
-        """The limits of a pool as known now, some seconds old at most; `wake` is called when they change."""
+        """The limits of a pool as known now, some seconds old at most; `wake` is called when they change.
+
+        A pool without a node is read each time: nothing would report that it has come.
+        """
         if wake is not None and wake not in (wakes := self._wakes.setdefault(pool, [])):
             wakes.append(wake)  # also when the node is watched already, on behalf of another
         known = self._seen.get(pool)
@@ -109,7 +111,8 @@ class Pools:
         if known is not None and now - known[1] < _LOOK_AGAIN_SECONDS:
             return known[0]
         seen = self.read(pool, _Changed(self, pool))
-        self._seen[pool] = (seen, now)
+        if seen[1] >= 0:
+            self._seen[pool] = (seen, now)
         return seen
 
     def on_change(self, pool: str) -> None:

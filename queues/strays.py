@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from queues.bundle import commit_many
+from queues.bundle import commit_once
 from queues.claimer import Claimer
-from queues.errors import Conflict
 from queues.operations import Check, Delete
 from queues.root import Root
 
@@ -26,12 +25,8 @@ def release_strays(root: Root, claimer: Claimer, pool: str, locked: Iterable[str
         stat = session.exists(path)
         if stat is None or not claimer.sessions.owns(stat.owner) or claimer.holds(item_id):
             continue  # not ours any more at that version
-        (refused,) = commit_many(session, [[*fence, Delete(path)]], root.receipts)
-        if isinstance(refused, Conflict):
-            continue  # gone meanwhile, by somebody else's doing
-        if refused is not None:
-            raise refused
-        strays.append(item_id)
+        if commit_once(session, [*fence, Delete(path)], root.receipts):  # else another client removed it
+            strays.append(item_id)
     if root.pools.limits(pool)[0].cap:
         _release_places(root, claimer, pool)
     return strays
@@ -47,4 +42,4 @@ def _release_places(root: Root, claimer: Claimer, pool: str) -> None:
         # Only now, when nobody here holds it: a place that was just let go may be another's already.
         stat = session.exists(path)
         if stat is not None and claimer.sessions.owns(stat.owner) and stat.owner == found[1].owner:
-            commit_many(session, [[Delete(path)]], root.receipts)
+            commit_once(session, [Delete(path)], root.receipts)

@@ -13,9 +13,8 @@ from spark_runner.proc import pid_namespace
 RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
 INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
 RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"  # where a driver leaves its logs and its outcome
-MEMORY_VARIABLE = (
-    "ORCHESTRATOR_DRIVER_MEMORY"  # bytes that all processes of a driver may come to use together
-)
+# Bytes that all processes of a driver may come to use together.
+MEMORY_VARIABLE = "ORCHESTRATOR_DRIVER_MEMORY"
 TERMINATION_LOG_VARIABLE = "ORCHESTRATOR_TERMINATION_LOG"  # a file for the outcome, of 4 KiB at most
 _PROC = Path("/proc")
 _ENDED_STATES = (b"Z", b"X")  # a zombie runs nothing; it only waits to be reaped
@@ -98,8 +97,8 @@ def environments(proc: Path = _PROC) -> Iterator[tuple[int, bytes]]:
 
 def _pass_over_processes() -> Iterator[RunProcess]:
     for pid, environment in environments():
-        if (run := _value(environment, RUN_VARIABLE)) and _start_of_live(pid) is not None:
-            yield RunProcess(pid, run, _value(environment, INCARNATION_VARIABLE))
+        if (run := value_in(environment, RUN_VARIABLE)) and _start_of_live(pid) is not None:
+            yield RunProcess(pid, run, value_in(environment, INCARNATION_VARIABLE))
 
 
 def _environment(folder: Path) -> bytes:
@@ -120,7 +119,8 @@ def _environment(folder: Path) -> bytes:
     return environment
 
 
-def _value(environment: bytes, variable: str) -> str:
+def value_in(environment: bytes, variable: str) -> str:
+    """The value of a variable in an environment as the kernel shows it; empty without one."""
     prefix = os.fsencode(variable) + b"="
     for entry in environment.split(b"\0"):
         if entry.startswith(prefix):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spark_runner.control_groups import ControlGroup, group_name, own_groups, read, usable_processors
 from spark_runner.pressure import Resource, waited_percent
-from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE, environments
+from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE, environments, value_in
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -99,18 +99,13 @@ class Host:
 
     def _declared(self) -> Iterator[tuple[Path, str, int]]:
         """The processes that belong to a driver: their folders, whose they are, what it declares."""
-        wanted = tuple(
-            os.fsencode(f"{name}=") for name in (RUN_VARIABLE, INCARNATION_VARIABLE, MEMORY_VARIABLE)
-        )
         for pid, environment in environments(self._proc):
-            if wanted[2] not in environment:
-                continue
-            given = dict(
-                part.partition(b"=")[::2] for part in environment.split(b"\0") if part.startswith(wanted)
-            )
-            run, incarnation, declared = (given.get(name.removesuffix(b"="), b"") for name in wanted)
-            if declared.isdigit():
-                yield self._proc / str(pid), os.fsdecode(run + b"/" + incarnation), int(declared)
+            declared = value_in(environment, MEMORY_VARIABLE)
+            if declared.isdecimal():
+                run, incarnation = (
+                    value_in(environment, name) for name in (RUN_VARIABLE, INCARNATION_VARIABLE)
+                )
+                yield self._proc / str(pid), f"{run}/{incarnation}", int(declared)
 
 
 def _limited(group: ControlGroup) -> Memory | None:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from spark_runner.file_lock import alone_in
 
-_WAIT_SECONDS = (
-    2.0  # a turn takes some milliseconds; a worker that is stopped in its own must not stop others
-)
-_LOOK_SECONDS = 0.005
+# A turn takes some milliseconds; a worker that is stopped in its own must not stop others.
+_WAIT_SECONDS = 2.0
+_LOOK_SECONDS = 0.005  # flock(2) knows no timeout
 _SUFFIX = ".start"
 
 

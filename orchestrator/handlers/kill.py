@@ -72,9 +72,8 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
 
 
 def _may_be_retried(job: HeldJob) -> bool:
-    error = job.state.error
-    is_killed = error is not None and error.error_class == "killed" and "killed" in job.definition.retry.on
-    return is_killed or (error is not None and error.error_class == "timeout")
+    kind = None if job.state.error is None else job.state.error.error_class
+    return kind == "timeout" or (kind == "killed" and kind in job.definition.retry.on)
 
 
 def _killed(attempt: Attempt) -> Set:

@@ -140,8 +140,7 @@ class QueueViews:
     def pools(self) -> list[PoolLoad]:
         """Every pool, low lanes behind theirs."""
         counts, limits = self._set.look.counts(), self.limits()
-        names = self._session.children(self._layout.consumers) or ()
-        members = read_members(self._session, {name: self._layout.consumer(name) for name in names}).values()
+        members = read_members(self._session, self._layout).values()
         return [
             PoolLoad(
                 pool,

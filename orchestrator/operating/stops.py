@@ -3,9 +3,9 @@
 from orchestrator.errors import AlreadyEnded
 from orchestrator.models.job import JobView
 from orchestrator.records import view_of
-from queues.bundle import commit_many
+from queues.bundle import commit_once
 from queues.documents import decode, encode, timestamp
-from queues.errors import Conflict, ItemNotFound, NotClaimed, Refusal
+from queues.errors import ItemNotFound, NotClaimed, Refusal
 from queues.names import Layout
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.queue import QueueSet
@@ -83,11 +83,8 @@ class Stops:
         return done
 
     def _commit(self, operations: Step) -> bool:
-        """Whether it was done; with a receipt, as by a second sending the request may be for a later job."""
-        (refused,) = commit_many(self._session, [operations], self._set.root.receipts)
-        if refused is not None and not isinstance(refused, Conflict):
-            raise refused
-        return refused is None
+        """Whether it was done; by a second sending the request may be for a later job."""
+        return commit_once(self._session, operations, self._set.root.receipts)
 
 
 def _change(path: str, run_key: str, found: Found) -> list[Operation]:

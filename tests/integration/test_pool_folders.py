@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from queues import claimer, pool_folders, pool_views
-from queues.bundle import commit_many
+from queues.bundle import commit_once
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import PoolInUse, PutsFailed, QueueError, TooManyPools, Unreachable
@@ -216,38 +216,23 @@ def test_a_consumer_of_all_pools_serves_a_pool_that_was_removed_and_comes_again(
     assert nodes_of(queues, POOL) == []
 
 
+@pytest.mark.parametrize(("pool", "words"), [(POOL, "1 in"), (LANE, LANE)], ids=["item", "low lane"])
 def test_what_is_put_while_a_pool_is_removed_stops_the_removal(
-    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch, pool: str, words: str
 ) -> None:
     queues, producer = open_queues(), open_queues()
     queues.ensure_pool(POOL)
 
     def put_first(*arguments: Any) -> object:
         if not producer.contains("a"):
-            producer.put("accept", "a", {}, pool=POOL)
-        return commit_many(*arguments)
+            producer.put("accept", "a", {}, pool=pool)
+        return commit_once(*arguments)
 
-    monkeypatch.setattr(pool_folders, "commit_many", put_first)
-    with pytest.raises(PoolInUse, match="1 in"):
+    monkeypatch.setattr(pool_folders, "commit_once", put_first)
+    with pytest.raises(PoolInUse, match=words):
         queues.remove_pool(POOL)
     with Collector(open_queues(), pools=None) as seen:
         seen.wait_for("a")
-
-
-def test_a_low_lane_that_comes_while_its_pool_is_removed_stops_the_removal(
-    open_queues: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queues, producer = open_queues(), open_queues()
-    queues.ensure_pool(POOL)
-
-    def put_first(*arguments: Any) -> object:
-        if not producer.contains("a"):
-            producer.put("accept", "a", {}, pool=LANE)
-        return commit_many(*arguments)
-
-    monkeypatch.setattr(pool_folders, "commit_many", put_first)
-    with pytest.raises(PoolInUse, match=LANE):
-        queues.remove_pool(POOL)
 
 
 def test_puts_and_removals_at_once_lose_nothing_and_strand_nothing(open_queues: Open) -> None:
