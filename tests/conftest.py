@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -41,7 +42,11 @@ pytest.register_assert_rewrite(*pytest_plugins)
 
 
 @pytest.fixture(autouse=True)
-def _secrets_stay_in_their_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test makes known as a secret is a word to the next."""
+def _nothing_leaks_from_test_to_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What one test makes known as a secret is a word to the next; what a command sets for itself ends."""
     for name in ("_secrets", "_known"):
         monkeypatch.setattr(REDACTOR, name, getattr(REDACTOR, name))  # to be put back
+    environment = dict(os.environ)
+    yield
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
