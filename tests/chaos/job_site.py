@@ -139,7 +139,11 @@ class Site:
             path = f"{self.settings.root}/stops/{record.pool}/{job_id}"
             note = encode({"run_key": "of an earlier job", "since": timestamp()})
             insist(partial(commit, self.session, [Create(path, note)]), Conflict)
-            insist(partial(commit, self.session, [Delete(path)]), Conflict)
+            left = insist(partial(self.session.get, path))
+            if (
+                left is not None and left[0] == note
+            ):  # else it is a real one, which was there or has replaced it
+                insist(partial(commit, self.session, [Delete(path, left[1].version)]), Conflict)
 
     def kill(self, job_id: str, *, after_turns: int = 0) -> None:
         """Ask to stop a job, however long that takes; right after so many turns of its life."""
