@@ -33,7 +33,7 @@ def commit_many(
 
 
 def commit_once(session: Session, operations: Step, receipts: Receipts) -> bool:
-    """Commit one multi that must not be done twice; False when it was refused. Raises OutcomeUnknown."""
+    """Commit one multi that must not be done twice; False after a Conflict. Raises OutcomeUnknown."""
     (refused,) = commit_many(session, [operations], receipts)
     if refused is not None and not isinstance(refused, Conflict):
         raise refused

@@ -32,9 +32,9 @@ _TOLERATED_SKEW_MS = 2_000
 _JUMP_NS = 5 * _NS_PER_S
 # As near as the clock of this host has to be to confirm a time.
 _CONFIRMING_NS = 30 * _NS_PER_S
-# Whoever is there leaves the time at each measurement: what was left longer ago tells nothing.
-_LEFT_NS = _MEASURE_AGAIN_NS + _CONFIRMING_NS
-_LEFT_TIME = re.compile(rb"[0-9]{1,15}")  # epoch milliseconds
+# Each connected client stores the time when it measures: an older stored time proves nothing.
+_STORED_NS = _MEASURE_AGAIN_NS + _CONFIRMING_NS
+_STORED_TIME = re.compile(rb"[0-9]{1,15}")  # epoch milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,10 @@ class _Measurement:
     def ahead_ms(self) -> int:
         """By how much the ensemble's clock is ahead of the time that is told; 0 unless it has jumped."""
         return (self.ensemble_ns - self.offset_ns) // _NS_PER_MS
+
+    def time_ms(self, boottime: int) -> int:
+        """Epoch milliseconds at this moment of CLOCK_BOOTTIME, which is in nanoseconds."""
+        return (boottime + self.offset_ns) // _NS_PER_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,15 @@ class _Sample:
         # The offset is against the time after the reply: half of the round trip is expected.
         return self.host_ns - offset_ns - self.doubt_ns
 
+    def is_far_from(self, offset_ns: int) -> bool:
+        """Whether the ensemble's clock is further from the time with this offset than drift explains."""
+        return abs(self.offset_ns - offset_ns) > _JUMP_NS + self.round_trip_ns
+
+    def confirms(self, offset_ns: int, *, against_ns: int) -> bool:
+        """Whether the host's own clock is near the time with one offset, and nearer than to the other."""
+        off_ns, other_off_ns = (abs(self.host_ahead_ns(each)) for each in (offset_ns, against_ns))
+        return off_ns <= _CONFIRMING_NS + self.doubt_ns and off_ns < other_off_ns
+
 
 class EnsembleClock:
     """Reads the ensemble's clock from the mtime of a node that it has just written.
@@ -74,9 +87,9 @@ class EnsembleClock:
     trip at most.
 
     A clock that is suddenly another one (a failover to a server whose clock is wrong) is followed only when
-    the host's own clock confirms it. Until then the time goes on by CLOCK_BOOTTIME from what it was. Who
-    measures for the first time learns of it from ClockJump, or from the time that the others have left in
-    the node.
+    the host's own clock confirms it. Until then the time goes on by CLOCK_BOOTTIME from what it was. A new
+    client reads of the jump in ClockJump's node, or detects it by the time that other clients have stored
+    in the node that it writes.
     """
 
     def __init__(self, session: Session, layout: Layout) -> None:
@@ -102,7 +115,7 @@ class EnsembleClock:
         ):
             measurement = self._renewed(measurement)
             now = boottime_ns()
-        return (now + measurement.offset_ns) // _NS_PER_MS
+        return measurement.time_ms(now)
 
     def confirmed_ms(self) -> int:
         """The time that has come by all clocks: for judgements that nobody can take back.
@@ -135,69 +148,56 @@ class EnsembleClock:
     def _measure(self, old: _Measurement | None) -> _Measurement:
         connection = self._session.connections
         try:
-            left, left_ms = self._left(old)
-            best = self._sample(left)
+            if old is None:
+                data, stored_ms = self._stored()
+            else:
+                data, stored_ms = str(old.time_ms(boottime_ns())).encode(), 0
+            best = self._sample(data)
             for _ in range(_TRIES - 1):
                 if best.round_trip_ns <= _SHORT_ROUND_TRIP_NS:
                     break
-                best = min(best, self._sample(left), key=lambda sample: sample.round_trip_ns)
+                best = min(best, self._sample(data), key=lambda sample: sample.round_trip_ns)
         except QueueError as error:
             if old is None:
                 raise
             log.warning("the ensemble's time could not be measured again, the last one serves: %s", error)
             until = boottime_ns() + _TRY_AGAIN_NS
             return _Measurement(old.offset_ns, old.ensemble_ns, until, connection)
-        offset = self._judged(old, best, left_ms)
-        again = _MEASURE_AGAIN_NS if offset == best.offset_ns else _JUMPED_AGAIN_NS
-        return _Measurement(offset, best.offset_ns, boottime_ns() + again, connection)
+        kept = self._found(best, stored_ms) if old is None else _kept(old.offset_ns, best)
+        if kept is None:
+            self._jump.end()
+            self._tell_skew(best)
+            until = boottime_ns() + _MEASURE_AGAIN_NS
+            return _Measurement(best.offset_ns, best.offset_ns, until, connection)
+        self._jump.keep((best.offset_ns - kept) // _NS_PER_MS)
+        return _Measurement(kept, best.offset_ns, boottime_ns() + _JUMPED_AGAIN_NS, connection)
 
-    # ------------------------------------------------------------------ jumps
-    def _judged(self, old: _Measurement | None, sample: _Sample, left_ms: int) -> int:
-        """The offset of the time that is told from now on."""
-        if (offset := self._kept(old, sample, left_ms)) is not None:
-            self._jump.keep((sample.offset_ns - offset) // _NS_PER_MS)
-            return offset
-        self._jump.end()
-        self._tell_skew(sample)
-        return sample.offset_ns
-
-    def _kept(self, old: _Measurement | None, sample: _Sample, left_ms: int) -> int | None:
-        """The offset that stays as it was, as the ensemble's clock has jumped; None when that is right."""
-        off_ns = abs(sample.host_ahead_ns(sample.offset_ns))
-        if old is None:
-            if off_ns <= _JUMP_NS + sample.doubt_ns:  # nobody needs to be asked
-                return None
-            if found_ms := self._jump.found_ms():
-                offset = sample.offset_ns - found_ms * _NS_PER_MS
-            elif _is_ensemble_off(sample, left_ms):
-                offset = sample.host_ns - sample.doubt_ns
-            else:
-                return None
+    def _found(self, sample: _Sample, stored_ms: int) -> int | None:
+        """The offset that a new client finds with other clients; None when the ensemble's clock is right."""
+        if abs(sample.host_ahead_ns(sample.offset_ns)) <= _JUMP_NS + sample.doubt_ns:
+            return None  # the host's own clock agrees with it
+        if jumped_ms := self._jump.found_ms():
+            offset = sample.offset_ns - jumped_ms * _NS_PER_MS
+        elif _is_ensemble_off(sample, stored_ms):
+            offset = sample.host_ns - sample.doubt_ns
         else:
-            offset = old.offset_ns
-        if abs(sample.offset_ns - offset) <= _JUMP_NS + sample.round_trip_ns:
             return None
-        was_off_ns, confirming_ns = abs(sample.host_ahead_ns(offset)), _CONFIRMING_NS + sample.doubt_ns
-        if old is None:  # two say so, against one
-            return offset if was_off_ns <= confirming_ns and was_off_ns < off_ns else None
-        return None if off_ns <= confirming_ns and off_ns < was_off_ns else offset
+        # The other clients and this host agree, against the ensemble.
+        agree = sample.confirms(offset, against_ns=sample.offset_ns)
+        return offset if agree and sample.is_far_from(offset) else None
 
-    # ------------------------------------------------------------------ measure
-    def _left(self, old: _Measurement | None) -> tuple[bytes, int]:
-        """What is written into the node, and the time that was left there, in epoch milliseconds.
+    def _stored(self) -> tuple[bytes, int]:
+        """What a new client writes into the node, and the time stored there, in epoch milliseconds.
 
-        Who knows the time leaves it. A newcomer, who may be wrong, leaves what it has found.
+        It writes what it has read: it cannot know yet whether its own time is right.
         """
-        if old is not None:
-            now_ms = (boottime_ns() + old.offset_ns) // _NS_PER_MS
-            return str(now_ms).encode(), now_ms
         found = self._session.get(self._path)
         if found is None:
             return b"", 0
         data, stat = found
-        if _LEFT_TIME.fullmatch(data):
+        if _STORED_TIME.fullmatch(data):
             return data, int(data)
-        return b"", stat.modified  # nobody but newcomers has written there
+        return b"", stat.modified  # only new clients have written it so far
 
     def _sample(self, data: bytes) -> _Sample:
         before, wall_before = boottime_ns(), time.time_ns()
@@ -234,9 +234,18 @@ class EnsembleClock:
             log.warning("the clock of this host agrees with that of ZooKeeper again")
 
 
-def _is_ensemble_off(sample: _Sample, left_ms: int) -> bool:
-    """Whether the time left by others and the clock of this host agree, and the ensemble's with neither."""
-    left_ns = left_ms * _NS_PER_MS - boottime_ns()
-    by_host, by_ensemble = sample.host_ns - left_ns, sample.offset_ns - left_ns
-    # Nobody may have been there for a while: only what is far off is nobody's pause.
-    return -_CONFIRMING_NS <= by_host <= _LEFT_NS and not -_CONFIRMING_NS <= by_ensemble <= 2 * _LEFT_NS
+def _kept(offset_ns: int, sample: _Sample) -> int | None:
+    """The offset of the last measurement while it is better than that of the ensemble's clock; else None.
+
+    The ensemble's clock is followed after a jump when the clock of this host confirms it.
+    """
+    is_confirmed = sample.confirms(sample.offset_ns, against_ns=offset_ns)
+    return offset_ns if sample.is_far_from(offset_ns) and not is_confirmed else None
+
+
+def _is_ensemble_off(sample: _Sample, stored_ms: int) -> bool:
+    """Whether the stored time and the clock of this host agree, and the ensemble's clock with neither."""
+    stored_ns = stored_ms * _NS_PER_MS - boottime_ns()
+    by_host, by_ensemble = sample.host_ns - stored_ns, sample.offset_ns - stored_ns
+    # An ensemble that is a little ahead of the stored time may be right: no client was connected meanwhile.
+    return -_CONFIRMING_NS <= by_host <= _STORED_NS and not -_CONFIRMING_NS <= by_ensemble <= 2 * _STORED_NS

@@ -10,10 +10,10 @@ from queues.claimer import Claimer
 from queues.folder import Folder
 from queues.membership import Membership
 from queues.names import LOW, is_pool
+from queues.orphan_locks import release_orphan_locks
 from queues.pool_view import STEAL_AFTER_MS, PoolView
 from queues.root import Root
 from queues.rotation import Rotation
-from queues.strays import release_strays
 
 # Beyond what is needed, so much of the time goes into listings: something with an earlier due time may have
 # come in between. It is saved up, so that the order is strict unless there is much to do.
@@ -111,7 +111,7 @@ class PoolViews:
             view.bring_back()
             capped = self._root.pools.limits(view.pool, self._wake)[0].cap > 0
             locked = view.locked()
-            if (locked or capped) and release_strays(self._root, self._claimer, view.pool, locked):
+            if (locked or capped) and release_orphan_locks(self._root, self._claimer, view.pool, locked):
                 view.rearm()
 
     def refresh(self) -> None:

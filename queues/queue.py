@@ -16,10 +16,10 @@ from queues.events import Listener
 from queues.inspection import Inspection
 from queues.names import DEFAULT_POOL, Layout, Token
 from queues.operations import Operation
+from queues.orphan_locks import release_orphan_locks
 from queues.pool_folders import MAX_POOLS
 from queues.record import MAX_RECORD_BYTES, Record
 from queues.session import Session, SessionSettings
-from queues.strays import release_strays
 
 _CLAIM_TRIES = 3
 
@@ -195,9 +195,9 @@ class QueueSet(Entrance):
         """Whether this QueueSet holds the item, or is about to."""
         return self.claimer.holds(item_id)
 
-    def release_strays(self, pool: str, locked: Iterable[str]) -> list[str]:
+    def release_orphan_locks(self, pool: str, locked: Iterable[str]) -> list[str]:
         """Remove locks of our own sessions that we hold no claim for: the left-overs of lost replies."""
-        return release_strays(self.root, self.claimer, pool, locked)
+        return release_orphan_locks(self.root, self.claimer, pool, locked)
 
     def bury(self, queue: str, pool: str, token: Token, error: QueueError) -> bool:
         """Move the token of an item that cannot be read to `dead`, its bytes unchanged, with the reason.

@@ -58,7 +58,7 @@ def _rewrite(put: Replace, change: Callable[[Sequence[Operation]], list[Operatio
 
 def _without_fence(operations: Sequence[Operation]) -> list[Operation]:
     match operations:
-        case [Delete(path, _)] if "/locks/" in path:  # no step of a holder: a stray lock that is removed
+        case [Delete(path, _)] if "/locks/" in path:  # no step of a holder: an orphan lock that is removed
             return [*operations]
     changed: list[Operation] = []
     for operation in operations:

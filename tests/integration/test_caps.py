@@ -262,5 +262,5 @@ def test_places_of_other_sessions_are_left_alone(open_queues: Open) -> None:
     put_some(first, 2, cap=2)
     claim_of(first, "i00")
     claim_of(second, "i01")
-    first.release_strays(DEFAULT_POOL, locks(first))
+    first.release_orphan_locks(DEFAULT_POOL, locks(first))
     assert len(places_taken(first)) == 2

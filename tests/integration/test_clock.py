@@ -365,7 +365,7 @@ def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agree
 
 
 @pytest.mark.parametrize("ahead_ms", [20_000, -20_000])
-def test_a_newcomer_whose_clock_is_near_both_believes_the_nearer_one(
+def test_a_new_client_whose_clock_is_near_both_goes_by_the_nearer_one(
     patched: Callable[[World], EnsembleClock], ahead_ms: int
 ) -> None:
     world = World()
@@ -390,13 +390,13 @@ def test_a_node_that_tells_of_no_jump_is_told_and_hinders_nobody(
 
 
 @pytest.mark.parametrize("ahead_ms", [2 * HOUR_MS, -2 * HOUR_MS])
-def test_a_newcomer_believes_the_time_that_was_left_when_its_own_clock_agrees(
+def test_a_new_client_goes_by_the_stored_time_when_its_own_clock_agrees(
     patched: Callable[[World], EnsembleClock], ahead_ms: int
 ) -> None:
     world = World()
     gone = patched(world)
     gone.now_ms()
-    for minutes in (5, 10):  # it is left by newcomers, and by who knows it
+    for minutes in (5, 10):  # stored by a new client alone, then by one that measures again
         world.pass_ms(minutes * 60_000)
         world.jump(ahead_ms)
         right = world.time_ns() // MS
@@ -410,7 +410,7 @@ def test_a_newcomer_believes_the_time_that_was_left_when_its_own_clock_agrees(
 
 @pytest.mark.parametrize("host_ahead_ms", [2 * HOUR_MS, 15 * 60_000, -60_000, -2 * HOUR_MS])
 @pytest.mark.parametrize("away_ms", [0, 60_000, 660_000, 1_200_000, 5 * HOUR_MS])
-def test_a_newcomer_whose_own_clock_is_off_believes_the_ensemble(
+def test_a_new_client_whose_own_clock_is_off_goes_by_the_ensemble(
     patched: Callable[[World], EnsembleClock], host_ahead_ms: int, away_ms: int
 ) -> None:
     world = World()
@@ -421,7 +421,7 @@ def test_a_newcomer_whose_own_clock_is_off_believes_the_ensemble(
 
 
 @pytest.mark.parametrize("data", [b"-1", b"noon", b"9" * 16, b"\xff", b"0"])
-def test_a_time_that_somebody_spoilt_is_believed_by_nobody(
+def test_a_stored_time_that_makes_no_sense_is_ignored(
     patched: Callable[[World], EnsembleClock], data: bytes
 ) -> None:
     world = World()

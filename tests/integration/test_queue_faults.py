@@ -79,7 +79,7 @@ def test_a_stray_whose_removal_lost_its_reply_does_not_cost_another_workers_lock
         lambda operations: Delete(lock) in operations,
         lambda: others.append(other.claim("accept", "default", token)),  # another worker is quick
     )
-    mine.release_strays("default", [ITEM])
+    mine.release_orphan_locks("default", [ITEM])
     (other_claim,) = others
     assert other_claim is not None
     assert mine.session.exists(lock) is not None
@@ -100,7 +100,7 @@ def test_a_stray_place_whose_removal_lost_its_reply_does_not_cost_another_worker
         lambda operations: Delete(place) in operations,
         lambda: others.append(other.claim("accept", "default", token)),
     )
-    mine.release_strays("default", [ITEM])
+    mine.release_orphan_locks("default", [ITEM])
     (other_claim,) = others
     assert other_claim is not None
     assert other_claim.how.place == 0

@@ -227,7 +227,7 @@ class Queues(RuleBasedStateMachine):
         else:
             claim.abandon()  # its lock is left, until a rescan of its client finds it
             for client in self.clients:
-                client.release_strays(item.pool, [item_id])
+                client.release_orphan_locks(item.pool, [item_id])
 
     @rule(data=st.data(), how=st.sampled_from(["commit", "move", "release", "remove"]))
     @precondition(lambda self: self.stale)

@@ -313,7 +313,7 @@ def test_a_stray_lock_of_our_own_is_released_and_a_strangers_is_left_alone(open_
     abandoned = put_and_claim(first)
     other = put_and_claim(second, "other")
     abandoned.abandon()
-    assert first.release_strays("default", [ITEM, "other"]) == [ITEM]
+    assert first.release_orphan_locks("default", [ITEM, "other"]) == [ITEM]
     assert claim_of(second) is not None
     other.commit(queue="running")
 

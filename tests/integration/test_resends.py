@@ -163,7 +163,7 @@ def test_the_release_of_a_stray_lock(stage: Stage, monkeypatch: pytest.MonkeyPat
     changes_nothing(
         stage,
         monkeypatch,
-        lambda: stage.queues.release_strays("default", [JOB]),
+        lambda: stage.queues.release_orphan_locks("default", [JOB]),
         does(Delete, "/locks/"),
         lambda: later_job(stage, claims=1),
     )

@@ -1,4 +1,4 @@
-"""Locks and places of our own sessions that belong to no claim: the left-overs of lost replies."""
+"""Locks and places of our own sessions that belong to no claim: a reply that was lost leaves them."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ from queues.operations import Check, Delete
 from queues.root import Root
 
 
-def release_strays(root: Root, claimer: Claimer, pool: str, locked: Iterable[str]) -> list[str]:
+def release_orphan_locks(root: Root, claimer: Claimer, pool: str, locked: Iterable[str]) -> list[str]:
     """Remove them; returns the ids of the items that are free again."""
     session, layout = root.session, root.layout
     unknown = [item_id for item_id in locked if not claimer.holds(item_id)]
-    strays = []
+    released = []
     for item_id, node in zip(
         unknown, session.get_many([layout.lock(pool, item_id) for item_id in unknown]), strict=True
     ):
@@ -25,11 +25,11 @@ def release_strays(root: Root, claimer: Claimer, pool: str, locked: Iterable[str
         stat = session.exists(path)
         if stat is None or not claimer.sessions.owns(stat.owner) or claimer.holds(item_id):
             continue  # not ours any more at that version
-        if commit_once(session, [*fence, Delete(path)], root.receipts):  # else another client removed it
-            strays.append(item_id)
+        if commit_once(session, [*fence, Delete(path)], root.receipts):  # else it has changed or is gone
+            released.append(item_id)
     if root.pools.limits(pool)[0].cap:
         _release_places(root, claimer, pool)
-    return strays
+    return released
 
 
 def _release_places(root: Root, claimer: Claimer, pool: str) -> None:
