@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import JobError
 from queues.documents import decode, timestamp
 from queues.operations import Set
@@ -13,19 +14,19 @@ from spark_runner.runners.base import Runner, Submission
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
 
 
-def absence(job: HeldJob, attempt: Attempt, watch: Watch) -> float | None:
+def absence(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float | None:
     """Seconds until the attempt counts as lost, None while its driver shows life; by CLOCK_BOOTTIME."""
     found = job.context.session.get(attempt.alive)
     if found is not None:
         data, stat = found
-        watch.absent_since = None
-        watch.application_id = _application_id(data) or watch.application_id
-        if stat.modified != watch.progress:
-            watch.progress, watch.progress_since = stat.modified, boottime()
+        monitor.absent_since = None
+        monitor.application_id = _application_id(data) or monitor.application_id
+        if stat.modified != monitor.progress:
+            monitor.progress, monitor.progress_since = stat.modified, boottime()
         return None
-    if watch.absent_since is None:
-        watch.absent_since = boottime()
-    return limit_of_absence(job) - (boottime() - watch.absent_since)
+    if monitor.absent_since is None:
+        monitor.absent_since = boottime()
+    return limit_of_absence(job) - (boottime() - monitor.absent_since)
 
 
 def observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
@@ -39,11 +40,11 @@ def observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission |
     return None
 
 
-def with_application(attempt: Attempt, watch: Watch) -> Attempt:
+def with_application(attempt: Attempt, monitor: AttemptMonitor) -> Attempt:
     """The attempt with the application that `alive` has told of: it outlives a driver that says no word."""
-    if watch.application_id is None or application_in(attempt.document):
+    if monitor.application_id is None or application_in(attempt.document):
         return attempt
-    return replace(attempt, document={**attempt.document, "application_id": watch.application_id})
+    return replace(attempt, document={**attempt.document, "application_id": monitor.application_id})
 
 
 def _application_id(data: bytes) -> str | None:

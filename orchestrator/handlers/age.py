@@ -2,13 +2,14 @@
 
 import time
 
-from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.job import HeldJob
 from orchestrator.times import moment
 from queues.session import boottime
 from spark_runner.attempt import Attempt, AttemptState
 
 
-def age(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
+def age(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
     """Seconds since the attempt was announced, or has started, as far as that is certain.
 
     What this worker has seen of it counts by CLOCK_BOOTTIME alone. For what was before, two have to say so:
@@ -16,9 +17,9 @@ def age(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
     so that no clock that is wrong ends what runs: an adopted attempt may get a second time what it had.
     """
     now = boottime()
-    if watch.version != attempt.version:
-        watch.version, watch.version_since = attempt.version, now - _age_at_first_sight(job, attempt)
-    return now - watch.version_since
+    if monitor.version != attempt.version:
+        monitor.version, monitor.version_since = attempt.version, now - _age_at_first_sight(job, attempt)
+    return now - monitor.version_since
 
 
 def _age_at_first_sight(job: HeldJob, attempt: Attempt) -> float:

@@ -11,9 +11,9 @@ def end_driver(job: HeldJob, attempt: Attempt, runner: Runner) -> Wait | None:
 
     Raises what `Runner.kill` does.
     """
-    watch = job.watching()
-    if not watch.ends_driver:
-        watch.ends_driver = True
+    monitor = job.current_monitor()
+    if not monitor.ends_driver:
+        monitor.ends_driver = True
         return Wait(0)
     runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
     return None

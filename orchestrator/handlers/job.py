@@ -1,9 +1,7 @@
 """A job in the hands of a worker: what its handlers may look at."""
 
 import json
-import math
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +16,8 @@ from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.callbacks.callback import Callbacks
 from orchestrator.callbacks.delivery import Delivery
-from orchestrator.handlers.warnings import is_other_kind, recordable
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.warnings import recordable
 from orchestrator.history.history import History
 from orchestrator.hooks import Hooks
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
@@ -26,19 +25,18 @@ from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
+from orchestrator.states import Status
 from queues.claim import Claim
 from queues.clock import EnsembleClock
-from queues.documents import decode, timestamp
+from queues.documents import decode
 from queues.errors import CorruptRecord
 from queues.names import LOW, Layout
 from queues.operations import Delete
-from queues.session import Session, Wake, boottime
+from queues.session import Session, Wake
 from spark_runner.attempt import Attempt, attempt_path, earlier_path
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, RunState, Submission
+from spark_runner.runners.base import Place, Runner, Submission
 from spark_runner.runners.registry import Runners
-
-_PATIENCE_SECONDS = 30.0  # a driver takes so long to start on a cluster that has room
 
 TIME_LIMIT = "timeout.run"
 """Why a worker made a stop node: for a driver that is out of its reach and has run for too long."""
@@ -67,52 +65,6 @@ class Context:
     archive: Archive | None = None  # None: jobs are removed without being archived
 
 
-@dataclass(slots=True)
-class Watch:
-    """What a worker remembers of a running attempt while it holds the job; no verdict rests on it."""
-
-    attempt: int
-    runner: Runner | None = None  # asked in bulk while the job waits
-    run: str = ""
-    submitted: int = 0  # times, by this worker
-    application_id: str | None = None  # as `alive` told it; in the record when that is written anyway
-    polls: int = 0
-    unknown: int = 0  # answers in a row that told nothing
-    unknown_answers: int = 0  # answers that told nothing, of all that were asked for
-    unknown_reason: str = ""
-    waits_since: float | None = None  # monotonic; a driver or its executors do not come to run since then
-    waits_for: str = ""  # why, once that has lasted for a while
-    waited_for: str = ""  # the same when a look last took note of it
-    told_at: float = -math.inf  # monotonic; when this worker last wrote a warning
-    last_seen: str | None = None  # when the backend answered last
-    answer: frozenset[tuple[str, RunState]] = frozenset()
-    absent_since: float | None = None  # CLOCK_BOOTTIME; `alive` has been away since then
-    progress: int = -1  # when `alive` was last written, by the ensemble's clock
-    progress_since: float = field(default_factory=boottime)  # CLOCK_BOOTTIME
-    version: int = -1  # of the attempt, and since when it has that: see `age`
-    version_since: float = 0.0  # CLOCK_BOOTTIME
-    settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
-    calm_until: float = 0.0  # monotonic; a silent backend is no new warning before
-    ends_driver: bool = False  # its next look ends the driver, which may take long
-    name_until: float | None = None  # monotonic; until then an event waits for the name of the application
-
-    def seen(self) -> dict[str, object]:
-        """What the record says of it, when that is written anyway."""
-        seen: dict[str, object] = {
-            "last_seen": self.last_seen,
-            "polls": self.polls,
-            "unknown_answers": self.unknown_answers,
-        }
-        if self.application_id is not None:
-            seen["application_id"] = self.application_id
-        return seen
-
-    @property
-    def is_out_of_reach(self) -> bool:
-        """Whether its driver was found to be on another host."""
-        return bool(self.run) and self.runner is None
-
-
 class HeldJob:
     """A claimed job with its state, its definition and its attempts; looked at by one thread at a time."""
 
@@ -124,7 +76,7 @@ class HeldJob:
         self.refusals = 0  # of steps of ours in a row, because somebody was faster
         self.remembered = 0  # the attempt that was noted in the history
         self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
-        self.watch = Watch(0)
+        self.monitor = AttemptMonitor(0)
         self.delivery: Delivery | None = None  # of the first event in the outbox
         self.next_try = 0.0  # monotonic; to tell it, after a try that failed
         self._on_wake = on_wake
@@ -221,17 +173,17 @@ class HeldJob:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt
 
-    def watching(self) -> Watch:
-        """What is remembered of the present attempt."""
+    def current_monitor(self) -> AttemptMonitor:
+        """The monitor of the last attempt, a new one for each."""
         state = self.state
-        if self.watch.attempt != state.attempt:
-            self.watch = Watch(
+        if self.monitor.attempt != state.attempt:
+            self.monitor = AttemptMonitor(
                 state.attempt,
                 polls=state.polls,
                 unknown_answers=state.unknown_answers,
                 last_seen=state.last_seen,
             )
-        return self.watch
+        return self.monitor
 
     def attempt_document(self) -> Mapping[str, Any] | None:
         """What stands in the node of the last attempt; None where that can be read by nobody."""
@@ -264,43 +216,15 @@ class HeldJob:
             return runner.find(run)
         except Exception as error:  # noqa: BLE001 - libraries of backends raise what they like
             logger.debug("{}: the backend {} does not answer: {}", self.id, runner.backend, error)
-            self.watching().unknown_reason = recordable(str(error))
+            self.current_monitor().unknown_reason = recordable(str(error))
             return None
 
     def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
-        """Remember what a backend said, None when it said nothing; the job is woken when that is news."""
-        watch, status = self.watch, self.state.status
-        watch.polls += 1
-        if submissions is None or any(found.state is RunState.UNKNOWN for found in submissions):
-            watch.unknown += 1
-            watch.unknown_answers += 1
-            reason = reason or next(
-                (found.detail for found in submissions or () if found.state is RunState.UNKNOWN), ""
-            )
-            watch.unknown_reason = recordable(reason)
-            if watch.unknown == self.context.limits().warn_after:
-                self.wake()
-            return
-        was_unknown, watch.unknown = watch.unknown, 0
-        watch.last_seen = timestamp()
-        answer = frozenset((found.incarnation, found.state) for found in submissions)
-        self._note_wait(submissions)
-        is_news = answer != watch.answer or is_other_kind(watch.waits_for, watch.waited_for)
-        if is_news or (was_unknown and status is status.RUNNING_WARN):
-            watch.answer = answer
+        """Record what a backend reported, None when it did not answer; news wakes the job."""
+        is_warned = self.state.status is Status.RUNNING_WARN
+        warn_after = self.context.limits().warn_after
+        if self.monitor.note_poll(submissions, reason, is_warned=is_warned, warn_after=warn_after):
             self.wake()
-
-    def _note_wait(self, submissions: Sequence[Submission]) -> None:
-        """A cluster always says something while it starts a driver; what lasts is for people to know."""
-        watch, now = self.watch, time.monotonic()
-        details = (found.detail for found in submissions if found.state is RunState.RUNNING)
-        words = recordable(next(filter(None, details), ""))
-        if not words:
-            watch.waits_since = None
-        elif watch.waits_since is None:
-            watch.waits_since = now
-        lasts = watch.waits_since is not None and now - watch.waits_since >= _PATIENCE_SECONDS
-        watch.waits_for = words if lasts else ""
 
     # ------------------------------------------------------------------ stop
     def stop_request(self) -> tuple[Delete, bool] | None:

@@ -31,9 +31,9 @@ def handle(job: HeldJob) -> Action:
         case AttemptState.STARTED:
             # A driver out of reach obeys the stop node by itself; one that never answers again is gone
             # for certain only when its lease is over.
-            left = absence(job, attempt, job.watching())
+            left = absence(job, attempt, job.current_monitor())
             if left is not None and left <= 0:
-                return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
+                return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
             return Wait(_LOOK_SECONDS)
         case _:
             if runner is not None and not attempt.document.get("unsent"):
@@ -42,12 +42,12 @@ def handle(job: HeldJob) -> Action:
 
 
 def _end(job: HeldJob, attempt: Attempt, runner: Runner) -> Action:
-    left = absence(job, attempt, job.watching())  # before: `alive` goes with the driver
+    left = absence(job, attempt, job.current_monitor())  # before: `alive` goes with the driver
     runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
     if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
         # Its cluster has ended all that it knows of; this one may run on, cut off from everybody.
         return Wait(min(left, _UNSEEN_LOOK_SECONDS))
-    return Move(Status.KILL, extra=(_killed(with_application(attempt, job.watching())),))
+    return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
 
 
 def _ended(job: HeldJob, attempt: Attempt) -> Action:

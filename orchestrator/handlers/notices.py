@@ -34,11 +34,11 @@ def alongside(job: HeldJob, action: Action) -> Action:
     if not isinstance(action, Wait):
         return action
     if (document := unannounced(job)) is not None:
-        watch, now = job.watching(), time.monotonic()
-        watch.name_until = watch.name_until or now + _NAME_SECONDS
+        monitor, now = job.current_monitor(), time.monotonic()
+        monitor.name_until = monitor.name_until or now + _NAME_SECONDS
         is_over = document.get("state") != AttemptState.STARTED
-        if is_over or application(job, document) is not None or now >= watch.name_until:
-            return Move(job.state.status, with_running(job, watch.seen()))
+        if is_over or application(job, document) is not None or now >= monitor.name_until:
+            return Move(job.state.status, with_running(job, monitor.seen()))
         action = Wait(min(action.seconds, _NAME_LOOK_SECONDS))
     told = _told_meanwhile(job)
     return Wait(min(action.seconds, told)) if isinstance(told, float) else told

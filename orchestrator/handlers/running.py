@@ -30,7 +30,7 @@ def handle(job: HeldJob) -> Action:
 
 def _look(job: HeldJob) -> Action:
     if job.is_stopped():
-        return Move(Status.KILL, job.watching().seen())
+        return Move(Status.KILL, job.current_monitor().seen())
     attempt = job.attempt()
     if attempt is None:
         return Move(Status.ACCEPT)
@@ -40,13 +40,13 @@ def _look(job: HeldJob) -> Action:
             or submission.again(job, attempt)
             or move_by(attempt, verdict_of_attempt(attempt), **_seen(job, attempt))
         )
-    watch = job.watching()
-    watch.runner, watch.run = job.context.runners.at(job.place(attempt)), attempt.run
-    if watch.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
+    monitor = job.current_monitor()
+    monitor.runner, monitor.run = job.context.runners.at(job.place(attempt)), attempt.run
+    if monitor.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
         return left
     if attempt.state is AttemptState.INTENT:
-        return submission.look(job, attempt, watch)
-    return supervision.look(job, attempt, watch)
+        return submission.look(job, attempt, monitor)
+    return supervision.look(job, attempt, monitor)
 
 
 def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
@@ -72,21 +72,21 @@ def _is_over(attempt: Attempt, found: Sequence[Submission]) -> bool:
 
 def _seen(job: HeldJob, attempt: Attempt) -> dict[str, object]:
     named = application_in(attempt.document)
-    return job.watching().seen() | ({} if named is None else {"application_id": named})
+    return job.current_monitor().seen() | ({} if named is None else {"application_id": named})
 
 
 def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
     """Wait until the processes of an ended attempt have ended, and end them if they do not."""
-    runner, watch = job.context.runners.at(job.place(attempt)), job.watching()
+    runner, monitor = job.context.runners.at(job.place(attempt)), job.current_monitor()
     if runner is None:
         return None
     found = job.submissions(runner, attempt.run)
     if found is not None and _is_over(attempt, found):
         return None
     now = time.monotonic()
-    if watch.settling_since is None:
-        watch.settling_since = now
+    if monitor.settling_since is None:
+        monitor.settling_since = now
     ended_by_itself = attempt.state in {AttemptState.SUCCEEDED, AttemptState.FAILED}
-    if now - watch.settling_since < (_SETTLE_SECONDS if ended_by_itself else _OBEY_SECONDS):
+    if now - monitor.settling_since < (_SETTLE_SECONDS if ended_by_itself else _OBEY_SECONDS):
         return Wait(_SETTLE_LOOK_SECONDS)
     return end_driver(job, attempt, runner)

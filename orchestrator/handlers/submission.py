@@ -7,7 +7,8 @@ from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.handlers import resubmit, supervision
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.age import age
-from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError
 from orchestrator.short_jobs import is_short
@@ -26,30 +27,30 @@ _ROOM_SECONDS = 1.0  # until it is asked again whether the host has room
 _LOOK_SECONDS = 30.0  # if neither a watch nor a poll tells anything before
 
 
-def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
+def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """Submit it, or wait for the driver to take it, or give it up."""
-    runner = watch.runner
+    runner = monitor.runner
     if runner is None:
         # Nothing has run, and nobody here can tell whether anything ever will: the attempt is closed, so
         # that a late driver ends at once, and the job starts again with an attempt of its own.
         return Move(Status.ACCEPT, extra=(_closed(attempt),))
     submissions = job.submissions(runner, attempt.run)
     if submissions is None:
-        return _unanswered(job, attempt, watch)
+        return _unanswered(job, attempt, monitor)
     # No verdict on the job: ZooKeeper was away, or this host was, before the driver could take the attempt.
     accidents = all(s.state is RunState.GONE or s.exit_code == exit_codes.NO_CONTACT for s in submissions)
-    if accidents and max(len(submissions), watch.submitted) < _MAX_ACCIDENTS:
+    if accidents and max(len(submissions), monitor.submitted) < _MAX_ACCIDENTS:
         # Whoever was here before may have submitted and died without a trace of it: the second driver then
         # finds the attempt taken and ends with 75.
         if (short := _no_room(job)) is not None:
-            told = supervision.tell(job, watch, f"no driver is started for it: {short}")
-            return _too_late(job, attempt, watch) or told or Wait(_ROOM_SECONDS)
-        watch.submitted += 1
+            told = supervision.tell(job, monitor, f"no driver is started for it: {short}")
+            return _too_late(job, attempt, monitor) or told or Wait(_ROOM_SECONDS)
+        monitor.submitted += 1
         refused = _submit(job, attempt, runner, is_first=not submissions)
         return refused or _wait(job, attempt)
     if any(submission.may_run for submission in submissions):
-        told = supervision.tell(job, watch, supervision.trouble(job, watch))
-        return _too_late(job, attempt, watch) or told or _wait(job, attempt)
+        told = supervision.tell(job, monitor, supervision.trouble(job, monitor))
+        return _too_late(job, attempt, monitor) or told or _wait(job, attempt)
     # Every submission has ended and none took the attempt, unless one did so in this very moment: then the
     # compare-and-set below is refused and all is looked at again.
     return _ended_early(attempt, submissions)
@@ -63,19 +64,20 @@ def _no_room(job: HeldJob) -> str | None:
     return guard.admit(job.run_key, job.spark)
 
 
-def _unanswered(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
+def _unanswered(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """What comes of a backend that does not say whether anything was submitted."""
     if _is_ours_alone(job, 0):
-        words = watch.unknown_reason or f"the backend {attempt.document['place']['backend']} does not answer"
+        backend = job.place(attempt).backend
+        words = monitor.unknown_reason or f"the backend {backend} does not answer"
         error = JobError(error_class="submission", type="Unreachable", message=words)
         return _give_up(attempt, error, unsent=True)
-    told = supervision.tell(job, watch, supervision.trouble(job, watch))
-    return _too_late(job, attempt, watch) or told or _wait(job, attempt)
+    told = supervision.tell(job, monitor, supervision.trouble(job, monitor))
+    return _too_late(job, attempt, monitor) or told or _wait(job, attempt)
 
 
 def _is_ours_alone(job: HeldJob, submitted: int) -> bool:
     """Whether nobody has submitted the present attempt but this worker, and that so often."""
-    return job.begun == job.state.attempt and job.watching().submitted == submitted
+    return job.begun == job.state.attempt and job.current_monitor().submitted == submitted
 
 
 def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> Move:
@@ -99,7 +101,7 @@ def _wait(job: HeldJob, attempt: Attempt) -> Wait:
 
 
 def _left(job: HeldJob, attempt: Attempt) -> float:
-    return job.definition.timeout.submit - age(job, attempt, job.watching())
+    return job.definition.timeout.submit - age(job, attempt, job.current_monitor())
 
 
 def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
@@ -141,11 +143,11 @@ def _is_short(job: HeldJob) -> bool:
         return False
 
 
-def _too_late(job: HeldJob, attempt: Attempt, watch: Watch) -> Action | None:
+def _too_late(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action | None:
     if _left(job, attempt) > 0:
         return None
     limit = job.definition.timeout.submit
-    words = supervision.trouble(job, watch)
+    words = supervision.trouble(job, monitor)
     reason = f": {words}" if words else ""
     message = f"no driver has taken the attempt within timeout.submit ({limit:g} s){reason}"
     error = JobError(error_class="submission", type="SubmitTimeout", message=message)

@@ -6,7 +6,8 @@ import time
 from orchestrator.handlers.absence import absence, limit_of_absence, lost, observed_end, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.age import age
-from orchestrator.handlers.job import TIME_LIMIT, HeldJob, Watch
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.job import TIME_LIMIT, HeldJob
 from orchestrator.handlers.outbox import with_warning
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
@@ -25,22 +26,22 @@ _CONTRADICTION_LOOK_SECONDS = 0.5  # of an end at its backend and `alive`, which
 _SILENCE_SECONDS = 60.0  # of a driver, until people are told; a new session is made in less
 
 
-def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
+def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """A verdict when the driver is gone, a warning when something is strange, else wait."""
-    left = absence(job, attempt, watch)
-    attempt = with_application(attempt, watch)
-    ended = None if watch.runner is None else observed_end(job, attempt, watch.runner)
+    left = absence(job, attempt, monitor)
+    attempt = with_application(attempt, monitor)
+    ended = None if monitor.runner is None else observed_end(job, attempt, monitor.runner)
     if ended is not None and left is not None:
         # Had the driver recorded its outcome, the compare-and-set is refused and that outcome read.
         verdict, closed = verdict_of_exit(attempt, ended)
-        return move_by(attempt, verdict, closed, **watch.seen())
+        return move_by(attempt, verdict, closed, **monitor.seen())
     if left is not None and left <= 0:
         return _lost(job, attempt)
-    run_left = _run_left(job, attempt, watch)
+    run_left = _run_left(job, attempt, monitor)
     if run_left <= 0:
-        return _over_limit(job, watch)
-    warning, stall_left = _warning(job, watch, left)
-    if (told := tell(job, watch, warning)) is not None:
+        return _over_limit(job, monitor)
+    warning, stall_left = _warning(job, monitor, left)
+    if (told := tell(job, monitor, warning)) is not None:
         return told
     often = min(_LOOK_SECONDS, job.definition.timeout.lease / _LOOKS_PER_LEASE)
     if ended is not None:  # its session has not expired, or its backend is wrong: its own word goes first
@@ -48,59 +49,63 @@ def look(job: HeldJob, attempt: Attempt, watch: Watch) -> Action:
     return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
 
 
-def tell(job: HeldJob, watch: Watch, warning: str | None) -> Move | None:
+def tell(job: HeldJob, monitor: AttemptMonitor, warning: str | None) -> Move | None:
     """The step that brings a warning into the record, or out of it; None where it says so already."""
     state, now = job.state, time.monotonic()
     told = state.warning if state.status is Status.RUNNING_WARN else None
-    if told is not None and warning not in {None, told} and now < watch.told_at + rest_seconds(warning, told):
+    if (
+        told is not None
+        and warning not in {None, told}
+        and now < monitor.warned_at + rest_seconds(warning, told)
+    ):
         return None
-    watch.waited_for = watch.waits_for
+    monitor.waited_for = monitor.waits_for
     if warning is None:
         if state.status is not Status.RUNNING_WARN:
             return None
-        watch.calm_until = now + _CALM_SECONDS
-        return Move(Status.RUNNING, changes={"warning": None, **watch.seen()})
+        monitor.calm_until = now + _CALM_SECONDS
+        return Move(Status.RUNNING, changes={"warning": None, **monitor.seen()})
     if warning == told:
         return None
-    watch.told_at = now
-    return Move(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **watch.seen()}))
+    monitor.warned_at = now
+    return Move(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **monitor.seen()}))
 
 
 def _lost(job: HeldJob, attempt: Attempt) -> Move:
     # First the node: a driver that wakes up ends at once, and whoever goes on sees why. What of it is within
     # reach is ended before the next attempt, as of each attempt that has ended.
-    return Move(Status.RUNNING, changes=job.watching().seen(), extra=(lost(job, attempt),))
+    return Move(Status.RUNNING, changes=job.current_monitor().seen(), extra=(lost(job, attempt),))
 
 
-def _run_left(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
+def _run_left(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
     limit = job.definition.timeout.run
-    return limit - age(job, attempt, watch) if limit else math.inf
+    return limit - age(job, attempt, monitor) if limit else math.inf
 
 
-def _over_limit(job: HeldJob, watch: Watch) -> Move:
+def _over_limit(job: HeldJob, monitor: AttemptMonitor) -> Move:
     limit = job.definition.timeout.run
     message = f"it ran for longer than timeout.run ({limit:g} s)"
     error = JobError(error_class="timeout", type="RunTimeout", message=message)
     extra: tuple[Operation, ...] = ()
-    if watch.runner is None:  # a driver out of reach obeys the stop node
+    if monitor.runner is None:  # a driver out of reach obeys the stop node
         request = encode({"run_key": job.run_key, "since": timestamp(), "reason": TIME_LIMIT})
         found = job.context.session.get(job.stop_path)
         if found is None:
             extra = (Create(job.stop_path, request),)
         elif job.run_key.encode() not in found[0]:  # left from an earlier job of this id: nobody obeys it
             extra = (Set(job.stop_path, request, found[1].version),)
-    return Move(Status.KILL, changes={"error": error, "warning": None, **watch.seen()}, extra=extra)
+    return Move(Status.KILL, changes={"error": error, "warning": None, **monitor.seen()}, extra=extra)
 
 
-def _warning(job: HeldJob, watch: Watch, left: float | None) -> tuple[str | None, float]:
+def _warning(job: HeldJob, monitor: AttemptMonitor, left: float | None) -> tuple[str | None, float]:
     """Why the job is RUNNING_WARN, None when it is not, and the seconds until that may change by itself.
 
     `left` is what `absence` says.
     """
     stall_left, limit = math.inf, job.definition.timeout.stall
     if limit:
-        stall_left = limit - (boottime() - watch.progress_since)
-    if words := trouble(job, watch):
+        stall_left = limit - (boottime() - monitor.progress_since)
+    if words := trouble(job, monitor):
         return words, stall_left if stall_left > 0 else math.inf
     if left is not None and left < (limit_of_absence(job) - _SILENCE_SECONDS):
         words = f"its driver shows no life: after {limit_of_absence(job):.0f} s of that it counts as lost"
@@ -110,9 +115,9 @@ def _warning(job: HeldJob, watch: Watch, left: float | None) -> tuple[str | None
     return None, stall_left
 
 
-def trouble(job: HeldJob, watch: Watch) -> str | None:
+def trouble(job: HeldJob, monitor: AttemptMonitor) -> str | None:
     """What its backend says is in the way of its driver, or that it says nothing; None when all is well."""
-    if watch.unknown >= job.context.limits().warn_after and time.monotonic() >= watch.calm_until:
-        reason = f": {watch.unknown_reason}" if watch.unknown_reason else ""
+    if monitor.unknown >= job.context.limits().warn_after and time.monotonic() >= monitor.calm_until:
+        reason = f": {monitor.unknown_reason}" if monitor.unknown_reason else ""
         return f"its backend does not say how it is{reason}"
-    return watch.waits_for or None
+    return monitor.waits_for or None

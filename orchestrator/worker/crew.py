@@ -106,7 +106,7 @@ class Crew:
         if self._context.draining.is_set():
             self._settler.put((job, Release()))
         else:
-            is_slow = job.claim.queue in _SLOW or job.watch.ends_driver
+            is_slow = job.claim.queue in _SLOW or job.monitor.ends_driver
             (self._slow if is_slow else self._quick).put(job)
 
     def _work(self, job: HeldJob) -> None:

@@ -28,9 +28,9 @@ class LogCopies:
         """Copy once; returns the seconds until the next time."""
         started = time.monotonic()
         running = {
-            job.watch.run: job.watch.runner
+            job.monitor.run: job.monitor.runner
             for job in self._waiting()
-            if job.watch.runner is not None and job.watch.runner.backend != _HERE
+            if job.monitor.runner is not None and job.monitor.runner.backend != _HERE
         }
         for run, runner in {**self._known, **running}.items():
             if self._loop.is_stopping:

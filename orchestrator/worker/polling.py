@@ -37,7 +37,7 @@ class Polling:
         by_runner: defaultdict[int, list[HeldJob]] = defaultdict(list)
         runners: dict[int, Runner] = {}
         for job in self._waiting():
-            if (runner := job.watch.runner) is not None:
+            if (runner := job.monitor.runner) is not None:
                 by_runner[id(runner)].append(job)
                 runners[id(runner)] = runner
         for key, jobs in by_runner.items():
@@ -46,7 +46,7 @@ class Polling:
 
     def _poll(self, runner: Runner, jobs: Sequence[HeldJob]) -> None:
         try:
-            answers = runner.poll_many([job.watch.run for job in jobs])
+            answers = runner.poll_many([job.monitor.run for job in jobs])
         except Exception as error:  # noqa: BLE001 - a backend that does not answer tells nothing, whatever it raises
             if id(runner) not in self._failing:
                 logger.warning("the backend {} does not answer: {}", runner.backend, error)
@@ -56,4 +56,4 @@ class Polling:
             return
         self._failing.discard(id(runner))
         for job in jobs:
-            job.note_poll(answers.get(job.watch.run))
+            job.note_poll(answers.get(job.monitor.run))

@@ -28,7 +28,7 @@ class Tally:
             self._where[job] = where
             self._counts[where[0]] += 1
             self._by_pool[where] += 1
-            if where[0] is Queue.RUNNING and job.watch.is_out_of_reach:
+            if where[0] is Queue.RUNNING and job.monitor.is_out_of_reach:
                 self._out_of_reach.add(job)
             return job in self._out_of_reach and not was_out_of_reach
 

@@ -9,7 +9,8 @@ import pytest
 
 from orchestrator.client import Client
 from orchestrator.handlers import age
-from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.job import HeldJob
 from orchestrator.hooks import Hooks
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.schedules.fires import from_text
@@ -93,9 +94,9 @@ class Site:
         runner = NeverTaken(self.office.settings.state_dir, self._idle)
         return self.office.worker(slots=4, runner=runner, retention=HOUR)
 
-    def newcomer(self) -> QueueSet:
+    def new_client(self) -> QueueSet:
         """Whoever comes now, and has not seen the time before."""
-        return build_queue_set(self.office.session(), self.office.settings, owner="newcomer")
+        return build_queue_set(self.office.session(), self.office.settings, owner="new-client")
 
     def look_at_all(self) -> None:
         """Let the worker look at what it holds some times, and begin what seems to be due."""
@@ -150,8 +151,8 @@ def site(
 ) -> Callable[[], Site]:
     looks, real = Counter[str](), age.age
 
-    def counting(job: HeldJob, attempt: Attempt, watch: Watch) -> float:
-        seconds = real(job, attempt, watch)
+    def counting(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
+        seconds = real(job, attempt, monitor)
         looks[job.id] += 1
         return seconds
 
@@ -169,7 +170,7 @@ def test_a_failover_to_a_server_whose_clock_is_off_touches_nothing_and_nothing_s
         server.fail_over(seconds)
         here.look_at_all()
         here.lead(here.office.queues)
-        here.lead(here.newcomer())
+        here.lead(here.new_client())
         here.worker.drain()
         here.worker = here.start_worker()  # what it adopts it has not seen before
         here.look_at_all()
@@ -178,17 +179,17 @@ def test_a_failover_to_a_server_whose_clock_is_off_touches_nothing_and_nothing_s
 
 
 @pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR], ids=["ahead", "behind"])
-def test_when_nobody_is_left_who_saw_the_time_before_newcomers_find_it(
+def test_new_clients_find_the_time_when_every_client_that_measured_it_is_gone(
     site: Callable[[], Site], server: FailingOver, ahead: float
 ) -> None:
     here = site()
     here.office.close()
     server.fail_over(ahead)
-    here.office.queues = here.newcomer()
+    here.office.queues = here.new_client()
     here.office.client = Client(here.office.queues)
     here.worker = here.start_worker()
     here.look_at_all()
-    here.lead(here.newcomer())
+    here.lead(here.new_client())
     here.assert_untouched()
     server.fail_over(0)
     here.look_at_all()
@@ -203,12 +204,12 @@ def test_when_nobody_knows_better_than_a_server_whose_clock_is_ahead_nothing_is_
     here.office.close()
     server.fail_over(2 * HOUR)
     session = here.office.session()
-    commit(session, [Delete(here.office.queues.layout.clock)])  # with the time that was left there
-    here.office.queues = here.newcomer()
+    commit(session, [Delete(here.office.queues.layout.clock)])  # with the stored time
+    here.office.queues = here.new_client()
     here.office.client = Client(here.office.queues)
     here.worker = here.start_worker()
     here.look_at_all()
-    here.lead(here.newcomer())
+    here.lead(here.new_client())
     job = here.office.client.get
     assert job(here.queued).queue is Queue.ACCEPT
     assert job(here.done).queue is Queue.FINISH
@@ -218,6 +219,6 @@ def test_when_nobody_knows_better_than_a_server_whose_clock_is_ahead_nothing_is_
     server.fail_over(0)
     here.look_at_all()
     here.lead(here.office.queues)
-    assert abs(here.office.queues.clock.now_ms() - here.newcomer().clock.now_ms()) < 5_000
-    assert from_text(here.office.client.schedules.get("hourly").handled) <= here.newcomer().clock.now_ms()
+    assert abs(here.office.queues.clock.now_ms() - here.new_client().clock.now_ms()) < 5_000
+    assert from_text(here.office.client.schedules.get("hourly").handled) <= here.new_client().clock.now_ms()
     here.end_well()

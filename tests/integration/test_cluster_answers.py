@@ -43,7 +43,7 @@ class Cluster(LocalRunner):
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.handlers.job._PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("orchestrator.handlers.attempt_monitor._PATIENCE_SECONDS", 0.3)
     monkeypatch.setattr("orchestrator.worker.polling._POLL_SECONDS", 0.1)
 
 
@@ -154,7 +154,7 @@ def record_version(office: Office, job_id: str) -> int:
 def test_what_a_cluster_says_for_a_moment_is_no_warning(
     office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.job._PATIENCE_SECONDS", 3600)
+    monkeypatch.setattr("orchestrator.handlers.attempt_monitor._PATIENCE_SECONDS", 3600)
     seen: list[Status] = []
 
     class Listener(Hook):

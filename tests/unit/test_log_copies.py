@@ -21,7 +21,7 @@ class Copies:
 
 
 def job(run: str, runner: Copies | None) -> Any:
-    return SimpleNamespace(watch=SimpleNamespace(run=run, runner=runner))
+    return SimpleNamespace(monitor=SimpleNamespace(run=run, runner=runner))
 
 
 def test_running_jobs_of_clusters_are_copied_and_once_more_when_they_have_ended() -> None:

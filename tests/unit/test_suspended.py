@@ -11,7 +11,8 @@ import pytest
 from orchestrator.handlers import supervision
 from orchestrator.handlers.absence import absence
 from orchestrator.handlers.age import age
-from orchestrator.handlers.job import HeldJob, Watch
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.job import HeldJob
 from queues.session import SessionState, boottime, boottime_ns
 from queues.session.contact import Contact
 from spark_runner.attempt import Attempt
@@ -88,31 +89,31 @@ def attempt(version: int = 1, hosts: float = 0.0, **document: Any) -> Attempt:
 
 
 def test_an_absence_that_lasts_while_the_worker_is_suspended_counts(suspend: Suspend) -> None:
-    watch = Watch(1)
-    left = absence(held(), attempt(), watch)
+    monitor = AttemptMonitor(1)
+    left = absence(held(), attempt(), monitor)
     assert left is not None
     assert 929 < left <= 930
     suspend(HOUR)
-    left = absence(held(), attempt(), watch)
+    left = absence(held(), attempt(), monitor)
     assert left is not None
     assert left < 0
 
 
 def test_no_progress_while_the_machine_was_suspended_is_no_progress(suspend: Suspend) -> None:
-    watch = Watch(1)
-    assert supervision._warning(held(), watch, None)[0] is None  # noqa: SLF001 - the rest of a look needs servers
+    monitor = AttemptMonitor(1)
+    assert supervision._warning(held(), monitor, None)[0] is None  # noqa: SLF001 - the rest of a look needs servers
     suspend(HOUR)
-    words, _ = supervision._warning(held(), watch, None)  # noqa: SLF001
+    words, _ = supervision._warning(held(), monitor, None)  # noqa: SLF001
     assert words is not None
     assert "timeout.stall" in words
 
 
 def test_what_was_seen_of_an_attempt_counts_whatever_the_clocks_say_after_that(suspend: Suspend) -> None:
-    watch = Watch(1)
-    assert age(held(ensemble=60), attempt(hosts=60), watch) == pytest.approx(60, abs=5)
+    monitor = AttemptMonitor(1)
+    assert age(held(ensemble=60), attempt(hosts=60), monitor) == pytest.approx(60, abs=5)
     suspend(HOUR)
     for ensemble, hosts in ((0, 0), (9 * HOUR, 9 * HOUR), (-HOUR, -HOUR)):
-        seen = age(held(ensemble=ensemble), attempt(hosts=hosts), watch)
+        seen = age(held(ensemble=ensemble), attempt(hosts=hosts), monitor)
         assert seen == pytest.approx(HOUR + 60, abs=5)
 
 
@@ -130,18 +131,18 @@ def test_what_was_seen_of_an_attempt_counts_whatever_the_clocks_say_after_that(s
 def test_of_what_was_before_the_shorter_time_counts(
     version: int, ensemble: float, hosts: float, certain: float
 ) -> None:
-    seconds = age(held(ensemble=ensemble), attempt(version, hosts), Watch(1))
+    seconds = age(held(ensemble=ensemble), attempt(version, hosts), AttemptMonitor(1))
     assert seconds == pytest.approx(certain, abs=5)
 
 
 def test_each_state_of_an_attempt_has_a_time_of_its_own(suspend: Suspend) -> None:
-    watch = Watch(1)
-    age(held(), attempt(0), watch)
+    monitor = AttemptMonitor(1)
+    age(held(), attempt(0), monitor)
     suspend(HOUR)
-    assert age(held(), attempt(0), watch) >= HOUR
-    assert age(held(), attempt(1), watch) < 5
+    assert age(held(), attempt(0), monitor) >= HOUR
+    assert age(held(), attempt(1), monitor) < 5
 
 
 @pytest.mark.parametrize("words", [None, "soon", 7])
 def test_an_attempt_that_does_not_say_when_it_was_written_is_as_old_as_it_was_seen(words: object) -> None:
-    assert age(held(ensemble=HOUR), attempt(started=words), Watch(1)) < 5
+    assert age(held(ensemble=HOUR), attempt(started=words), AttemptMonitor(1)) < 5

@@ -7,12 +7,12 @@ from orchestrator.worker.tally import Tally
 
 def job(job_id: str, queue: Queue = Queue.RUNNING, pool: str = "default") -> Any:
     claim = SimpleNamespace(queue=queue, record=SimpleNamespace(pool=pool))
-    return _Hashable(SimpleNamespace(id=job_id, claim=claim, watch=SimpleNamespace(is_out_of_reach=False)))
+    return _Hashable(SimpleNamespace(id=job_id, claim=claim, monitor=SimpleNamespace(is_out_of_reach=False)))
 
 
 class _Hashable:
     def __init__(self, facts: SimpleNamespace) -> None:
-        self.id, self.claim, self.watch = facts.id, facts.claim, facts.watch
+        self.id, self.claim, self.monitor = facts.id, facts.claim, facts.monitor
 
 
 def test_a_job_that_is_in_hand_again_stays_counted_when_its_earlier_claim_ends_late() -> None:
