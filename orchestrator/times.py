@@ -1,19 +1,21 @@
-"""Stored times, ISO 8601 in UTC, as they are read again: they may be anything by then."""
+"""Stored times, ISO 8601 in UTC: what is read may be anything."""
 
 from datetime import UTC, datetime
 
 
 def moment(timestamp: object) -> datetime | None:
     """A stored time in the time zone of this machine; None for what is none."""
+    if not isinstance(timestamp, str):
+        return None
     try:
-        found = datetime.fromisoformat(timestamp)  # type: ignore[arg-type]  # who gives no text hears it
+        found = datetime.fromisoformat(timestamp)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
-    except (TypeError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         return None
 
 
 def local_time(timestamp: object) -> str:
-    """A stored time as a person at this machine reads it; what is none as it stands."""
+    """A stored time as a person at this machine reads it; anything else unchanged."""
     if timestamp is None:
         return ""
     found = moment(timestamp)

@@ -82,7 +82,7 @@ def _load(command: Command) -> Any:
     module, _, attribute = command.target.partition(":")
     if not (command.is_quick or attribute == _GROUP) and _Plugins.left_out:
         _Plugins.left_out = False
-        os.environ.pop(_PLUGINS, None)  # drivers, and all that is started from here, may have theirs
+        del os.environ[_PLUGINS]  # drivers, and all that is started from here, may have theirs
     target = getattr(import_module(module), attribute)
     from orchestrator.logs.console import settle  # noqa: PLC0415 - not for help and completion
 

@@ -4,10 +4,10 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from datetime import datetime
 
 from orchestrator.doctor.findings import Finding, Kind, Severity
 from orchestrator.doctor.survey import Survey
+from orchestrator.times import moment
 from queues.clock_jump import ClockJump
 from queues.operations import Check
 from queues.session import Session
@@ -93,7 +93,5 @@ def _skew(path: str, whose: str, ahead: float) -> Finding:
 
 def _ahead(since: str, created_ms: int) -> float:
     """By how many seconds a time of a host is later than that of the ensemble; 0 for what is no time."""
-    try:
-        return datetime.fromisoformat(since).timestamp() - created_ms / 1000
-    except ValueError:
-        return 0.0
+    at = moment(since)
+    return 0.0 if at is None else at.timestamp() - created_ms / 1000

@@ -139,11 +139,10 @@ class Site:
             path = f"{self.settings.root}/stops/{record.pool}/{job_id}"
             note = encode({"run_key": "of an earlier job", "since": timestamp()})
             insist(partial(commit, self.session, [Create(path, note)]), Conflict)
-            left = insist(partial(self.session.get, path))
-            if (
-                left is not None and left[0] == note
-            ):  # else it is a real one, which was there or has replaced it
-                insist(partial(commit, self.session, [Delete(path, left[1].version)]), Conflict)
+            found = insist(partial(self.session.get, path))
+            if found is None or found[0] != note:
+                continue  # a real request was there, or has replaced it
+            insist(partial(commit, self.session, [Delete(path, found[1].version)]), Conflict)
 
     def kill(self, job_id: str, *, after_turns: int = 0) -> None:
         """Ask to stop a job, however long that takes; right after so many turns of its life."""
