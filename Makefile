@@ -13,7 +13,8 @@ SINCE  ?= HEAD
 TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
 	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
-.PHONY: run test check unit lint types contracts prepared tests shaken chaos soak trials log-kills campaigns format clean
+.PHONY: run test check unit lint types contracts prepared tests shaken chaos soak trials log-kills fuzz campaigns
+.PHONY: format lock audit clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -63,6 +64,12 @@ trials: $(VENV)/installed-test  ## workers killed at random on each real backend
 log-kills: $(VENV)/installed-test  ## processes that log killed at random: make log-kills COUNT=200
 	ORCHESTRATOR_LOG_KILLS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_log_kills.py
 
+fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long as you like: make fuzz MINUTES=120
+	for target in definition script settings nodes log_lines; do \
+		$(BIN)/python -m tests.fuzz $$target --seconds `expr 60 \* $(MINUTES) / 5` \
+			--corpus .fuzz/$$target --findings .fuzz/findings || exit 1; \
+	done
+
 # All that asks `tests/sampling.py` how much to try; one after the other, for some of them measure times.
 CAMPAIGNS = tests/chaos tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py \
 	tests/integration/test_doctor.py tests/integration/test_driver_logs.py tests/integration/test_scrubber.py
@@ -79,13 +86,46 @@ $(BIN)/python:
 		|| { echo "Python 3.11 or newer is needed; $(PYTHON) is `$(PYTHON) --version`. Set PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+# Versions and hashes stand in requirements/*.txt, so every machine installs the same bytes. What has no wheel is
+# built with the locked build tools: a build environment of pip's own would fetch newer ones, unchecked.
+PIP    = $(BIN)/pip install --quiet --disable-pip-version-check --no-deps
+LOCKED = $(PIP) --no-build-isolation --require-hashes
+
+$(VENV)/built: requirements/build.txt | $(BIN)/python
+	$(PIP) --require-hashes --only-binary :all: -r $<
 	@touch $@
 
-$(VENV)/installed-test: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(VENV)/installed: pyproject.toml requirements/run.txt $(VENV)/built
+	$(LOCKED) --report $(VENV)/run.json -r requirements/run.txt
+	$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/installed-test: pyproject.toml requirements/test.txt $(VENV)/built
+	$(LOCKED) --report $(VENV)/test.json -r requirements/test.txt
+	$(PIP) --no-build-isolation --editable .
 	@touch $@ $(VENV)/installed
+
+TOOLS   = $(VENV)/tools
+COMPILE = $(TOOLS)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--annotation-style line --custom-compile-command 'make lock'
+
+$(TOOLS)/bin/%: | $(BIN)/python
+	$(BIN)/python -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check 'uv>=0.9,<1' 'pip-audit>=2.9,<3'
+
+lock: $(TOOLS)/bin/uv  ## the newest versions that pyproject.toml allows, with their hashes
+	$(COMPILE) pyproject.toml --extra test --output-file requirements/test.txt
+	$(COMPILE) requirements/build.in --constraint requirements/test.txt --output-file requirements/build.txt
+	$(COMPILE) pyproject.toml --constraint requirements/test.txt --output-file requirements/run.txt
+	$(COMPILE) pyproject.toml --extra kubernetes --extra sls --constraint requirements/test.txt \
+		--output-file requirements/image.txt
+
+# Needs the advisories of PyPI. --strict: a package of which nothing could be found out is a failure, no success.
+audit: $(TOOLS)/bin/pip-audit  ## known vulnerabilities in what is locked; requirements/accepted.txt has exceptions
+	for part in build test image; do \
+		$(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$part.txt \
+			`sed -n 's/^\([A-Z][A-Za-z0-9-]*\).*/--ignore-vuln \1/p' requirements/accepted.txt` || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis examples/output
