@@ -15,6 +15,7 @@ from spark_runner.jvm import JvmGone
 from spark_runner.jvm_main import JvmError
 from spark_runner.permanence import is_permanent
 from spark_runner.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
+from spark_runner.redacted import redacted
 
 _MAX_MESSAGE_CHARACTERS = 4_000
 _MAX_TRACEBACK_CHARACTERS = 8_000
@@ -27,7 +28,7 @@ def of_exit(ending: SystemExit) -> tuple[dict[str, Any], int]:
     if code == 0:
         return {"state": "succeeded", "tables": []}, 0
     words = ending.code if isinstance(ending.code, str) else ""
-    message = _readable(words.strip()) or f"the program exited with code {code}"
+    message = redacted(_readable(words.strip())) or f"the program exited with code {code}"
     error = {"class": "user", "type": "SystemExit", "message": message[:_MAX_MESSAGE_CHARACTERS]}
     return {"state": "failed", "error": error}, code
 
@@ -42,6 +43,7 @@ def of_error(error: BaseException) -> dict[str, Any]:
         stack = _readable("".join(traceback.format_exception(error)))
     kind = kind_of(f"{name}: {message}")
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log
+    message, stack = redacted(message), redacted(stack)  # before they are cut: half a secret is none to know
     error_class = kind.error_class
     if isinstance(error, MemoryError):
         error_class = "memory"

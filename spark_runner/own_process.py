@@ -31,7 +31,10 @@ def keep_streams_apart() -> None:
     os.close(nothing)
     for stream, name in ((sys.stdout, "stdout.log"), (sys.stderr, "stderr.log")):
         stream.flush()
-        log = os.open(Path(directory, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        path = Path(directory, name)
+        if path.is_symlink():  # to an open file of the JVM: this user does not reach the log by a name
+            path = Path("/proc", str(os.getppid()), *path.readlink().parts[3:])
+        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.dup2(log, stream.fileno())
         os.close(log)
 

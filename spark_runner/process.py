@@ -41,11 +41,12 @@ class ProcessId:
 
 @dataclass(frozen=True, slots=True)
 class RunProcess:
-    """A live process that carries the names of a run in its environment."""
+    """A live process that carries the names of a run in its environment; each `user` may start such a one."""
 
     pid: int
     run: str
     incarnation: str
+    user: int
 
 
 @cache
@@ -98,7 +99,9 @@ def environments(proc: Path = _PROC) -> Iterator[tuple[int, bytes]]:
 def _pass_over_processes() -> Iterator[RunProcess]:
     for pid, environment in environments():
         if (run := value_in(environment, RUN_VARIABLE)) and _start_of_live(pid) is not None:
-            yield RunProcess(pid, run, value_in(environment, INCARNATION_VARIABLE))
+            with contextlib.suppress(OSError):  # it has ended
+                user = (_PROC / str(pid)).stat().st_uid
+                yield RunProcess(pid, run, value_in(environment, INCARNATION_VARIABLE), user)
 
 
 def _environment(folder: Path) -> bytes:

@@ -14,7 +14,7 @@ def state_id(state_dir: Path) -> str:
     path = state_dir / _NAME
     try:
         if not path.exists():
-            state_dir.mkdir(parents=True, exist_ok=True)
+            state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = state_dir / f".{_NAME}-{uuid.uuid4().hex}"
             draft.write_text(uuid.uuid4().hex, encoding="utf-8")
             try:

@@ -5,13 +5,17 @@
     shim.json  exit.json  shim.log  stdout.log  stderr.log  by the shim
     spark.log  outcome.json  scratch/  spark-warehouse/     by Spark and the driver
     kill.json                                              by whoever wants it gone
+    work -> another directory        where drivers run as another user: what only that user writes is there
 """
 
 import contextlib
+import errno
 import json
 import os
 import re
 import shutil
+import stat
+import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +24,7 @@ from typing import Any
 
 from spark_runner.errors import SparkRunnerError, SubmissionError
 from spark_runner.log_limit import OLDER
+from spark_runner.plain_file import parse_json, read_json, read_plain
 from spark_runner.process import ProcessId
 from spark_runner.runners.base import LogFile, Submission, SubmitRequest
 from spark_runner.shim import KILL_REQUEST
@@ -27,7 +32,10 @@ from spark_runner.shim import KILL_REQUEST
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
 LOG_STREAMS = ("stdout", "stderr", "spark")
 SECRETS = "secrets.json"  # their "values"; the plan travels, this stays
+WORK = "work"
 EXECUTOR = ".executor-"  # in the name of a folder of copied logs, between incarnation and number
+_MAX_BYTES = 16 << 20  # of an outcome: it holds a preview of each table
+_MAX_WORDS_BYTES = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 
 
@@ -56,9 +64,25 @@ class RunDirectory:
         return self.path.name
 
     @property
+    def work(self) -> Path:
+        """The directory of the driver itself: this one, unless it runs as another user."""
+        try:
+            return (self.path / WORK).readlink()
+        except OSError:
+            return self.path
+
+    @property
+    def users(self) -> set[int]:
+        """Whose processes may belong to it: those of its driver, and ours."""
+        try:
+            return {os.geteuid(), self.work.stat().st_uid}
+        except OSError:
+            return {os.geteuid()}
+
+    @property
     def scratch(self) -> Path:
         """Where Spark keeps blocks and shuffle files; worth nothing after the driver's end."""
-        return self.path / "scratch"
+        return self.work / "scratch"
 
     def create(self) -> None:
         """Make it, private; raises SubmissionError when that cannot be or it exists already."""
@@ -71,8 +95,14 @@ class RunDirectory:
             raise SubmissionError(f"no run directory {self.path}: {error.strerror}") from error
 
     def write(self, name: str, text: str) -> Path:
-        """Write one private file; raises SubmissionError."""
-        path = self.path / name
+        """Write one private file for the driver; raises SubmissionError."""
+        return self._write(self.work / name, text)
+
+    def write_own(self, name: str, text: str) -> Path:
+        """Write one that is not for the driver; raises SubmissionError."""
+        return self._write(self.path / name, text)
+
+    def _write(self, path: Path, text: str) -> Path:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -84,8 +114,10 @@ class RunDirectory:
     def write_plan(self, request: SubmitRequest) -> None:
         """Write what is to run, behind what its logs may not show; raises SubmissionError."""
         if request.secrets:
-            self.write(SECRETS, json.dumps({"values": request.secrets}))
-        self.write("plan.json", json.dumps(request.plan))
+            self.write_own(SECRETS, json.dumps({"values": request.secrets}))
+        text = json.dumps(request.plan)
+        for path in dict.fromkeys((self.work, self.path)):
+            self._write(path / "plan.json", text)
 
     def submitted_ns(self) -> int:
         """When the plan was written, which is the last step before the start (epoch, ns)."""
@@ -123,7 +155,7 @@ class RunDirectory:
     def outcome(self) -> dict[str, Any] | None:
         """What the driver says of itself; None also for a file that its end cut short."""
         try:
-            outcome = self._read("outcome.json")
+            outcome = parse_json(read_of_driver(self.work, "outcome.json"))
         except (OSError, ValueError):
             return None
         return outcome if isinstance(outcome, dict) else None
@@ -131,8 +163,10 @@ class RunDirectory:
     def trouble(self) -> str:
         """The last words of the shim about itself; empty in all normal cases."""
         try:
-            lines = (self.path / "shim.log").read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
+            lines = (
+                read_plain(self.path / "shim.log", _MAX_WORDS_BYTES).decode("utf-8", "replace").splitlines()
+            )
+        except (OSError, ValueError):
             return ""
         return lines[-1] if lines else ""
 
@@ -156,9 +190,25 @@ class RunDirectory:
 
     def _read(self, name: str) -> Any:
         try:
-            return json.loads((self.path / name).read_bytes())
+            return read_json(self.path / name)
         except FileNotFoundError:
             return None
+
+
+def read_of_driver(work: Path, name: str) -> bytes:
+    """A file that a driver may have written, 16 MiB at most; raises OSError for no plain file of its own.
+
+    Its user may have put anything there: a link to a file of ours, a pipe that never ends.
+    """
+    file = os.open(work / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != work.stat().st_uid:
+            raise OSError(errno.EINVAL, "not a plain file of its driver", str(work / name))
+        with os.fdopen(os.dup(file), "rb") as content:
+            return content.read(_MAX_BYTES)
+    finally:
+        os.close(file)
 
 
 def whose_logs(folder: str) -> tuple[str, str]:
@@ -179,11 +229,24 @@ def remove_run(state_dir: Path, run: str, submissions: Iterable[Submission]) -> 
     """Remove all directories of a run; raises SparkRunnerError while a driver of it may be running."""
     check_ended(run, submissions)
     try:
+        for directory in run_directories(state_dir, run):
+            if directory.work != directory.path:
+                _remove(directory.work)
         shutil.rmtree(run_path(state_dir, run))
     except FileNotFoundError:
         pass
     except OSError as error:
         raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
+
+
+def _remove(path: Path) -> None:
+    """Remove a directory in which another user may have made anything; raises OSError."""
+    try:
+        shutil.rmtree(path)  # it follows no link, also while somebody moves things about
+    except FileNotFoundError:
+        pass
+    except RecursionError:  # folders in folders; `rm` needs no stack for them
+        subprocess.run(["rm", "-rf", "--", str(path)], check=False)
 
 
 def check_ended(run: str, submissions: Iterable[Submission]) -> None:

@@ -1,0 +1,50 @@
+"""Files that others may have written or put there: regular ones, read to a limit and never waited for."""
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+MAX_JSON_BYTES = 4 * 1024 * 1024
+
+
+def open_plain(path: Path) -> int:
+    """A descriptor of a regular file to read; raises ValueError for what is none, OSError.
+
+    A pipe to which nothing writes would be waited for, and a device has no end.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    mode = os.fstat(file).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    os.close(file)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    message = f"is {'a pipe' if stat.S_ISFIFO(mode) else 'a device or socket'}, not a file"
+    raise ValueError(message)
+
+
+def read_plain(path: Path, limit: int) -> bytes:
+    """All of a regular file; raises ValueError when it is longer than `limit` bytes, or none; OSError."""
+    with os.fdopen(open_plain(path), "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        message = f"is longer than {limit:,} bytes, which is the limit"
+        raise ValueError(message)
+    return data
+
+
+def read_json(path: Path) -> Any:
+    """What the JSON in a regular file says; raises ValueError, OSError."""
+    return parse_json(read_plain(path, MAX_JSON_BYTES))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What JSON says; raises ValueError also for what is nested too deeply to be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        message = "it is nested too deeply"
+        raise ValueError(message) from None
