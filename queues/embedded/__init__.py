@@ -4,6 +4,7 @@ from queues.embedded.config import Member, ServerConfig
 from queues.embedded.directory import RunningServer, running_server
 from queues.embedded.ensemble import EmbeddedEnsemble
 from queues.embedded.errors import DataDirectoryInUse, PortTaken, ServerStartFailed
+from queues.embedded.login import login_of
 from queues.embedded.server import EmbeddedZooKeeper
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "RunningServer",
     "ServerConfig",
     "ServerStartFailed",
+    "login_of",
     "running_server",
 ]

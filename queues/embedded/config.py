@@ -49,7 +49,8 @@ class ServerConfig:
     `port` None or 0 takes the port of the last run in this directory when it is free, so that clients
     that are still there find the server again, else any free port. A client can have a session timeout
     from 2 ticks up to 40 s. `owner` is told to whom finds the directory in use. `long_run`: it will serve
-    for more than one job, and may take longer to start.
+    for more than one job, and may take longer to start. `closed`: its nodes are for the login in its data
+    directory alone, which is private; else everybody who reaches the port may do everything.
     """
 
     data_dir: Path
@@ -58,6 +59,7 @@ class ServerConfig:
     tick_ms: int = 2000
     heap_mb: int = 256
     long_run: bool = False
+    closed: bool = False
     start_timeout_s: float = 60.0
     owner: str = ""
     member: Member | None = None
@@ -68,8 +70,8 @@ class ServerConfig:
         if not 0 < self.tick_ms <= LONGEST_SESSION_MS // 2:
             raise ValueError(f"tick_ms must be from 1 to {LONGEST_SESSION_MS // 2}, it is {self.tick_ms}")
 
-    def zoo_cfg(self, port: int) -> str:
-        """Return the text of zoo.cfg for the port that was chosen.
+    def zoo_cfg(self, port: int, superuser: str = "") -> str:
+        """Return the text of zoo.cfg for the port that was chosen; `superuser` is the digest of one, if any.
 
         Paths are relative to the working directory of the server, the data directory, so that no name
         of a folder needs escaping.
@@ -82,7 +84,8 @@ class ServerConfig:
             "maxSessionTimeout": LONGEST_SESSION_MS,
             "maxClientCnxns": 0,
             "admin.enableServer": "false",  # a web server on port 8080 that nobody asked for
-            "4lw.commands.whitelist": "ruok,srvr,mntr,stat,cons",
+            # Closed, only `srvr` is answered, which no setting turns off: version, mode, counts of requests.
+            "4lw.commands.whitelist": "" if self.closed else "ruok,srvr,mntr,stat,cons",
             "autopurge.snapRetainCount": 3,
             "autopurge.purgeInterval": 24,
             "standaloneEnabled": "true",
@@ -93,6 +96,8 @@ class ServerConfig:
             # In ticks, doubled against the usual 10 and 5: three servers on two busy cores are slow.
             lines += ["initLimit=20", "syncLimit=10"]
             lines += [f"server.{number}={address}" for number, address in self.member.servers]
+        if superuser:
+            lines.append(f"DigestAuthenticationProvider.superDigest={superuser}")
         return "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from queues.embedded.errors import DataDirectoryInUse
+from queues.private_directory import write_private
 
 LOCK_FILE = "lock"
 SERVER_FILE = "server.json"
@@ -46,8 +47,8 @@ def locked(data_dir: Path) -> Iterator[int]:
     The lock ends when the last process that has the descriptor is gone. Raises DataDirectoryInUse when
     a live server has it, OSError when the directory cannot be made or written.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         started = time.monotonic()
         while not _try_lock(descriptor, fcntl.LOCK_EX):
@@ -70,7 +71,7 @@ def locked(data_dir: Path) -> Iterator[int]:
 def announce(data_dir: Path, server: RunningServer) -> None:
     """Write server.json, whole or not at all; the caller's server holds the lock."""
     draft = data_dir / f"{SERVER_FILE}.{os.getpid()}"
-    draft.write_text(json.dumps(asdict(server)) + "\n", "utf-8")
+    write_private(draft, json.dumps(asdict(server)) + "\n")
     draft.replace(data_dir / SERVER_FILE)
 
 

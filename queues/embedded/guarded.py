@@ -22,7 +22,7 @@ class GuardedProcess:
     """A program in a session of its own which ends with this process, whatever ends this process.
 
     A terminal's Ctrl-C does not reach it. `keep` are file descriptors that it holds open while it lives,
-    `environment` is what it gets beside, or instead of, our own.
+    `environment` is what it gets beside, or instead of, our own; `umask` -1 is ours.
     """
 
     def __init__(
@@ -31,7 +31,9 @@ class GuardedProcess:
         cwd: Path,
         output: IO[bytes],
         keep: Sequence[int] = (),
+        *,
         environment: Mapping[str, str] | None = None,
+        umask: int = -1,
     ) -> None:
         self._guard = subprocess.Popen(
             [sys.executable, "-I", "-S", str(GUARD), str(GRACE_S), *command],
@@ -43,6 +45,7 @@ class GuardedProcess:
             stderr=output,
             pass_fds=keep,
             start_new_session=True,
+            umask=umask,
         )
         assert self._guard.stdout is not None  # noqa: S101 - for mypy: asked for above
         with self._guard.stdout as answer:

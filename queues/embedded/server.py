@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from queues.embedded.closing import close_nodes
 from queues.embedded.config import (
     CONFIG_FILE,
     LOG_CONFIG,
@@ -21,7 +22,11 @@ from queues.embedded.errors import PortTaken, ServerStartFailed
 from queues.embedded.four_letter import server_mode
 from queues.embedded.guarded import GuardedProcess
 from queues.embedded.java import LONG_RUN, QUICK_START, find_jars, find_java
+from queues.embedded.login import digest_of, keep_login, login_of, make_login
 from queues.embedded.ports import free_ports, is_free
+from queues.private_directory import private_directory, write_private
+from queues.session.peers import is_listener_ours
+from queues.session.settings import Login
 
 SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
@@ -29,6 +34,8 @@ POLL_S = 0.02
 
 POLL_TIMEOUT_S = 0.2
 """A question that arrives between bind and serve is never answered; asked again, it is at once."""
+
+_PRIVATE_UMASK = 0o077
 
 PORT_TRIES = 3
 """Between finding a port free and listening on it, somebody else may take it: then another one."""
@@ -45,6 +52,8 @@ class EmbeddedZooKeeper:
         self.config = config
         self._data_dir = config.data_dir.absolute()
         self._port = config.port or None
+        self._superuser: Login | None = None  # of one start, which closes what is open; kept nowhere
+        self._is_new = False
         self._process: GuardedProcess | None = None
 
     @property
@@ -80,7 +89,7 @@ class EmbeddedZooKeeper:
     def start(self) -> Self:
         """Start the server and return when it serves; a second call changes nothing.
 
-        Raises JavaMissing, JarsMissing, DataDirectoryInUse, PortTaken, ServerStartFailed.
+        Raises JavaMissing, JarsMissing, DataDirectoryInUse, PortTaken, ServerStartFailed, UnsafeDirectory.
         """
         for tries_left in reversed(range(PORT_TRIES)):
             try:
@@ -105,11 +114,18 @@ class EmbeddedZooKeeper:
             *("-cp", str(jars / "*"), SERVER_CLASS, f"./{CONFIG_FILE}"),
         ]
         try:
+            if self.config.closed:
+                private_directory(self._data_dir)
             with locked(self._data_dir) as lock:
+                is_closed = not self.config.closed or login_of(self._data_dir) is not None
+                self._superuser = None if is_closed else make_login()
+                self._is_new = not (self._data_dir / STATE_FOLDER / "version-2").exists()
                 self._port = self._choose_port()
                 self._write_files(self._port)
-                with (self._data_dir / OUTPUT_FILE).open("wb") as output:
-                    self._process = GuardedProcess(command, self._data_dir, output, keep=[lock])
+                with (self._data_dir / OUTPUT_FILE).open("ab") as output:
+                    self._process = GuardedProcess(
+                        command, self._data_dir, output, keep=[lock], umask=_PRIVATE_UMASK
+                    )
         except OSError as error:
             raise ServerStartFailed(
                 f"ZooKeeper cannot use the data directory {self._data_dir}: {error.strerror or error}"
@@ -119,6 +135,10 @@ class EmbeddedZooKeeper:
         """Return when the launched server answers requests; stop it and raise when it does not."""
         try:
             self._wait()
+            if self._superuser is not None:
+                login = make_login()
+                close_nodes(self.hosts, superuser=self._superuser, owner=login, is_new=self._is_new)
+                keep_login(self._data_dir, login)
             announce(self._data_dir, RunningServer(self.hosts, os.getpid(), self.config.owner))
         except BaseException:
             self.stop()
@@ -160,9 +180,11 @@ class EmbeddedZooKeeper:
 
     def _write_files(self, port: int) -> None:
         state = self._data_dir / STATE_FOLDER
-        state.mkdir(exist_ok=True)
-        (self._data_dir / CONFIG_FILE).write_text(self.config.zoo_cfg(port), "utf-8")
-        (self._data_dir / LOG_CONFIG_FILE).write_text(LOG_CONFIG, "utf-8")
+        state.mkdir(mode=0o700, exist_ok=True)
+        superuser = "" if self._superuser is None else digest_of(self._superuser)
+        write_private(self._data_dir / CONFIG_FILE, self.config.zoo_cfg(port, superuser))
+        write_private(self._data_dir / LOG_CONFIG_FILE, LOG_CONFIG)
+        write_private(self._data_dir / OUTPUT_FILE, "")
         if self.config.member is not None:
             (state / "myid").write_text(f"{self.config.member.id}\n", "utf-8")
         log = self._data_dir / LOG_FILE
@@ -172,7 +194,9 @@ class EmbeddedZooKeeper:
     def _wait(self) -> None:
         deadline = time.monotonic() + self.config.start_timeout_s
         while self.is_running():
-            if server_mode(self.hosts, POLL_TIMEOUT_S) is not None:
+            # Until our server finds its port taken, another user's may answer there.
+            is_ours = not self.config.closed or is_listener_ours(self.config.host, self.port)
+            if is_ours and server_mode(self.hosts, POLL_TIMEOUT_S) is not None:
                 return
             if time.monotonic() > deadline:
                 raise ServerStartFailed(

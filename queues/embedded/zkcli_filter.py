@@ -11,6 +11,8 @@ import sys
 from typing import IO
 
 GREETING = b"Connecting to "
+SASL = "-Djava.security.auth.login.config="
+LOGIN_EVENT = (b"\n", b"WATCHER::", b"\n", b"WatchedEvent state:SaslAuthenticated")
 EVENT = (b"WATCHER::", b"WatchedEvent state:")
 
 
@@ -22,7 +24,10 @@ def main(command: list[str]) -> int:
         signal.signal(signal.SIGTERM, lambda *_: client.terminate())
         assert client.stdout is not None  # noqa: S101 - for mypy: asked for above
         try:
-            sys.stdout.buffer.write(skip_greeting(client.stdout))
+            answer = skip_greeting(client.stdout)
+            if not answer and any(argument.startswith(SASL) for argument in command):
+                answer = skip_login(client.stdout)
+            sys.stdout.buffer.write(answer)
             sys.stdout.buffer.flush()
             shutil.copyfileobj(client.stdout, sys.stdout.buffer)
             sys.stdout.buffer.flush()
@@ -43,6 +48,17 @@ def skip_greeting(output: IO[bytes]) -> bytes:
             return b""
         if not (line == b"\n" or line.startswith((GREETING, EVENT[0]))):
             return line
+    return b""
+
+
+def skip_login(output: IO[bytes]) -> bytes:
+    """Read over the event of a login by SASL; return what was read if it is none."""
+    read = b""
+    for expected in LOGIN_EVENT:
+        line = output.readline()
+        read += line
+        if not line.startswith(expected):
+            return read
     return b""
 
 

@@ -1,0 +1,266 @@
+"""A closed server: what another user of the host can do there, who has its port and no password."""
+
+import contextlib
+import os
+import select
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+
+from queues.embedded import (
+    EmbeddedZooKeeper,
+    PortTaken,
+    ServerConfig,
+    closing,
+    login_of,
+    running_server,
+)
+from queues.embedded import server as embedded_server
+from queues.embedded.four_letter import ask
+from queues.embedded.login_proxy import logged_in
+from queues.embedded.ports import free_ports
+from queues.errors import Unreachable
+from queues.session import Acl, Session, SessionSettings
+from tests.another_user import as_another_user
+from tests.servers.zookeeper import zookeeper_client
+
+TICK_MS = 500
+OF_ZOOKEEPER = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
+WORDS = ("mntr", "cons", "stat", "conf", "envi", "dump", "ruok", "wchs", "crst", "isro")
+
+
+def closed(data_dir: Path) -> EmbeddedZooKeeper:
+    return EmbeddedZooKeeper(ServerConfig(data_dir, tick_ms=TICK_MS, closed=True))
+
+
+def session_of(server: EmbeddedZooKeeper) -> Session:
+    login = login_of(server.config.data_dir)
+    return Session(SessionSettings(server.hosts, digest=login, acl=Acl.CREATOR))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    with closed(tmp_path_factory.mktemp("closed")) as running:
+        with session_of(running) as session:
+            session.ensure_path("/orchestrator/jobs")
+        yield running
+
+
+def tried(hosts: str, act: Callable[[KazooClient], object], login: str = "") -> Any:
+    """What another user gets for `act`: its answer as text, or the name of the error."""
+
+    def attempt() -> str:
+        client = KazooClient(hosts, auth_data={("digest", login)} if login else None)
+        client.start(timeout=30)
+        try:
+            return str(act(client))
+        finally:
+            client.stop()
+            client.close()
+
+    return as_another_user(attempt)
+
+
+@pytest.mark.parametrize("login", ["", "orchestrator:guessed"])
+def test_another_user_can_read_write_and_make_nothing(server: EmbeddedZooKeeper, login: str) -> None:
+    def act(client: KazooClient) -> list[str]:
+        tries: list[Callable[[str], object]] = [
+            client.get,
+            client.exists,
+            client.get_children,
+            client.get_acls,
+            client.delete,
+            lambda path: client.set(path, b"theirs"),
+            lambda path: client.create(f"{path.rstrip('/')}/theirs", b"", ephemeral=True),
+            lambda path: client.set_acls(path, [make_digest_acl("evil", "evil", all=True)]),
+        ]
+        answers = []
+        for path in (*OF_ZOOKEEPER, "/orchestrator", "/orchestrator/jobs"):
+            for number, each in enumerate(tries):
+                try:
+                    answers.append(f"{number} {path}: {each(path)}")
+                except Exception as error:  # noqa: BLE001 - the answer
+                    if type(error).__name__ not in {"NoAuthError", "BadArgumentsError"}:
+                        answers.append(f"{number} {path}: {error!r}")
+        return answers
+
+    assert tried(server.hosts, act, login) == "[]"
+
+
+def test_four_letter_words_are_off(server: EmbeddedZooKeeper) -> None:
+    for word in WORDS:
+        assert "not in the whitelist" in ask(server.hosts, word), word
+    assert server.mode() == "standalone", "srvr is answered always: no setting turns it off"
+
+
+def test_no_password_is_in_a_process_list_or_in_a_file_that_others_read(server: EmbeddedZooKeeper) -> None:
+    data_dir, login = server.config.data_dir, login_of(server.config.data_dir)
+    assert login is not None
+    password = login.secret()
+    assert len(password) * 6 >= 256
+    for pid in (server.pid, server.guard_pid):
+        process = psutil.Process(pid)
+        assert password not in " ".join([*process.cmdline(), *process.environ().values()])
+    holders = [
+        path for path in data_dir.rglob("*") if path.is_file() and password.encode() in path.read_bytes()
+    ]
+    assert holders == [Path(login.password_file)]
+    for path in (data_dir, *data_dir.rglob("*")):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+    assert as_another_user(lambda: Path(login.password_file).read_text("ascii")) == "PermissionError"
+
+
+def test_login_and_nodes_outlive_a_restart_and_stay_closed(tmp_path: Path) -> None:
+    with closed(tmp_path) as server, session_of(server) as session:
+        session.ensure_path("/kept")
+        login = login_of(tmp_path)
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert login_of(tmp_path) == login
+        assert login is not None
+        assert session.children("/") is not None
+        assert session.exists("/kept") is not None
+        for path in (*OF_ZOOKEEPER, "/kept"):
+            assert tried(server.hosts, methodcaller("get", path)) == "NoAuthError"
+        assert "superDigest" not in (tmp_path / "zoo.cfg").read_text()
+
+
+def test_what_is_planted_while_a_new_server_starts_is_gone_when_it_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = closing.close_nodes
+
+    def plant_and_close(hosts: str, **rest: Any) -> None:
+        made = tried(hosts, lambda client: client.create("/orchestrator/jobs/00", b"theirs", makepath=True))
+        assert made == "/orchestrator/jobs/00"
+        mine = [make_digest_acl("evil", "evil", all=True)]
+        made = tried(hosts, lambda client: client.create("/zookeeper/quota/a", b"", acl=mine), "evil:evil")
+        assert made == "/zookeeper/quota/a"
+        close(hosts, **rest)
+
+    monkeypatch.setattr(embedded_server, "close_nodes", plant_and_close)
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.children("/") == ["zookeeper"]
+        assert session.children("/zookeeper/quota") == []
+
+
+def test_the_nodes_of_an_earlier_version_are_closed_and_kept(tmp_path: Path) -> None:
+    plain = EmbeddedZooKeeper(ServerConfig(tmp_path, tick_ms=TICK_MS))
+    with plain, zookeeper_client(plain.hosts) as client:
+        client.create("/orchestrator/jobs/00", b"kept", makepath=True)
+    with closed(tmp_path) as server, session_of(server) as session:
+        found = session.get("/orchestrator/jobs/00")
+        assert found is not None
+        assert found[0] == b"kept"
+        for path in (*OF_ZOOKEEPER, "/orchestrator", "/orchestrator/jobs/00"):
+            assert tried(server.hosts, methodcaller("get", path)) == "NoAuthError"
+
+
+def test_a_login_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    with closed(tmp_path) as server, session_of(server) as session:
+        session.ensure_path("/kept")
+        lost = login_of(tmp_path)
+    assert lost is not None
+    Path(lost.password_file).unlink()
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.exists("/kept") is not None
+
+
+def test_a_start_that_is_cut_off_before_the_nodes_are_closed_closes_them_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+
+        def die(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(embedded_server, "close_nodes", die)
+        with pytest.raises(KeyboardInterrupt):
+            closed(tmp_path).start()
+    assert login_of(tmp_path) is None
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.children("/") == ["zookeeper"]
+        assert tried(server.hosts, methodcaller("get", "/")) == "NoAuthError"
+
+
+def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_path: Path) -> None:
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.children("/") is not None
+        hosts, login = server.hosts, login_of(tmp_path)
+        assert login is not None
+    heard, hear = os.pipe()
+    ready, be_ready = os.pipe()
+
+    def listen() -> None:
+        host, port = hosts.split(":")
+        with socket.create_server((host, int(port))) as listener:
+            os.write(be_ready, b"x")
+            listener.settimeout(2)
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    client, _ = listener.accept()
+                    client.settimeout(1)
+                    with client, contextlib.suppress(TimeoutError):
+                        os.write(hear, client.recv(4096))
+
+    thief = threading.Thread(target=as_another_user, args=(listen,))
+    thief.start()
+    os.read(ready, 1)
+    with (
+        pytest.raises(Unreachable),
+        Session(SessionSettings(hosts, digest=login, acl=Acl.CREATOR, connect_timeout=1)),
+    ):
+        pass
+    with logged_in(SessionSettings(hosts, digest=login)) as way:
+        host, port = way.split(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(b"\0\0\0\x04test")
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(100) == b""
+    thief.join()
+    os.set_blocking(heard, False)
+    with pytest.raises(BlockingIOError):
+        assert not os.read(heard, 100_000)
+    for end in (heard, hear, ready, be_ready):
+        os.close(end)
+
+
+def test_another_users_server_at_the_chosen_port_is_not_taken_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the choice of a port and the server's start another user may listen there, and answer."""
+    (port,) = free_ports("127.0.0.1", 1)
+    ready, be_ready = os.pipe()
+    end, go_on = os.pipe()
+
+    def answer() -> None:
+        with socket.create_server(("127.0.0.1", port)) as listener:
+            os.write(be_ready, b"x")
+            listener.settimeout(0.1)
+            while not select.select([end], [], [], 0)[0]:
+                with contextlib.suppress(OSError):
+                    client, _ = listener.accept()
+                    with client:
+                        client.sendall(b"Mode: standalone\n")
+
+    thief = threading.Thread(target=as_another_user, args=(answer,))
+    thief.start()
+    os.read(ready, 1)
+    monkeypatch.setattr(embedded_server, "is_free", lambda _host, _port: True)
+    try:
+        with pytest.raises(PortTaken):
+            EmbeddedZooKeeper(ServerConfig(tmp_path, port=port, tick_ms=TICK_MS, closed=True)).start()
+    finally:
+        os.write(go_on, b"x")
+        thief.join()
+        for each in (ready, be_ready, end, go_on):
+            os.close(each)
+    assert running_server(tmp_path) is None
