@@ -6,13 +6,13 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
-from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id
 
 from queues.errors import AccessDenied
 from queues.session.connection import Connection
 from queues.session.contact import Contact
 from queues.session.settings import Acl, SessionSettings
-from queues.session.sockets import Sockets, TlsSockets
+from queues.session.sockets import OwnSockets, Sockets, TlsSockets
 
 # kazoo's default reaches an hour: a worker would stay away long after ZooKeeper is back. With two seconds,
 # 2.8 after jitter, a session of ten seconds can outlive the loss of a server.
@@ -32,6 +32,8 @@ class _NoSecrets(logging.LoggerAdapter[logging.Logger]):
 
 def acls(settings: SessionSettings) -> list[ACL]:
     """The rights on each node that is created."""
+    if settings.rights:
+        return [ACL(grant.perms, Id(grant.scheme, grant.id)) for grant in settings.rights]
     return list(CREATOR_ALL_ACL if settings.acl is Acl.CREATOR else OPEN_ACL_UNSAFE)
 
 
@@ -51,7 +53,7 @@ def build_client(settings: SessionSettings, contact: Contact) -> Any:
     client = KazooClient(
         hosts=settings.hosts,
         timeout=settings.session_timeout,
-        handler=Sockets() if settings.tls is None else TlsSockets(settings.tls),
+        handler=_sockets(settings),
         default_acl=acls(settings),
         auth_data=auth,
         connection_retry=retry,
@@ -60,6 +62,12 @@ def build_client(settings: SessionSettings, contact: Contact) -> Any:
     )
     client._connection = Connection(client, retry.copy(), contact, options)  # noqa: SLF001 - no public way
     return client
+
+
+def _sockets(settings: SessionSettings) -> Sockets:
+    if settings.tls is not None:
+        return TlsSockets(settings.tls)
+    return OwnSockets() if settings.digest is not None and settings.digest.own_server else Sockets()
 
 
 def _sasl_options(user: str, password: str) -> dict[str, str]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from kazoo.exceptions import EXCEPTIONS
 from kazoo.protocol.serialization import int_struct, multiheader_struct, stat_struct, write_string
-from kazoo.security import ACL
+from kazoo.security import ACL, Id
 
-from queues.operations import Check, Create, Delete, Operation, Set
+from queues.operations import Check, Create, Delete, Grant, Operation, Set
 from queues.session.paths import path_bytes
 from queues.session.stat import Stat
 
@@ -30,6 +30,13 @@ def acl_bytes(acls: Sequence[ACL]) -> bytes:
     for acl in acls:
         parts += [int_struct.pack(acl.perms), write_string(acl.id.scheme), write_string(acl.id.id)]
     return b"".join(bytes(part) for part in parts)
+
+
+def _with_grant(acl: bytes, grant: Grant) -> bytes:
+    """The same rights, and one entry more."""
+    added = acl_bytes([ACL(grant.perms, Id(grant.scheme, grant.id))])
+    count = int_struct.unpack_from(acl)[0]
+    return bytes(int_struct.pack(count + 1)) + acl[int_struct.size :] + added[int_struct.size :]
 
 
 class Multi:
@@ -87,7 +94,8 @@ def _request(operations: Sequence[Operation], root: bytes, acl: bytes) -> bytes:
                 parts.append(_LENGTH.pack(operation.version))
             case Create():
                 data = operation.data
-                parts += (_HEADERS[_CREATE], length, path, _LENGTH.pack(len(data)), data, acl)
+                rights = acl if operation.grant is None else _with_grant(acl, operation.grant)
+                parts += (_HEADERS[_CREATE], length, path, _LENGTH.pack(len(data)), data, rights)
                 parts.append(_EPHEMERAL if operation.ephemeral else _PERSISTENT)
     parts.append(_END)
     return b"".join(parts)

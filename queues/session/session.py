@@ -16,10 +16,11 @@ from functools import partial
 from typing import Any, Self
 
 from kazoo.client import WriterNotClosedException
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError, UnimplementedError
 from kazoo.protocol.states import KazooState
+from kazoo.security import Permissions
 
-from queues.errors import SessionLost
+from queues.errors import Refused, SessionLost
 from queues.operations import Operation
 from queues.session.client import acls, build_client
 from queues.session.contact import Contact, SessionState
@@ -30,8 +31,10 @@ from queues.session.multi_read import MAX_PATHS, Found, MultiRead
 from queues.session.paths import checked_path
 from queues.session.posted import NO_RIGHT, Posted
 from queues.session.requests import Requests
+from queues.session.rights import Access
 from queues.session.settings import SessionSettings
 from queues.session.stat import Stat
+from queues.session.whoami import Identity, WhoAmI, best_of, configured
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +50,11 @@ class Session:
         self._requests = Requests(self._client, self._contact, settings.hosts)
         self._acls = acls(settings)
         self._acl_bytes = acl_bytes(self._acls)
+        self._owners: tuple[tuple[str, str], ...] = ()
         self._forked = False
+        self._identity: tuple[int, Identity] | None = (
+            None  # of which connection, and what its server answered
+        )
         _OPEN.add(self)
 
     def start(self) -> Self:
@@ -68,7 +75,8 @@ class Session:
         self._client.start_async()
         if not self._contact.wait(seconds, or_refused=True):
             raise self._requests.unreachable(seconds) from self._contact.trouble
-        if chroot:  # kazoo only warns when it is not there, and then nothing works
+        # kazoo only warns when it is not there, and then nothing works. A driver may have no right to look.
+        if chroot and not self.settings.rights:
             self._requests.make_path("", chroot, self._acls, max(0.1, deadline - time.monotonic()))
 
     def close(self) -> None:
@@ -140,6 +148,25 @@ class Session:
         """
         return self._contact.wait(seconds)
 
+    # ------------------------------------------------------------------ identity
+    def whoami(self) -> Identity:
+        """As whom the server sees this session; asked once per connection, when it is needed first.
+
+        For a server below ZooKeeper 3.7 it is what the settings say, marked as such. Raises as reads do.
+        """
+        connections = self.connections
+        if self._identity is None or self._identity[0] != connections:
+            self._identity = connections, self._ask_identity()
+        return self._identity[1]
+
+    def _ask_identity(self) -> Identity:
+        try:
+            return best_of(self._read("", lambda: self._requests.call(WhoAmI())))
+        except Refused as error:
+            if isinstance(error.__cause__, UnimplementedError):
+                return configured(self.settings)
+            raise
+
     # ------------------------------------------------------------------ reads
     def get(
         self, path: str, wake: Wake | None = None, *, await_creation: bool = True
@@ -196,6 +223,19 @@ class Session:
         self._client._connection.followers.add(path, follow)  # noqa: SLF001 - ours, but kazoo's attribute
         self._read(path, lambda: self._requests.call(AddWatch(path)))
 
+    def owners(self, path: str) -> tuple[tuple[str, str], ...]:
+        """Scheme and id of each that may do all with a node of ours: who this session is for the server.
+
+        Read once: the server gives the same to each node that we make. Raises Refused where there is none.
+        """
+        if not self._owners:
+            try:
+                found, _ = self._read(path, lambda: self._client.get_acls_async(checked_path(path)))
+            except NoNodeError as error:
+                raise self._requests.refused(path, error) from error
+            self._owners = tuple((acl.id.scheme, acl.id.id) for acl in found if acl.perms == Permissions.ALL)
+        return self._owners
+
     def get_many(self, paths: Sequence[str]) -> list[Found]:
         """Data and stat of many nodes in few requests, None where there is no node."""
         found: list[Found] = []
@@ -213,6 +253,11 @@ class Session:
 
     def _read(self, path: str, call: Callable[[], Any]) -> Any:
         return self._requests.read(path, call, self.settings.call_timeout)
+
+    @property
+    def access(self) -> Access:
+        """Who may do what with nodes: to read, and to change."""
+        return Access(self._client, self._requests, self.settings.call_timeout)
 
     # ------------------------------------------------------------------ writes
     def ensure_path(self, path: str) -> None:

@@ -1,11 +1,18 @@
 """How ZooKeeper is reached."""
 
+import base64
+import hashlib
+import secrets
 import ssl
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from queues.operations import Grant
+
+_PASSWORD_BYTES = 32
 
 
 class Acl(StrEnum):
@@ -37,15 +44,34 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user, and the password or the file in which it stands."""
+    """A user, and the password or the file in which it stands.
+
+    `own_server`: it is sent in the clear to a server that this user runs on this host, and to no other.
+    """
 
     user: str
     password: str = field(default="", repr=False)
     password_file: str = ""
+    own_server: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.password) == bool(self.password_file):
             raise ValueError(f"user {self.user!r} needs a password or a password_file, one of them")
+
+    @classmethod
+    def random(cls, user: str) -> Self:
+        """A login with a password that nobody can guess: 256 bits."""
+        return cls(user, secrets.token_urlsafe(_PASSWORD_BYTES))
+
+    @property
+    def digest_id(self) -> str:
+        """`user:hash`, as ZooKeeper's scheme digest names this login in the rights on a node.
+
+        The hash is a plain SHA-1, so it may be seen only where the password cannot be guessed (ZooKeeper's
+        DigestAuthenticationProvider.generateDigest).
+        """
+        whole = hashlib.sha1(f"{self.user}:{self.secret()}".encode()).digest()  # noqa: S324 - ZooKeeper's choice
+        return f"{self.user}:{base64.b64encode(whole).decode()}"
 
     def secret(self) -> str:
         """The password; raises OSError when its file cannot be read."""
@@ -71,6 +97,7 @@ class SessionSettings:
     sasl: Login | None = None  # DIGEST-MD5
     digest: Login | None = None  # ZooKeeper's own scheme, which believes every password: it acts by ACLs only
     acl: Acl = Acl.OPEN
+    rights: tuple[Grant, ...] = ()  # on each node that is created, instead of what `acl` says
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "acl", Acl(self.acl))
@@ -79,19 +106,12 @@ class SessionSettings:
             raise ValueError("acl 'creator' needs sasl, digest or a client certificate: who is the creator?")
 
     def for_plan(self) -> dict[str, Any]:
-        """The same as JSON for another process, without a secret: passwords must stand in files.
-
-        Raises ValueError when one stands in these settings.
-        """
-        for login in (self.sasl, self.digest):
-            if login is not None and login.password:
-                raise ValueError(f"the password of {login.user!r} cannot be handed on: use password_file")
-        if self.tls is not None and self.tls.key_password:
-            raise ValueError("the password of the TLS key cannot be handed on: use a key without one")
+        """The same as JSON for another process, with the passwords that stand in it."""
         return asdict(self)
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> "SessionSettings":
         """What `for_plan` gave."""
         parts = {"tls": Tls, "sasl": Login, "digest": Login}
-        return cls(**{name: parts[name](**v) if name in parts and v else v for name, v in plan.items()})
+        found = {name: parts[name](**v) if name in parts and v else v for name, v in plan.items()}
+        return cls(**{**found, "rights": tuple(Grant(*grant) for grant in plan.get("rights", ()))})

@@ -8,6 +8,7 @@ from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
+from queues.session.peers import is_server_ours
 from queues.session.settings import Tls
 
 # kazoo would wait for a whole session timeout at a host that swallows packets, with the others untried.
@@ -45,6 +46,16 @@ class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         readable = [item for item in read if ready.get(item.fileno(), 0) & ~select.POLLOUT]
         writable = [item for item in write if ready.get(item.fileno(), 0) & ~select.POLLIN]
         return readable, writable, []
+
+
+class OwnSockets(Sockets):
+    """The same to a server of this user on this host alone."""
+
+    def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
+        if not is_server_ours(connected):
+            # As if nothing listened there: when our server has ended, anybody may.
+            raise ConnectionRefusedError(f"{connected.getpeername()} is not a server of this user")
+        return connected
 
 
 class TlsSockets(Sockets):
