@@ -5,6 +5,7 @@ each item that is moved.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(slots=True)
@@ -18,6 +19,24 @@ class Check:
         return f"check {self.path}"
 
 
+READ, WRITE, CREATE, DELETE = 1, 2, 4, 8
+ALL = 31
+"""Read, write, create, delete, and change the rights."""
+
+
+class Grant(NamedTuple):
+    """One entry of a node's ACL: what whoever `scheme` knows as `id` may do."""
+
+    perms: int
+    scheme: str
+    id: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is for everybody who reaches ZooKeeper."""
+        return (self.scheme, self.id) == ("world", "anyone")
+
+
 @dataclass(slots=True)
 class Create:
     """Make a node that is not there yet."""
@@ -25,6 +44,7 @@ class Create:
     path: str
     data: bytes = b""
     ephemeral: bool = False
+    grant: Grant | None = None  # beside the rights that the session gives to all that it makes
 
     def __str__(self) -> str:
         return f"create {self.path}"

@@ -127,11 +127,12 @@ class PoolFolders:
             raise TooManyPools(pool, limit)
 
     # ------------------------------------------------------------------ remove
-    def remove(self, pool: str) -> bool:
+    def remove(self, pool: str, riders: Callable[[], Sequence[Operation]] = tuple) -> bool:
         """Remove an empty pool that no consumer names, with its low lane; False when there is none.
 
-        Raises PoolInUse. One multi removes all nodes or none, and a folder with a token in it is not removed:
-        whoever puts at the same moment is either faster, or finds no folder and makes the pool again.
+        Raises PoolInUse. One multi removes all nodes or none, and `riders` returns what else it does. A
+        folder with a token in it is not removed: whoever puts at the same moment is either faster, or finds
+        no folder and makes the pool again.
         """
         lane = check_pool(pool) + LOW
         while True:
@@ -150,7 +151,7 @@ class PoolFolders:
                 step += [Delete(path) for path in reversed(self._folders(name))]
             self._check_use(pool, pools)
             # A second sending is not for a pool that was made anew meanwhile.
-            if commit_once(self._session, step, self._receipts):
+            if commit_once(self._session, [*step, *riders()], self._receipts):
                 self.forget(self._made - set(pools))
                 return True
             # It is in use now, or somebody else removes it.

@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from queues.documents import decode, encode
 from queues.errors import Conflict, InvalidLimit
 from queues.names import LOW, Layout, Token, check_pool, is_pool
-from queues.operations import Set
+from queues.operations import Operation, Set
 from queues.session import Session, Stat
 from queues.transaction import commit
 
@@ -21,6 +21,7 @@ _LS_BYTES = 1_048_575
 _LENGTH_BYTES = 4
 USUAL_ID_CHARACTERS = 36  # a UUID
 LONGEST_ID_CHARACTERS = 128
+_KEPT_CHANGES = 10  # some 200 bytes each, in a node that each consumer reads
 _LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change; claims check the version in any case
 
 
@@ -79,6 +80,13 @@ class PoolLimits:
 
 Seen = tuple[PoolLimits, int]
 """Limits and the version of the node they stood in; -1 where there was no node."""
+
+
+Note = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], Sequence[Operation]]]
+"""Gets the limits that change, as they were and as they will be.
+
+Returns what the node keeps of the change, and operations that ride in its multi.
+"""
 
 
 class Pools:
@@ -141,8 +149,19 @@ class Pools:
         limits = self._last_good[pool] = PoolLimits.decode(pool, data, self._last_good.get(pool))
         return limits
 
-    def change(self, pool: str, **changes: Any) -> PoolLimits:
+    def changed(self, pool: str) -> Sequence[Mapping[str, Any]]:
+        """What the node of a pool has kept of its last changes, oldest first."""
+        found = self._session.get(self._layout.pool(check_pool(pool)), await_creation=False)
+        try:
+            kept = decode(found[0]).get("changed") if found is not None and found[0] else None
+        except ValueError:
+            return []
+        entries = kept if isinstance(kept, list) else []
+        return [entry for entry in entries if isinstance(entry, dict)][-_KEPT_CHANGES:]
+
+    def change(self, pool: str, note: Note | None = None, **changes: Any) -> PoolLimits:
         """Change some limits of a pool; raises InvalidLimit. The folders of the pool must be there."""
+        path = self._layout.pool(check_pool(pool))
         while True:
             before, version = self.read(pool)
             unknown = changes.keys() - {field.name for field in fields(PoolLimits)}
@@ -150,12 +169,16 @@ class Pools:
                 name = min(unknown)
                 raise InvalidLimit(name, changes[name], "a limit: weight, bound, cap, paused, low_share")
             after = PoolLimits(**{**asdict(before), **changes})
-            self._session.ensure_path(self._layout.pool(pool))
+            self._session.ensure_path(path)
+            was, will_be = _difference(before, after)
+            kept = self.changed(pool)  # of this version, or the change is refused
+            riders: Sequence[Operation] = ()
+            if note is not None and will_be:
+                entry, riders = note(was, will_be)
+                kept = [*kept, entry][-_KEPT_CHANGES:]
+            document = {**asdict(after), "changed": kept} if kept else asdict(after)
             try:
-                commit(
-                    self._session,
-                    [Set(self._layout.pool(pool), encode(asdict(after)), max(version, 0))],
-                )
+                commit(self._session, [Set(path, encode(document), max(version, 0)), *riders])
             except Conflict:
                 continue  # somebody else changed it meanwhile: theirs and ours
             self.forget(pool)
@@ -165,6 +188,12 @@ class Pools:
         """The pools that there are; low lanes only when asked for, nodes that are no pool never."""
         names = self._session.children(self._layout.pools) or []
         return sorted(name for name in names if is_pool(name) and (low or not name.endswith(LOW)))
+
+
+def _difference(before: PoolLimits, after: PoolLimits) -> tuple[dict[str, Any], dict[str, Any]]:
+    old, new = asdict(before), asdict(after)
+    names = [name for name in new if new[name] != old[name]]
+    return {name: old[name] for name in names}, {name: new[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)

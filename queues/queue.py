@@ -136,12 +136,13 @@ class QueueSet(Entrance):
         """Make an item due after `delay_ms` where it stands; raises as `remove` does."""
         return self._desk.move(item_id, self.get(item_id).queue, delay_ms=delay_ms, force=force)
 
-    def remove_pool(self, pool: str) -> bool:
+    def remove_pool(self, pool: str, riders: Callable[[], Sequence[Operation]] = tuple) -> bool:
         """Remove an empty pool that no consumer names, and its low lane; False when there is none.
 
-        Raises PoolInUse. A put at the same moment stops the removal, or makes the pool again.
+        Raises PoolInUse. A put at the same moment stops the removal, or makes the pool again. `riders`
+        returns operations that ride in the same multi.
         """
-        return self.root.pool_folders.remove(pool)
+        return self.root.pool_folders.remove(pool, riders)
 
     def claim_by_id(self, item_id: str, *, force: bool = False) -> Claim:
         """Claim one item wherever it stands, to look at it before it is changed; raises as `remove` does."""

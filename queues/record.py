@@ -1,5 +1,6 @@
 """The record of an item: where it stands, who holds it, and the payload of its owner."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -13,6 +14,7 @@ MAX_RECORD_BYTES = 64 * 1024
 # What is noted beside a payload must not keep an item from being claimed, moved or brought to dead: counts,
 # the last error, the longer name of another queue.
 NOTE_BYTES = 16 * 1024
+_RUN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # part of the names of nodes and directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,14 @@ class Record:
             token = Token.parse(document["token"])
             if token is None or document["id"] != item_id or token.id != item_id:
                 raise CorruptRecord(item_id, "it names another item or no token")
+            run_key, queue, pool = (str(document[name]) for name in ("run_key", "queue", "pool"))
+            if not _RUN_KEY.fullmatch(run_key) or _is_relative(queue) or _is_relative(pool):
+                raise CorruptRecord(item_id, "its run key, queue or pool cannot be the name of a node")
             return cls(
                 id=item_id,
-                run_key=str(document["run_key"]),
-                queue=str(document["queue"]),
-                pool=str(document["pool"]),
+                run_key=run_key,
+                queue=queue,
+                pool=pool,
                 token=token,
                 nonce=str(document["nonce"]),
                 claims=int(document["claims"]),
@@ -88,6 +93,11 @@ class Record:
         for name in _FIELDS:
             object.__setattr__(new, name, changes[name] if name in changes else getattr(self, name))
         return new
+
+
+def _is_relative(name: str) -> bool:
+    """Whether a path with this name would be another one, or none."""
+    return any(part in {"", ".", ".."} for part in name.split("/"))
 
 
 _FIELDS = tuple(field.name for field in fields(Record))

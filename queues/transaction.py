@@ -9,7 +9,7 @@ from queues.operations import Create, Operation, Set
 from queues.session import ReplyLost, Session, refusal
 
 # The server drops the connection of a request above 1,048,575 bytes (jute.maxbuffer) instead of refusing it.
-MAX_MULTI_BYTES = 512 * 1024
+MAX_MULTI_BYTES = 768 * 1024
 _OPERATION_OVERHEAD_BYTES = 64
 # The break is known here before the session reports it: without a pause the next send would be in vain.
 _RESEND_PAUSE_SECONDS = 0.05
