@@ -10,26 +10,44 @@ from typing import Any, assert_never
 from spark_runner.connectors.nearest import did_you_mean
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, CreateView, Insert, Set, parse
-from spark_runner.sql.locations import contains, overlap
-from spark_runner.sql.references import names_relative_files, references
+from spark_runner.sql.limits import (
+    MAX_EXPANDED_CHARACTERS,
+    MAX_SCRIPT_CHARACTERS,
+    MAX_STATEMENTS,
+    MAX_TABLE_READS,
+    MAX_VIEW_DEPTH,
+)
+from spark_runner.sql.locations import comparable, contains, overlap
+from spark_runner.sql.references import formats_named, names_relative_files, references
+from spark_runner.sql.shared_jvm import may_share
 from spark_runner.sql.source import Passage, Source
 from spark_runner.sql.tables import TableSpec, table_spec
 from spark_runner.sql.tokens import split
 from spark_runner.sql.variables import expand
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 
 
 def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[str, str]) -> dict[str, Any]:
     """The plan of a script.
 
     `file` is the name that errors show; relative paths are relative to `base_dir`. Raises SqlError at the
-    first thing that is wrong.
+    first thing that is wrong, or above one of the limits of `spark_runner.sql.limits`.
     """
     source = Source(file, text)
+    if len(text) > MAX_SCRIPT_CHARACTERS:
+        message = f"the script has {len(text):,} characters, the limit is {MAX_SCRIPT_CHARACTERS:,}"
+        raise source.error(message, MAX_SCRIPT_CHARACTERS)
     planner = _Planner(base_dir)
-    for tokens in split(source):
-        planner.add(parse(expand(source, tokens, variables)))
+    statements = split(source)
+    if len(statements) > MAX_STATEMENTS:
+        message = f"the script has {len(statements):,} statements, the limit is {MAX_STATEMENTS:,}"
+        raise source.error(message, statements[MAX_STATEMENTS][0].start)
+    room = MAX_EXPANDED_CHARACTERS
+    for tokens in statements:
+        passage = expand(source, tokens, variables, room)
+        room -= len(passage.text)
+        planner.add(parse(passage))
     if not planner.inserts:
         raise source.error("nothing to do: the script has no INSERT", 0)
     return {
@@ -38,6 +56,9 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
         "source": text,
         "directory": base_dir,
         "names_files": planner.names_files,
+        "needs_own_jvm": planner.needs_own_jvm,
+        "formats": sorted(planner.formats),
+        "values": list(planner.values),
         "steps": planner.steps,
     }
 
@@ -50,15 +71,25 @@ class _Table:
     spec: TableSpec
     step: dict[str, Any]
     line: int
+    place: str  # its location as it is compared with others; empty if it has none
+
+
+@dataclass
+class _Reads:
+    """What a query reads, through views too: each table once, in order, and how often all of them."""
+
+    tables: dict[int, _Table] = field(default_factory=dict)  # by identity: a name may be declared again
+    times: int = 0
+    depth: int = 0  # of views that read views
 
 
 @dataclass
 class _View:
-    """A declared view and the tables it reads, through other views too."""
+    """A declared view and what it reads."""
 
     name: str
     line: int
-    tables: list[_Table]
+    reads: _Reads
 
 
 @dataclass
@@ -69,10 +100,14 @@ class _Planner:
     steps: list[dict[str, Any]] = field(default_factory=list)
     inserts: int = 0
     names_files: bool = False  # a query names files by a relative path
+    formats: set[str] = field(default_factory=set)  # of files that queries name by themselves
+    needs_own_jvm: bool = False  # a statement may reach what other jobs in one JVM have
     names: dict[str, _Table | _View] = field(default_factory=dict)
+    values: dict[str, int] = field(default_factory=dict)  # pasted texts and their numbers in the plan
 
     def add(self, statement: Set | CreateTable | CreateView | Insert) -> None:
         """Check one statement and append its step."""
+        self.needs_own_jvm |= not may_share(statement)
         match statement:
             case Set():
                 self._add_set(statement)
@@ -94,7 +129,7 @@ class _Planner:
     def _add_table(self, statement: CreateTable) -> None:
         self._check_new(statement)
         spec = table_spec(statement, self.base_dir)
-        columns = statement.columns.to_json() if statement.columns else None
+        columns = statement.columns.to_json(self.values) if statement.columns else None
         step = self._step(
             "table",
             statement.passage,
@@ -108,21 +143,23 @@ class _Planner:
             written=False,
         )
         line, _ = statement.passage.position()
-        self.names[statement.name.lower()] = _Table(statement.name, spec, step, line)
+        place = comparable(spec.location) if spec.location else ""
+        self.names[statement.name.lower()] = _Table(statement.name, spec, step, line, place)
 
     def _add_view(self, statement: CreateView) -> None:
         self._check_new(statement)
-        tables = self._tables_read(statement.query)
-        self._step("view", statement.passage, name=statement.name, query=statement.query.to_json())
+        reads = self._reads(statement.query)
+        query = statement.query.to_json(self.values)
+        self._step("view", statement.passage, name=statement.name, query=query)
         line, _ = statement.passage.position()
-        self.names[statement.name.lower()] = _View(statement.name, line, tables)
+        self.names[statement.name.lower()] = _View(statement.name, line, reads)
 
     def _add_insert(self, statement: Insert) -> None:
         target = self._target(statement)
         if statement.by_name and target.step["columns"] is None:
             message = f"BY NAME needs declared columns, and table '{target.name}' declares none"
             raise statement.passage.error(message, statement.target_offset)
-        self._check_input_survives(statement, target, self._tables_read(statement.query))
+        self._check_input_survives(statement, target, self._reads(statement.query))
         target.step["written"] = True
         self.inserts += 1
         self._step(
@@ -131,7 +168,7 @@ class _Planner:
             target=target.name,
             overwrite=statement.overwrite,
             by_name=statement.by_name,
-            query=statement.query.to_json(),
+            query=statement.query.to_json(self.values),
         )
 
     def _step(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:
@@ -160,14 +197,17 @@ class _Planner:
             message = f"connector '{target.spec.connector}' of table '{target.name}' can only be read"
         raise statement.passage.error(message, statement.target_offset)
 
-    def _tables_read(self, query: Passage) -> list[_Table]:
+    def _reads(self, query: Passage) -> _Reads:
         """The declared tables that a query reads, each marked so in the plan."""
+        self.formats |= formats_named(query)
         self.names_files |= names_relative_files(query)
-        tables: list[_Table] = []
-        for name, offset in references(query).items():
+        reads = _Reads()
+        for name, (offset, times) in references(query).items():
             known = self.names.get(name)
             if isinstance(known, _View):
-                tables += known.tables
+                reads.tables |= known.reads.tables
+                reads.times += times * known.reads.times
+                reads.depth = max(reads.depth, known.reads.depth + 1)
             elif known:
                 if not known.spec.readable:
                     message = (
@@ -175,22 +215,37 @@ class _Planner:
                     )
                     raise query.error(message, offset)
                 known.step["read"] = True
-                tables.append(known)
-        return tables
+                reads.tables[id(known)] = known
+                reads.times += times
+            if known and reads.times > MAX_TABLE_READS:
+                message = (
+                    f"with '{known.name}' this query reads tables {reads.times:,} times through its views,"
+                    f" the limit is {MAX_TABLE_READS:,}; write what a view gives into a table between"
+                )
+                raise query.error(message, offset)
+            if reads.depth > MAX_VIEW_DEPTH:
+                message = (
+                    f"'{name}' is a view that reads views, more than {MAX_VIEW_DEPTH} deep,"
+                    " which is the limit; write what a view gives into a table between"
+                )
+                raise query.error(message, offset)
+        return reads
 
-    def _check_input_survives(self, statement: Insert, target: _Table, read: list[_Table]) -> None:
+    def _check_input_survives(self, statement: Insert, target: _Table, reads: _Reads) -> None:
         """Refuse an INSERT that would change or delete what the script reads."""
-        location = target.spec.location
-        for table in read:
-            if location and table.spec.location and overlap(location, table.spec.location):
+        location, place = target.spec.location, target.place
+        if not place:
+            return
+        for table in reads.tables.values():
+            if table.place and overlap(place, table.place):
                 raise _destroys(statement, f"reads '{table.name}' from", table.spec.location, location)
         if not statement.overwrite:
             return
         for known in self.names.values():
-            if not isinstance(known, _Table) or not (location and known.spec.location):
+            if not isinstance(known, _Table) or not known.place:
                 continue
             # The same path twice is meant: a later statement reads or appends to what this one writes.
-            if contains(location, known.spec.location) and not contains(known.spec.location, location):
+            if contains(place, known.place) and not contains(known.place, place):
                 raise _destroys(
                     statement, f"would delete table '{known.name}' in", known.spec.location, location
                 )

@@ -1,7 +1,7 @@
 """Reads the tokens of one statement from left to right."""
 
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.literals import name_value
+from spark_runner.sql.literals import name_value, string_value
 from spark_runner.sql.source import Passage, Source
 from spark_runner.sql.tokens import Kind, Token, meaningful, tokenize
 
@@ -78,6 +78,15 @@ class Cursor:
         if self.here and self.here.is_symbol("."):
             raise self.error(f"the name of a {what} of a script has one part, without dots")
         return name_value(token.text), token.start
+
+    def text_of(self, token: Token) -> str:
+        """What a token stands for: a string for its value, anything else for itself."""
+        if token.kind is not Kind.STRING:
+            return token.text
+        try:
+            return string_value(token.text)
+        except ValueError as error:
+            raise self.error(str(error), token.start) from error
 
     def in_parentheses(self, what: str) -> Passage:
         """The text between the parenthesis that comes next and the one that closes it."""

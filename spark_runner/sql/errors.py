@@ -3,7 +3,9 @@
 import unicodedata
 
 from spark_runner.errors import SparkRunnerError
+from spark_runner.shortened import shortened
 
+_MESSAGE_CHARACTERS = 4_000  # what a message quotes may be as long as the script
 _SHOWN_CHARACTERS = 160  # of a line: scripts that programs write may have only one
 
 
@@ -11,6 +13,7 @@ class SqlError(SparkRunnerError):
     """The script is wrong, or what it asked for failed, at `line` and `column` of `file` (both from 1)."""
 
     def __init__(self, message: str, *, file: str, line: int, column: int, source_line: str) -> None:
+        message = shortened(message, _MESSAGE_CHARACTERS)
         super().__init__(message, file, line, column, source_line)
         self.message = message
         self.file = file

@@ -15,7 +15,7 @@ from spark_runner.sql.errors import SqlError
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.names import Names
 from spark_runner.sql.rehearsal import Rehearsal, adds_twice_to_one_place
-from spark_runner.sql.source import Passage
+from spark_runner.sql.restrictions import check_plan
 
 
 def execute(
@@ -23,6 +23,8 @@ def execute(
     plan: Mapping[str, Any],
     report: Callable[[str], None],
     writer: Writer | None = None,
+    *,
+    shares_jvm: bool = False,
 ) -> list[dict[str, Any]]:
     """Run the statements of a plan in order; one dict per INSERT.
 
@@ -31,8 +33,10 @@ def execute(
 
     Each has target, connector, location (empty if it has none), rows, seconds, line, columns, and preview:
     up to five rows of the target as text. Settings, tables and views are of this run only: it works in a
-    session of its own. Raises SqlError at the place in the script that failed.
+    session of its own. `shares_jvm`: other jobs use the same JVM. Raises SqlError at the place in the script
+    that failed.
     """
+    check_plan(plan, shares_jvm=shares_jvm)
     plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
     run = _Run(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
     if adds_twice_to_one_place(plan):
@@ -118,7 +122,7 @@ class _Run(Names):
         return str(table["options"].get("mode", "append"))
 
     def _write_error(self, error: Exception, table: Mapping[str, Any], step: Mapping[str, Any]) -> SqlError:
-        found = self.sent.place(error, Passage.from_json(self.source, step["query"]))
+        found = self.sent.place(error, self.passage(step["query"]))
         if found:
             passage, offset = found
             return passage.error(reason(error), offset)

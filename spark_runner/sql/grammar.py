@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from spark_runner.sql.columns import column_names
 from spark_runner.sql.cursor import Cursor
-from spark_runner.sql.literals import string_value
+from spark_runner.sql.limits import MAX_NESTING
 from spark_runner.sql.source import Passage
-from spark_runner.sql.tokens import Kind, Token
+from spark_runner.sql.tokens import Kind
 
 SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
@@ -78,6 +78,7 @@ class Insert(Statement):
 def parse(passage: Passage) -> Set | CreateTable | CreateView | Insert:
     """Read one statement; raises SqlError where it is not what a script may have."""
     cursor = Cursor(passage)
+    _check_nesting(cursor)
     if cursor.take_words("SET"):
         return _set(cursor)
     if cursor.take_words("INSERT"):
@@ -93,6 +94,16 @@ def parse(passage: Passage) -> Set | CreateTable | CreateView | Insert:
             return _create_view(cursor, replace=replace)
     found = cursor.here or cursor.tokens[0]
     raise cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
+
+
+def _check_nesting(cursor: Cursor) -> None:
+    depth = 0
+    for token in cursor.tokens:
+        if token.kind is Kind.SYMBOL and len(token.text) == 1:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if depth > MAX_NESTING:
+                message = f"more than {MAX_NESTING} parentheses are open here, which is the limit"
+                raise cursor.error(message, token.start)
 
 
 def _set(cursor: Cursor) -> Set:
@@ -117,8 +128,8 @@ def _setting_text(cursor: Cursor, start: int) -> str:
     tokens = cursor.tokens[start : cursor.index]
     if not tokens:
         return ""
-    if len(tokens) == 1 and tokens[0].kind is Kind.STRING:
-        return string_value(tokens[0].text)
+    if len(tokens) == 1:
+        return cursor.text_of(tokens[0])
     return cursor.passage.text[tokens[0].start : tokens[-1].end]
 
 
@@ -166,9 +177,10 @@ def _option(cursor: Cursor) -> Option:
     token = cursor.here
     if token is None or token.kind not in {Kind.STRING, Kind.WORD}:
         raise cursor.expected("the name of an option")
-    key = _plain(cursor.take())
+    parts = [cursor.text_of(cursor.take())]
     while token.kind is Kind.WORD and cursor.take_symbol("."):
-        key += f".{cursor.take().text}"
+        parts.append(cursor.take().text)
+    key = ".".join(parts)
     _ = cursor.take_symbol("=")  # Spark's OPTIONS may leave it out
     value_offset = cursor.offset
     sign = "-" if cursor.take_symbol("-") else ""
@@ -178,11 +190,7 @@ def _option(cursor: Cursor) -> Option:
     )
     if not simple:
         raise cursor.expected(f"the value of option '{key}' (a string, a number, true or false)")
-    return Option(key, sign + _plain(cursor.take()), key_offset, value_offset)
-
-
-def _plain(token: Token) -> str:
-    return string_value(token.text) if token.kind is Kind.STRING else token.text
+    return Option(key, sign + cursor.text_of(cursor.take()), key_offset, value_offset)
 
 
 def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:

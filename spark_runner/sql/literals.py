@@ -1,6 +1,7 @@
 """String literals and quoted names: their value, and how to write a value into one."""
 
 import re
+import sys
 
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _SPECIAL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -8,18 +9,31 @@ _OCTAL_DIGITS = 3
 
 
 def string_value(literal: str) -> str:
-    """What a string literal stands for, by the rules of Spark's SparkParserUtils.unescapeSQLString."""
+    """What a string literal stands for, by the rules of Spark's SparkParserUtils.unescapeSQLString.
+
+    Raises ValueError for an escape that is no character.
+    """
     if literal[0] in "rR":
         return literal[2:-1]
     quote, body = literal[0], literal[1:-1]
     # A doubled quote can only be found outside of escapes, so both are replaced in one pass.
     pattern = re.compile(rf"{quote}{quote}|{_ESCAPE.pattern}", re.DOTALL)
-    return pattern.sub(lambda match: quote if match[1] is None else _unescape(match[1]), body)
+    value = pattern.sub(lambda match: quote if match[1] is None else _unescape(match[1]), body)
+    try:
+        # As in Java, two halves of a surrogate pair make one character.
+        return value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        message = r"this string holds half of a surrogate pair (\uD800 to \uDFFF), which is no character"
+        raise ValueError(message) from error
 
 
 def _unescape(code: str) -> str:
     if code[0] in "uU" and len(code) > 1:
-        return chr(int(code[1:], 16))
+        number = int(code[1:], 16)
+        if number > sys.maxunicode:
+            message = rf"this string holds \{code}, which is no character; the last one is \U0010FFFF"
+            raise ValueError(message)
+        return chr(number)
     if len(code) == _OCTAL_DIGITS:
         return chr(int(code, 8))
     return _SPECIAL.get(code, code)

@@ -4,6 +4,8 @@ import os
 import posixpath
 import re
 
+from spark_runner.sql.limits import MAX_PATH_CHARACTERS
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters at least: `C:` is a drive
 
 
@@ -13,20 +15,28 @@ def is_relative(path: str) -> bool:
 
 
 def resolve(path: str, base_dir: str) -> str:
-    """`path` made absolute against `base_dir`; `~` is expanded, a URI such as s3a://x/y stays as it is."""
+    """`path` made absolute against `base_dir`; `~` is expanded, a URI such as s3a://x/y stays as it is.
+
+    Raises ValueError for what no file system takes.
+    """
+    if len(path) > MAX_PATH_CHARACTERS:
+        message = f"a path of {len(path):,} characters is too long, the limit is {MAX_PATH_CHARACTERS:,}"
+        raise ValueError(message)
+    if "\0" in path:
+        message = "a path cannot hold the character NUL"
+        raise ValueError(message)
     if _SCHEME.match(path):
         return path
     return os.path.normpath(os.path.join(os.path.abspath(base_dir), os.path.expanduser(path)))  # noqa: PTH100, PTH111, PTH118 - the result is text; Path would fold nothing more
 
 
 def contains(outer: str, inner: str) -> bool:
-    """Whether `inner` is `outer` or lies below it."""
-    outer, inner = comparable(outer), comparable(inner)
+    """Whether `inner` is `outer` or lies below it; both are `comparable`."""
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
 def overlap(one: str, two: str) -> bool:
-    """Whether writing to one of the two changes what the other holds."""
+    """Whether writing to one of the two changes what the other holds; both are `comparable`."""
     return contains(one, two) or contains(two, one)
 
 

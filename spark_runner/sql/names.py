@@ -1,6 +1,6 @@
 """The names that a script declares, as the session of Spark has them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +12,7 @@ from spark_runner.folder import is_here, missing
 from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import quote_name
-from spark_runner.sql.locations import overlap
+from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.projection import fit
 from spark_runner.sql.source import Anchor, Passage, Source
 
@@ -30,6 +30,7 @@ class Names:
         self.plan = plan
         self.steps: list[Mapping[str, Any]] = plan["steps"]
         self.source = Source(plan["file"], plan["source"])
+        self.values: list[str] = plan["values"]
         self.report = report
         self.tables: dict[str, Mapping[str, Any]] = {}
         self.declared: list[Mapping[str, Any]] = []  # tables and views that can be read, in order
@@ -56,12 +57,16 @@ class Names:
 
     def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
         """What an INSERT would write, with the columns that its table declares."""
-        query = Passage.from_json(self.source, step["query"])
+        query = self.passage(step["query"])
         try:
             frame = self.session.sql(self.sent.send(query))
         except SPARK_ERRORS as error:
             raise self.sent.located(error, query) from error
         return self._fitted(frame, table, step)
+
+    def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
+        """A text of the plan."""
+        return Passage.from_json(self.source, pieces, self.values)
 
     def is_reached(self, step: Mapping[str, Any]) -> bool:
         """Whether the folder that its path is relative to is on this host."""
@@ -96,7 +101,7 @@ class Names:
         """The columns that it declares; None without."""
         if step["columns"] is None:
             return None
-        columns = Passage.from_json(self.source, step["columns"])
+        columns = self.passage(step["columns"])
         sent = SentTexts()
         try:
             schema = StructType.fromDDL(sent.send(columns))
@@ -107,7 +112,8 @@ class Names:
     def refresh(self, location: str) -> None:
         """Declare all names again if one of them has other files now; Spark keeps the list it saw first."""
         tables = [step for step in self.declared if step["kind"] == "table" and step["location"]]
-        changed = [step for step in tables if overlap(location, step["location"])]
+        place = comparable(location)
+        changed = [step for step in tables if overlap(place, comparable(step["location"]))]
         for step in changed:
             self.inferred.pop(id(step), None)  # that was of the files before
         for step in self.declared if changed else ():
@@ -142,7 +148,7 @@ class Names:
         self.declared.append(step)
 
     def _view_frame(self, step: Mapping[str, Any]) -> DataFrame:
-        query = Passage.from_json(self.source, step["query"])
+        query = self.passage(step["query"])
         try:
             # Not CREATE VIEW: where such a view fails, Spark 4 points at who reads it.
             return self.session.sql(self.sent.send(query))

@@ -1,12 +1,14 @@
 """Finds which names a query reads, without Spark: enough to keep a script from eating its own input."""
 
+from typing import NamedTuple
+
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.literals import name_value
 from spark_runner.sql.locations import is_relative
 from spark_runner.sql.source import Passage
 from spark_runner.sql.tokens import Kind, Token
 
-_FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
+FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")
 # Behind these words neither a comma nor a parenthesis stands before a table.
 _OTHER_CLAUSES = (
@@ -15,8 +17,15 @@ _OTHER_CLAUSES = (
 )
 
 
-def references(query: Passage) -> dict[str, int]:
-    """Lower-case names of one part that stand where a table stands, with the offset of the first use.
+class Reference(NamedTuple):
+    """Where a name is used first, and how often."""
+
+    offset: int
+    times: int
+
+
+def references(query: Passage) -> dict[str, Reference]:
+    """Lower-case names of one part that stand where a table stands, with their uses.
 
     Names that the query itself defines (WITH x AS ...) are left out. May name too much (`trim(BOTH FROM x)`),
     so nothing may be concluded from a name that is neither a table nor a view of the script.
@@ -34,10 +43,27 @@ def names_relative_files(query: Passage) -> bool:
         first.kind is Kind.WORD
         and dot.is_symbol(".")
         and name.kind is Kind.QUOTED
-        and first.text.lower() in _FILE_FORMATS
+        and first.text.lower() in FILE_FORMATS
         and is_relative(name_value(name.text))
         for first, dot, name in zip(tokens, tokens[1:], tokens[2:], strict=False)
     )
+
+
+def formats_named(query: Passage) -> set[str]:
+    """Lower-case names of formats whose files a query may name itself, as in csv.`/data/orders.csv`.
+
+    Whatever stands before a dot and a name in backquotes may be one: also a table whose column is quoted.
+    """
+    tokens = Cursor(query).tokens
+    return {
+        name
+        for first, dot, quoted in zip(tokens, tokens[1:], tokens[2:], strict=False)
+        if first.kind in {Kind.WORD, Kind.QUOTED}
+        and dot.is_symbol(".")
+        and quoted.kind is Kind.QUOTED
+        and (name := (first.text if first.kind is Kind.WORD else name_value(first.text)).lower())
+        in FILE_FORMATS
+    }
 
 
 class _Scan:
@@ -45,7 +71,7 @@ class _Scan:
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
-        self.found: dict[str, int] = {}
+        self.found: dict[str, Reference] = {}
         self._listing = [False]  # per open parenthesis: whether tables are listed here
         self._defined: set[str] = set()
         self._defining: list[tuple[int, str]] = []  # (depth, name): in its own body a name is not yet known
@@ -80,7 +106,8 @@ class _Scan:
         elif behind and behind.is_symbol("."):
             return
         elif name not in self._defined and self._table_may_stand(index):
-            self.found.setdefault(name, token.start)
+            offset, times = self.found.get(name, (token.start, 0))
+            self.found[name] = Reference(offset, times + 1)
 
     def _table_may_stand(self, index: int) -> bool:
         before = self._at(index - 1)

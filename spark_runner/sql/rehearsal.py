@@ -80,13 +80,14 @@ class Rehearsal(Names):
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
         """No rows, of the columns that readers will see; SqlError where nobody knows them yet."""
         location = step["location"]
-        changed = [place for place in self.left if location and overlap(place, location)]
+        read = comparable(location) if location else ""
+        changed = [place for place in self.left if read and overlap(place, read)]
         if not changed:
             return super().table_frame(step)
         columns = self.schema(step)
         if any(self.writers[place]["options"]["partition_by"] for place in changed):
             columns = None  # Spark puts those that become folders behind the others
-        elif columns is None and changed == [comparable(location)]:
+        elif columns is None and changed == [read]:
             columns = _read_back(step, self.writers[changed[0]], self.left[changed[0]])
         if columns is None:
             raise self.error(f"table '{step['name']}': its columns show when it is written", step)

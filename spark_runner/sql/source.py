@@ -5,10 +5,10 @@ offset back to the user's file, so that an error after a long value still points
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spark_runner.sql.errors import SqlError
 
@@ -81,14 +81,31 @@ class Passage:
         anchors = (Anchor(0, self.origin(start), verbatim), *moved)
         return Passage(self.source, self.text[start:end], anchors)
 
-    def to_json(self) -> dict[str, Any]:
-        """The form kept in a plan."""
-        return {"text": self.text, "anchors": [list(anchor) for anchor in self.anchors]}
+    def to_json(self, values: dict[str, int]) -> list[list[int]]:
+        """The pieces kept in a plan, so that no text stands there twice.
+
+        Text of the file is [origin, length]; a pasted one is [origin, length, its number in `values`], to
+        which it is added.
+        """
+        ends = (*(anchor.offset for anchor in self.anchors[1:]), len(self.text))
+        pieces = list[list[int]]()
+        for anchor, end in zip(self.anchors, ends, strict=True):
+            piece = [anchor.origin, end - anchor.offset]
+            if not anchor.verbatim:
+                piece.append(values.setdefault(self.text[anchor.offset : end], len(values)))
+            pieces.append(piece)
+        return pieces
 
     @classmethod
-    def from_json(cls, source: Source, value: Mapping[str, Any]) -> "Passage":
+    def from_json(cls, source: Source, pieces: Iterable[Sequence[int]], values: Sequence[str]) -> "Passage":
         """Read what `to_json` wrote."""
-        return cls(source, value["text"], tuple(Anchor(*anchor) for anchor in value["anchors"]))
+        texts, anchors, offset = list[str](), list[Anchor](), 0
+        for origin, length, *number in pieces:
+            text = values[number[0]] if number else source.text[origin : origin + length]
+            anchors.append(Anchor(offset, origin, verbatim=not number))
+            texts.append(text)
+            offset += len(text)
+        return cls(source, "".join(texts), tuple(anchors))
 
     def _anchor_index(self, offset: int) -> int:
         return max(0, bisect_right(self.anchors, offset, key=lambda anchor: anchor.offset) - 1)

@@ -40,7 +40,12 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
         if beside and not base_dir:
             message = f"path '{checked.path}' is relative, and the definition names no folder (`directory`)"
             raise statement.passage.error(message)
-        location = resolve(checked.path, base_dir)
+        try:
+            location = resolve(checked.path, base_dir)
+        except ValueError as error:
+            at = options.get("path")
+            offset = at.value_offset if at else 0
+            raise statement.passage.error(f"option 'path': {error}", offset) from error
         checked = checked.model_copy(update={"path": location})
     return TableSpec(
         connector, to_plan(checked), location, beside, type(checked).readable, type(checked).writable

@@ -5,23 +5,27 @@ from collections.abc import Mapping, Sequence
 
 from spark_runner.connectors.nearest import did_you_mean
 from spark_runner.sql.errors import SqlError
+from spark_runner.sql.limits import MAX_EXPANDED_CHARACTERS
 from spark_runner.sql.literals import escape_into
 from spark_runner.sql.source import Anchor, Passage, Source
 from spark_runner.sql.tokens import Kind, Token, tokenize
 
-_VARIABLE = re.compile(r"\$\{([^}\n]*)\}")
+# Without its `}` the rest of the line is text, taken in one step: no later `${` of it has one either.
+_VARIABLE = re.compile(r"\$\{([^}\n]*)(\})?")
 # In '..' and ".." a backslash takes the next character with it: '\${x}' is the text ${x}.
-_ESCAPE_OR_VARIABLE = re.compile(r"\\.|\$\{([^}\n]*)\}", re.DOTALL)
+_ESCAPE_OR_VARIABLE = re.compile(r"\\.|\$\{([^}\n]*)(\})?", re.DOTALL)
 _REFERENCE = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*?)(?::-(.*))?", re.DOTALL)
 
 
-def expand(source: Source, tokens: Sequence[Token], variables: Mapping[str, str]) -> Passage:
+def expand(
+    source: Source, tokens: Sequence[Token], variables: Mapping[str, str], room: int = MAX_EXPANDED_CHARACTERS
+) -> Passage:
     """The text of a statement with its variables replaced; comments are left as they are.
 
     Outside of quotes a value is pasted as SQL; it must be whole tokens and may hold no `;` and no comment.
-    Inside of quotes it is escaped. Raises SqlError at the variable.
+    Inside of quotes it is escaped. `room`: characters that the text may have. Raises SqlError at a variable.
     """
-    pieces = _Pieces(source)
+    pieces = _Pieces(source, room)
     for token in tokens:
         if token.kind is Kind.VARIABLE:
             value = _value(source, token.text[2:-1], token.start, variables)
@@ -40,8 +44,9 @@ def expand(source: Source, tokens: Sequence[Token], variables: Mapping[str, str]
 class _Pieces:
     """Collects text and the anchors that lead back from it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, room: int) -> None:
         self.source = source
+        self._room = room
         self._texts: list[str] = []
         self._anchors: list[Anchor] = []
         self._length = 0
@@ -50,16 +55,22 @@ class _Pieces:
         """Append text of the file; one anchor serves all that follows without a gap."""
         if not (self._anchors and self._anchors[-1].verbatim):
             self._anchors.append(Anchor(self._length, origin, verbatim=True))
-        self._append(text)
+        self._append(text, origin)
 
     def paste(self, text: str, origin: int) -> None:
         """Append a value in place of the variable at `origin`."""
         self._anchors.append(Anchor(self._length, origin, verbatim=False))
-        self._append(text)
+        self._append(text, origin)
 
-    def _append(self, text: str) -> None:
-        self._texts.append(text)
+    def _append(self, text: str, origin: int) -> None:
         self._length += len(text)
+        if self._length > self._room:
+            message = (
+                f"with the values of its variables the script has more than {MAX_EXPANDED_CHARACTERS:,}"
+                " characters, which is the limit; let it read what is so long from files"
+            )
+            raise self.source.error(message, origin)
+        self._texts.append(text)
 
     def passage(self) -> Passage:
         """All that was appended."""
@@ -71,7 +82,7 @@ def _expand_quoted(pieces: _Pieces, token: Token, variables: Mapping[str, str]) 
     pattern = _ESCAPE_OR_VARIABLE if opening in {"'", '"'} else _VARIABLE
     done = 0
     for match in pattern.finditer(token.text):
-        if match[1] is None:
+        if match[2] is None:
             continue
         origin = token.start + match.start()
         value = _value(pieces.source, match[1], origin, variables)

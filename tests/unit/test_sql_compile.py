@@ -29,7 +29,7 @@ INSERT OVERWRITE dst SELECT * FROM v
 def test_a_plan_is_json_with_a_place_for_every_statement() -> None:
     made = plan(SCRIPT, day="2026-01-01")
     assert json.loads(json.dumps(made)) == made
-    assert (made["version"], made["file"], made["source"]) == (1, "s.sql", SCRIPT)
+    assert (made["version"], made["file"], made["source"]) == (2, "s.sql", SCRIPT)
     assert [(step["kind"], step["line"], step["column"]) for step in made["steps"]] == [
         ("set", 2, 1),
         ("table", 3, 1),

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.sql.locations import contains, overlap, resolve
+from spark_runner.sql.locations import comparable, contains, overlap, resolve
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,7 @@ def test_a_relative_base_is_relative_to_where_the_job_is_submitted(
     ],
 )
 def test_contains(outer: str, inner: str, expected: bool) -> None:
+    outer, inner = comparable(outer), comparable(inner)
     assert contains(outer, inner) is expected
     assert overlap(inner, outer) is (expected or contains(inner, outer))
 
@@ -58,4 +59,5 @@ def test_contains(outer: str, inner: str, expected: bool) -> None:
 def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    assert contains(str(tmp_path / "link"), str(tmp_path / "real" / "x"))
+    link, target = tmp_path / "link", tmp_path / "real" / "x"
+    assert contains(comparable(str(link)), comparable(str(target)))

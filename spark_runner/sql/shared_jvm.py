@@ -1,0 +1,55 @@
+"""Which statements may run in a JVM that other jobs use too: those that only compute.
+
+One that reaches Java, a program or the settings of the JVM can end it, or read what belongs to other jobs.
+Its script gets a JVM of its own.
+"""
+
+import re
+
+from spark_runner.sql.grammar import Set, Statement
+from spark_runner.sql.source import Passage, Source
+from spark_runner.sql.tokens import Kind, Token, tokenize
+
+JAVA_FUNCTIONS = ("reflect", "java_method", "try_reflect")
+"""Functions of Spark that call any static method of Java."""
+
+# IDENTIFIER('re' || 'flect')(...) calls a function by a name that no one sees here.
+_JAVA = frozenset({*map(str.upper, JAVA_FUNCTIONS), "IDENTIFIER"})
+_SCRIPTS = frozenset({"TRANSFORM", "MAP", "REDUCE"})  # with USING they start a program
+# Spark's own `${env:NAME}` reads the environment of the JVM.
+_SUBSTITUTES = "spark.sql.variable.substitute"
+_PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # no name of a class, which has dots
+
+
+def may_share(statement: Statement) -> bool:
+    """Whether it may run there; where that is in doubt, it may not. Raises SqlError for an open quote."""
+    if isinstance(statement, Set):
+        return setting_may_share(statement.key, statement.value)
+    return text_may_share(statement.passage)
+
+
+def setting_may_share(key: str, value: str) -> bool:
+    """Whether a SET may run there."""
+    key = key.lower()
+    is_plain = _PLAIN_VALUE.fullmatch(value) is not None
+    return key.startswith("spark.sql.") and key != _SUBSTITUTES and is_plain
+
+
+def text_may_share(passage: Passage) -> bool:
+    """Whether a statement, or a part of one, may run there; raises SqlError for an open quote."""
+    found = {name for token in tokenize(Source(passage.source.file, passage.text)) for name in _names(token)}
+    return not found & _JAVA and not ("USING" in found and found & _SCRIPTS)
+
+
+def _names(token: Token) -> set[str]:
+    """What Spark may read a token as: its lexer takes upper case, the lookup of a function lower case.
+
+    The two are not the same beyond ASCII: upper case makes an S of a long s, lower case a k of a Kelvin sign.
+    """
+    if token.kind is Kind.QUOTED or (token.kind is Kind.STRING and token.text[0] == '"'):
+        text = token.text[1:-1]  # a setting makes names of strings in double quotes
+    elif token.kind is Kind.WORD:
+        text = token.text
+    else:
+        return set()
+    return {text.upper(), text.lower().upper()}

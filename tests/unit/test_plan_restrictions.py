@@ -1,0 +1,42 @@
+"""A plan that stands in ZooKeeper may be anybody's: the driver looks at it once more."""
+
+from typing import Any
+
+import pytest
+
+from spark_runner.sql.compile import compile_script
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.restrictions import check_plan
+
+TABLE = "CREATE TABLE t WITH ('connector'='print'); "
+
+
+def plan(script: str, **variables: str) -> dict[str, Any]:
+    made = compile_script(TABLE + script, file="a.sql", base_dir="/", variables=variables)
+    return {**made, "needs_own_jvm": False, "formats": []}  # as one says that wants more than it may have
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO t SELECT reflect('java.lang.System', 'exit', 0)",
+        "CREATE VIEW v AS SELECT TRANSFORM(id) USING 'env' FROM range(1); INSERT INTO t SELECT * FROM v",
+        "INSERT INTO t SELECT ${call}('java.lang.System', 'exit', 0)",
+        "SET spark.sql.variable.substitute = true; INSERT INTO t SELECT 1",
+        "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print'); INSERT INTO t SELECT 1",
+    ],
+)
+def test_a_shared_jvm_runs_no_statement_that_needs_one_of_its_own(statement: str) -> None:
+    made = plan(statement, call="java_method")
+    check_plan(made, shares_jvm=False)
+    with pytest.raises(
+        SqlError, match=r"a.sql:1:\d+: this statement may not run in a JVM that other jobs use"
+    ):
+        check_plan(made, shares_jvm=True)
+
+
+def test_a_query_reads_no_files_of_a_format_that_the_policy_denies() -> None:
+    made = plan("CREATE VIEW v AS SELECT * FROM Csv . `/x`; INSERT INTO t SELECT * FROM v")
+    check_plan({**made, "denied_formats": ["json"]}, shares_jvm=True)
+    with pytest.raises(SqlError, match="files of the format 'csv' are refused by the policy"):
+        check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)

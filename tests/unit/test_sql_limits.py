@@ -1,0 +1,156 @@
+# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
+"""Scripts as weapons: each compiles, or is refused at a place, within little time and memory."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from spark_runner.sql.compile import compile_script
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.limits import (
+    MAX_EXPANDED_CHARACTERS,
+    MAX_NESTING,
+    MAX_PATH_CHARACTERS,
+    MAX_SCRIPT_CHARACTERS,
+    MAX_STATEMENTS,
+    MAX_VIEW_DEPTH,
+)
+from tests import bounded
+
+SHOWN = "CREATE TABLE shown USING print; "
+ROOM = MAX_SCRIPT_CHARACTERS - 1_000
+
+
+def filled(piece: str) -> str:
+    """So many of a piece that the script is as long as it may be."""
+    return piece * (ROOM // len(piece))
+
+
+def compiled(text: str, variables: Mapping[str, str] | None = None) -> object:
+    """The plan as JSON, or the error."""
+    return bounded.outcome(
+        lambda: json.dumps(
+            compile_script(text, file="s.sql", base_dir="/base", variables=variables or {}),
+            ensure_ascii=False,
+        ).encode()
+    )
+
+
+def views(levels: int) -> str:
+    """Two views per level, each of which joins both of the level below."""
+    pairs = "".join(
+        f"CREATE VIEW a{n} AS SELECT * FROM a{n - 1} JOIN b{n - 1};"
+        f"CREATE VIEW b{n} AS SELECT * FROM a{n - 1} JOIN b{n - 1};"
+        for n in range(1, levels + 1)
+    )
+    first = "CREATE VIEW a0 AS SELECT * FROM t; CREATE VIEW b0 AS SELECT * FROM t;"
+    return f"CREATE TABLE t USING csv OPTIONS (path 'x'); {first}{pairs}{SHOWN}INSERT INTO shown SELECT 1"
+
+
+MANY = MAX_STATEMENTS // 2
+REFUSED = {
+    "views that double with each level": (views(26), {}, "reads tables 16,384 times through its views"),
+    "a view of a view of a view": (
+        "CREATE TABLE t USING csv OPTIONS (path 'x'); CREATE VIEW v0 AS SELECT * FROM t;"
+        + "".join(f"CREATE VIEW v{n + 1} AS SELECT * FROM v{n};" for n in range(MAX_VIEW_DEPTH + 1)),
+        {},
+        f"more than {MAX_VIEW_DEPTH} deep",
+    ),
+    "a value repeated": (
+        f"{SHOWN}INSERT INTO shown SELECT {filled('${a} ')}",
+        {"a": "x" * 100_000},
+        f"more than {MAX_EXPANDED_CHARACTERS:,} characters",
+    ),
+    "a value repeated in quotes": (
+        f"{SHOWN}INSERT INTO shown SELECT '{filled('${a}')}'",
+        {"a": "'" * 100_000},
+        f"more than {MAX_EXPANDED_CHARACTERS:,} characters",
+    ),
+    "a value repeated in statements": (
+        "SET spark.a = '${a}';" * 100,
+        {"a": "x" * 100_000},
+        f"more than {MAX_EXPANDED_CHARACTERS:,} characters",
+    ),
+    "open parentheses": (
+        f"{SHOWN}INSERT INTO shown SELECT {'(' * (ROOM // 2)}1{')' * (ROOM // 2)}",
+        {},
+        f"more than {MAX_NESTING} parentheses are open here",
+    ),
+    "statements": (filled("SET a=1;"), {}, f"statements, the limit is {MAX_STATEMENTS:,}"),
+    "a text": ("-" * (MAX_SCRIPT_CHARACTERS + 1), {}, f"the limit is {MAX_SCRIPT_CHARACTERS:,}"),
+    "a path": (
+        f"CREATE TABLE t USING csv OPTIONS (path '{filled('a/')}')",
+        {},
+        f"the limit is {MAX_PATH_CHARACTERS:,}",
+    ),
+    "an unknown name of all the text": (
+        "".join(f"CREATE TABLE table_{n} USING print;" for n in range(900))
+        + f"INSERT INTO {'table_' * 50_000} SELECT 1",
+        {},
+        "characters ...]",
+    ),
+    "an unknown variable among many": (
+        "SET spark.a = '${v}'",
+        {f"variable_{n}": "1" for n in range(30_000)},
+        "unknown variable 'v'",
+    ),
+    "an option of many parts": (
+        f"CREATE TABLE t USING csv OPTIONS ({filled('a.')}b 1)",
+        {},
+        "unknown option",
+    ),
+    "deep rows": (
+        f"CREATE TABLE t (a INT) USING inline OPTIONS (rows '{filled('[')}')",
+        {},
+        "nested too deeply",
+    ),
+    "a number of rows": (
+        f"CREATE TABLE t (a INT) USING inline OPTIONS (rows '[[{filled('9')}]]')",
+        {},
+        "not JSON",
+    ),
+    "comments in comments": (filled("/* "), {}, "this comment has no closing"),
+    "an escape that is no character": (
+        "CREATE TABLE t USING csv OPTIONS (path '\\UFFFFFFFF')",
+        {},
+        "\\UFFFFFFFF, which is no character",
+    ),
+    "half of a surrogate pair": ("SET spark.a = 'x\\ud800'", {}, "half of a surrogate pair"),
+    "NUL in a path": ("CREATE TABLE t USING csv OPTIONS (path 'a\\0b')", {}, "cannot hold the character NUL"),
+}
+COMPILED = {
+    "variables that never close": (f"{SHOWN}INSERT INTO shown SELECT '{filled('${')}'", {}),
+    "variables that never close in a name": (f"{SHOWN}INSERT INTO shown SELECT `{filled('${')}`", {}),
+    "short values": (f"{SHOWN}INSERT INTO shown SELECT '{filled('${a}')}'", {"a": "v"}),
+    "tables of which each is overwritten": (
+        "".join(f"CREATE TABLE t{n} USING csv OPTIONS (path 'd{n}');" for n in range(MANY))
+        + "".join(f"INSERT OVERWRITE t{n} SELECT 1;" for n in range(MANY)),
+        {},
+    ),
+    "columns": (
+        "CREATE TABLE t (" + ",".join(f"c{n} INT" for n in range(25_000)) + ") USING csv OPTIONS (path 'x');"
+        "INSERT INTO t SELECT 1",
+        {},
+    ),
+    "doubled quotes": (f"{SHOWN}INSERT INTO shown SELECT " + filled("''"), {}),
+    "closed comments in comments": (f"{'/*' * 90_000}{'*/' * 90_000}{SHOWN}INSERT INTO shown SELECT 1", {}),
+    "semicolons": (f"{filled(';')}{SHOWN}INSERT INTO shown SELECT 1", {}),
+    "a pair of surrogates": ("SET spark.a = '\\ud83d\\ude00';" + SHOWN + "INSERT INTO shown SELECT 1", {}),
+}
+
+
+@pytest.mark.parametrize("weapon", REFUSED)
+def test_a_script_that_asks_for_too_much_is_refused_at_its_place(weapon: str) -> None:
+    text, variables, words = REFUSED[weapon]
+    found = compiled(text, variables)
+    assert isinstance(found, SqlError)
+    assert words in str(found)
+    assert str(found).startswith(f"s.sql:{found.line}:{found.column}: ")
+    assert len(str(found)) < 5_000
+
+
+@pytest.mark.parametrize("weapon", COMPILED)
+def test_a_long_script_compiles_in_little_time_and_memory(weapon: str) -> None:
+    found = compiled(*COMPILED[weapon])
+    assert isinstance(found, bytes)
