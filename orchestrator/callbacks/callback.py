@@ -14,6 +14,7 @@ from orchestrator.callbacks.http_post import Answer, Poster, PostError
 from orchestrator.errors import OrchestratorError
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.definition import Callback
+from orchestrator.policy import Listed, Policy, Refused
 
 CALLS_AT_ONCE = 8  # of a worker: each holds a thread that jobs are looked at with, for its timeout at most
 _SUCCESS = "SUCCESS"
@@ -30,6 +31,10 @@ _MAX_ADDRESS_CHARACTERS = 300  # as long as a name in the DNS may be, with schem
 
 class CallbackError(OrchestratorError):
     """A receiver could not be told; the message names the receiver's host and no more of it."""
+
+
+class CallbackRefused(CallbackError):
+    """The operator's settings do not allow this receiver: no further try is made."""
 
 
 class NoPlace(OrchestratorError):
@@ -57,9 +62,19 @@ class Reply(BaseModel):
 
 
 class Callbacks:
-    """Calls the receivers, a limited number at once. Thread-safe."""
+    """Calls the receivers, a limited number at once. Thread-safe.
 
-    def __init__(self, at_once: int = CALLS_AT_ONCE) -> None:
+    `check` says how the operator lists a host and port for a pool, and raises Refused for one that is not
+    allowed.
+    """
+
+    def __init__(
+        self,
+        at_once: int = CALLS_AT_ONCE,
+        *,
+        check: Callable[[str, str, int], Listed] | None = None,
+    ) -> None:
+        self._check = check or Policy().check_callback
         self._guard = threading.Lock()
         self._under_way = Counter[str]()  # by what may be shown of their addresses
         self._waiting: dict[Callable[[], bool], str] = {}  # who waits for a place, and for whom, in order
@@ -126,7 +141,17 @@ class Callbacks:
                 "Idempotency-Key": idempotency_key(body),
             }
             data = json.dumps(body).encode()
-            return _reply(self._poster.post(_resolved(callback.url), data, headers, seconds=callback.timeout))
+            pool = str(body["pool"])
+            answer = self._poster.post(
+                _resolved(callback.url),
+                data,
+                headers,
+                seconds=callback.timeout,
+                check=lambda host, port: self._check(pool, host, port),
+            )
+            return _reply(answer)
+        except Refused as error:
+            raise CallbackRefused(str(error)) from None
         except (PostError, CallbackError) as error:
             raise CallbackError(f"{receiver}: {error}") from None
         finally:

@@ -11,16 +11,22 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote, unquote, urlsplit
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.policy import Listed
+from spark_runner.metadata_addresses import is_loopback, is_metadata
 
 MAX_ANSWER_BYTES = 64 * 1024
 _PORTS = {"http": 80, "https": 443}
 _SAFE = "%/:=&?~#+!$,;'@()*[]"  # of a path and query that somebody has quoted already
+
+
+HostCheck = Callable[[str, int], Listed]
+"""Says how the operator lists a host and port; raises for one that is not allowed."""
 
 
 class PostError(OrchestratorError):
@@ -47,15 +53,26 @@ class _Target:
 class Poster:
     """Sends POST requests, each on a connection of its own. Thread-safe."""
 
-    def post(self, url: str, data: bytes, headers: Mapping[str, str], *, seconds: float) -> Answer:
+    def post(
+        self,
+        url: str,
+        data: bytes,
+        headers: Mapping[str, str],
+        *,
+        seconds: float,
+        check: HostCheck = lambda _host, _port: Listed.OPEN,
+    ) -> Answer:
         """Send `data`; the whole call takes `seconds` at most, but for the resolver's own limits.
 
-        User and password of the URL are sent as a basic login. Raises PostError.
+        User and password of the URL are sent as a basic login. `check` is asked for the host of the URL.
+        Raises PostError, and what `check` does.
         """
         target = _target(url)
+        listed = check(target.host, target.port)
         login = {} if target.login is None else {"Authorization": f"Basic {target.login}"}
         try:
-            return self._exchange(target, data, {**headers, **login, "Connection": "close"}, _Clock(seconds))
+            whole = {**headers, **login, "Connection": "close"}
+            return self._exchange(target, data, whole, _Clock(seconds), listed)
         except TimeoutError:
             reason = f"no answer within {seconds:g} s"
         except ssl.SSLCertVerificationError as error:
@@ -71,14 +88,16 @@ class Poster:
         # Without the cause: some of them hold the URL.
         raise PostError(reason)
 
-    def _exchange(self, target: _Target, data: bytes, headers: Mapping[str, str], clock: "_Clock") -> Answer:
+    def _exchange(
+        self, target: _Target, data: bytes, headers: Mapping[str, str], clock: "_Clock", listed: Listed
+    ) -> Answer:
         connection = (
             http.client.HTTPSConnection(target.host, target.port, context=self._trust)
             if target.is_tls
             else http.client.HTTPConnection(target.host, target.port)
         )
         with contextlib.closing(connection):
-            connection.sock = self._connected(target, clock)
+            connection.sock = self._connected(target, clock, listed)
             with _cut_off(connection.sock, clock):
                 connection.request("POST", target.path, body=data, headers=headers)
                 with connection.getresponse() as response:
@@ -87,8 +106,8 @@ class Poster:
             raise PostError(f"its answer is larger than {MAX_ANSWER_BYTES:,} bytes")
         return Answer(response.status, body)
 
-    def _connected(self, target: _Target, clock: "_Clock") -> socket.socket:
-        sock = _connect(target, clock)
+    def _connected(self, target: _Target, clock: "_Clock", listed: Listed) -> socket.socket:
+        sock = _connect(target, clock, listed)
         if not target.is_tls:
             return sock
         with contextlib.closing(sock):  # an empty shell once it is wrapped
@@ -135,9 +154,14 @@ def _target(url: str) -> _Target:
     return _Target(parts.scheme == "https", host, port or _PORTS[parts.scheme], path, login)
 
 
-def _connect(target: _Target, clock: _Clock) -> socket.socket:
-    """A connection to the first address that takes one; each gets its share of the time that is left."""
+def _connect(target: _Target, clock: _Clock, listed: Listed) -> socket.socket:
+    """A connection to the first address that takes one; each gets its share of the time that is left.
+
+    Raises PostError where the name has an address that it may not have: a name server is not the operator.
+    """
     addresses = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    for *_, address in addresses:
+        _check_address(str(address[0]), listed)
     failure: OSError = TimeoutError()
     for tried, (*_, address) in enumerate(addresses):
         try:
@@ -149,6 +173,18 @@ def _connect(target: _Target, clock: _Clock) -> socket.socket:
         else:
             return sock
     raise failure
+
+
+def _check_address(address: str, listed: Listed) -> None:
+    if listed is Listed.BY_NAME:
+        return
+    if is_metadata(address):
+        kind = "link-local, or that of a cloud's metadata"
+    elif listed is Listed.BY_PATTERN and is_loopback(address):
+        kind = "the worker's own host"
+    else:
+        return
+    raise PostError(f"its address is {kind}: an operator can list the host by name in policy.callback_hosts")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 import urllib3
 
 from spark_runner.errors import BackendUnreachable
+from spark_runner.metadata_addresses import is_metadata
+from spark_runner.plain_file import parse_json
 from spark_runner.runners.no_answer import no_answer
 
 CONNECT_SECONDS = 3.0
@@ -45,12 +47,43 @@ class Reply:
     def json(self) -> Any:
         """The body as JSON; raises BackendUnreachable for anything else, as a proxy's page."""
         try:
-            return json.loads(self.body)
+            return parse_json(self.body)
         except ValueError as error:
             shown = self.text()[:_SHOWN_CHARACTERS]
             raise BackendUnreachable(
                 f"{self.url} answered {self.status} with something that is no JSON: {shown!r}", sent=True
             ) from error
+
+
+def _check_peer(connection: urllib3.connection.HTTPConnection) -> None:
+    """Raise NewConnectionError, before anything is sent, for an address that no cluster has.
+
+    A definition may name the pages of a cluster, and what is no page of one is quoted in an error.
+    """
+    if is_metadata(str(connection.sock.getpeername()[0])):
+        connection.close()
+        message = "its address is link-local, or that of a cloud's metadata, where no cluster is asked"
+        raise urllib3.exceptions.NewConnectionError(connection, message)
+
+
+class _Plain(urllib3.connection.HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self)
+
+
+class _Secure(urllib3.connection.HTTPSConnection):
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self)
+
+
+class _PlainPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Plain
+
+
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _Secure
 
 
 class Http:
@@ -62,6 +95,7 @@ class Http:
             retries=False,
             headers=dict(headers or {}),
         )
+        self._pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
 
     def get(self, url: str) -> Reply:
         """Ask; raises BackendUnreachable when no whole reply came."""

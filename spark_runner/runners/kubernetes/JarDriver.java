@@ -43,6 +43,8 @@ import org.apache.zookeeper.Watcher;
 import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.client.ZKClientConfig;
+import org.apache.zookeeper.data.ACL;
+import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
 /**
@@ -320,8 +322,16 @@ final class DriverSession implements Watcher {
     }
 
     List acl() {
-        boolean creator = "creator".equals(settings.get("acl").asText());
-        return creator ? ZooDefs.Ids.CREATOR_ALL_ACL : ZooDefs.Ids.OPEN_ACL_UNSAFE;
+        List entries = new ArrayList();
+        JsonNode rights = settings.get("rights");
+        for (int i = 0; i < rights.size(); i++) {
+            JsonNode right = (JsonNode) rights.get(i);
+            JsonNode perms = (JsonNode) right.get(0);
+            JsonNode scheme = (JsonNode) right.get(1);
+            JsonNode name = (JsonNode) right.get(2);
+            entries.add(new ACL(perms.asInt(), new Id(scheme.asText(), name.asText())));
+        }
+        return entries.isEmpty() ? ZooDefs.Ids.OPEN_ACL_UNSAFE : entries;
     }
 
     synchronized void close() throws InterruptedException {
@@ -376,6 +386,9 @@ final class DriverSession implements Watcher {
     }
 
     private static String password(JsonNode login) throws IOException {
+        if (!login.get("password").asText().isEmpty()) {
+            return login.get("password").asText();
+        }
         byte[] text = Files.readAllBytes(Paths.get(login.get("password_file").asText()));
         return new String(text, StandardCharsets.UTF_8).replaceAll("[\\r\\n]+$", "");
     }
@@ -460,6 +473,9 @@ final class AttemptHolder extends Thread {
                 steps.add(Op.setData(path, DriverJson.write(taken), node.version));
                 steps.add(Op.create(alive(), new byte[0], link.acl(), CreateMode.EPHEMERAL));
                 link.client().multi(steps);
+            } catch (KeeperException.NoAuthException error) {
+                leave(superseded(), "this driver ends without running anything: " + path
+                    + " is for the driver of another submission");
             } catch (KeeperException error) {
                 refused += isConflict(error) ? 1 : 0;
                 if (!isConflict(error) && awayMs() > patience) {
@@ -578,6 +594,8 @@ final class AttemptHolder extends Thread {
             return new String(request, StandardCharsets.UTF_8).contains(plan.get("run_key").asText());
         } catch (KeeperException.NoNodeException none) {
             return false;
+        } catch (KeeperException.NoAuthException another) {
+            return false; // it asks for the end of another job: ours could be read
         }
     }
 

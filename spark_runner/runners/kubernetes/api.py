@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from spark_runner.errors import SparkRunnerError
+from spark_runner.plain_file import parse_json
 from spark_runner.runners.kubernetes.access import Access
 from spark_runner.runners.no_answer import no_answer
 
@@ -27,6 +28,11 @@ INSTALL = "pip install 'spark-job-orchestrator[kubernetes]'"
 Document = dict[str, Any]
 
 
+def api_url(master: str) -> str:
+    """The address of the API in the name of a master."""
+    return master.removeprefix("k8s://")
+
+
 class KubernetesError(SparkRunnerError):
     """The Kubernetes API did not answer, or refused a request: `status` is its HTTP status, 0 without one."""
 
@@ -37,11 +43,11 @@ class KubernetesError(SparkRunnerError):
 
 
 class KubernetesApi:
-    """Requests to the API at `url`; `context` is one of the kubeconfig's, empty for its current one."""
+    """Requests to the API at `url` with the credentials of `access`, which are for this server alone."""
 
-    def __init__(self, url: str, context: str = "") -> None:
+    def __init__(self, url: str, access: Access) -> None:
         self.url = url
-        self._access = Access(context)
+        self._access = access
 
     def pods(self, namespace: str, selector: str) -> tuple[list[Document], str]:
         """All pods with these labels as the cluster's store has them now, and the version of this answer."""
@@ -158,28 +164,20 @@ class KubernetesApi:
             else:
                 load.load_kube_config(
                     os.environ.get("KUBECONFIG"),  # the library itself reads it once, when it is imported
-                    context=self._access.context or None,
+                    context=self._access.named_context() or None,
                     client_configuration=settings,
                 )
         except Exception as error:  # all kinds: of a file that is no YAML, or has something else in it
             raise KubernetesError(
                 f"no access to {self.url}: {error}; correct {self._access} on the worker"
             ) from error
-        self._set_host(settings)
+        if not (self._access.is_server(self.url) and self._access.is_server(settings.host)):
+            raise KubernetesError(
+                f"no access to {self.url}: {self._access} on the worker names the server {settings.host}, "
+                "and its credentials are sent to no other, and over https alone"
+            )
         settings.retries = False  # who asks knows best whether to ask again
         return client.CoreV1Api(client.ApiClient(settings))
-
-    def _set_host(self, settings: Any) -> None:
-        """Have the master say where, and the file only who we are, as spark-submit does it."""
-        refresh = settings.refresh_api_key_hook
-
-        def refreshed(configuration: Any) -> None:
-            refresh(configuration)
-            configuration.host, configuration.refresh_api_key_hook = self.url, refreshed
-
-        settings.host = self.url
-        if refresh is not None:  # of a token: before each request it puts all of the file into the settings
-            settings.refresh_api_key_hook = refreshed
 
     def _json(self, request: Callable[[], Any]) -> Document:
         document: Document = json.loads(self._ask(request).data)
@@ -221,7 +219,7 @@ class KubernetesApi:
     def _refusal(self, status: int, body: object) -> KubernetesError:
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
         try:
-            document = json.loads(text)
+            document = parse_json(text)
         except ValueError:
             document = {}
         if not isinstance(document, dict):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Target
-from spark_runner.runners.kubernetes.api import INSTALL
+from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.kubernetes.api import INSTALL, api_url
 from spark_runner.runners.kubernetes.runner import BACKEND, KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 
@@ -28,10 +29,14 @@ class KubernetesBackend:
         self._lock = threading.Lock()
 
     def runner_for(self, target: Target) -> Runner:
-        """The runner of the cluster and namespace; raises RefusedSubmission without the client library."""
+        """The runner of the cluster and namespace; raises RefusedSubmission.
+
+        That is without the client library, and for a server that is not the one of the worker's credentials.
+        """
         if not _is_installed():
             raise RefusedSubmission(f"this worker has no client of Kubernetes: {INSTALL}")
         options = target.options
+        Access(options.get("context", "")).check(api_url(target.master))
         return self._runner(
             {
                 "master": target.master,

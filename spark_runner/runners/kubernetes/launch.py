@@ -1,5 +1,6 @@
 """How a driver comes to a cluster: its names, and how spark-submit is called for it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
@@ -35,11 +36,13 @@ def launch_pod(
     directory: RunDirectory,
     namespace: str,
     *,
+    context: str,
     conf_dir: Path,
     quick_start: QuickStart | None = None,
+    passed_on: Sequence[str] = (),
 ) -> Launch:
-    """How spark-submit is called; raises RefusedSubmission."""
-    properties = _properties(request, program, namespace)
+    """How spark-submit is called, with this context of the kubeconfig; raises RefusedSubmission."""
+    properties = _properties(request, program, namespace, context)
     return Launch(
         submit_arguments(
             request,
@@ -48,11 +51,13 @@ def launch_pod(
             *program.arguments,
             main_class=program.main_class,
         ),
-        hand_over_environment(request, directory, conf_dir=conf_dir, quick_start=quick_start),
+        hand_over_environment(
+            request, directory, conf_dir=conf_dir, quick_start=quick_start, passed_on=passed_on
+        ),
     )
 
 
-def _properties(request: SubmitRequest, program: PodProgram, namespace: str) -> dict[str, str]:
+def _properties(request: SubmitRequest, program: PodProgram, namespace: str, context: str) -> dict[str, str]:
     conf, options = request.conf, request.target.options
     for name, field in _OURS.items():
         if name in conf:
@@ -68,7 +73,7 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str) -> 
         raise RefusedSubmission(f"pod_template {template} is not a file on the worker's host")
     ours = {
         "spark.kubernetes.namespace": namespace,
-        "spark.kubernetes.context": options.get("context", ""),
+        "spark.kubernetes.context": context,
         "spark.kubernetes.container.image": image or "",
         "spark.kubernetes.authenticate.driver.serviceAccountName": options.get("service_account", ""),
         "spark.kubernetes.driver.podTemplateFile": template,

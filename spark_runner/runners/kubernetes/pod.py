@@ -1,6 +1,5 @@
 """A pod of a driver as the API describes it, and what that says of its submission."""
 
-import json
 import signal
 import time
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from spark_runner.plain_file import parse_json
 from spark_runner.runners.base import Failure, RunState, Submission
 
 RUN_LABEL = "orchestrator-run"
@@ -161,7 +161,7 @@ class Pod:
     def _outcome(self) -> dict[str, Any] | None:
         """What the driver said of itself before its end: Kubernetes keeps 4 KiB of each container."""
         try:
-            outcome = json.loads(self.ended.message) if self.ended else None
+            outcome = parse_json(self.ended.message) if self.ended else None
         except ValueError:
             return None
         return outcome if isinstance(outcome, dict) and "state" in outcome else None

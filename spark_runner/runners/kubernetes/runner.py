@@ -20,7 +20,8 @@ from spark_runner.runners.base import (
     Submission,
     SubmitRequest,
 )
-from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
+from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError, api_url
 from spark_runner.runners.kubernetes.kill import end_pods
 from spark_runner.runners.kubernetes.launch import launch_pod
 from spark_runner.runners.kubernetes.launcher import of_launcher
@@ -51,7 +52,8 @@ class KubernetesRunner:
         self._namespace = cluster["namespace"]
         self._driver_main = driver_main
         self._stuck_seconds = stuck_seconds
-        self._api = KubernetesApi(cluster["master"].removeprefix("k8s://"), cluster.get("context", ""))
+        self._url, self._access = api_url(cluster["master"]), Access(cluster.get("context", ""))
+        self._api = KubernetesApi(self._url, self._access)
         self._watch = PodWatch(self._api, self._namespace)
         self._logs = PodLogs(self._api, self._namespace, submits.state_dir / "kubernetes-logs")
         self._ended: dict[str, Submission] = {}  # by incarnation: what was ended from here
@@ -67,6 +69,8 @@ class KubernetesRunner:
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a spark-submit that makes the pod; raises SubmissionError."""
+        self._access.check(self._url)  # again: spark-submit reads the files anew, and they may have changed
+        context = self._access.named_context()
         state_dir = self._submits.state_dir
         program = program_of(request, folder=state_dir / "code", driver_main=self._driver_main)
 
@@ -76,8 +80,10 @@ class KubernetesRunner:
                 program,
                 directory,
                 self._namespace,
+                context=context,
                 conf_dir=state_dir / "spark-conf",
                 quick_start=self._submits.quick_start,
+                passed_on=self._submits.passed_on,
             )
             try:
                 # The last step before the start: of what is refused before, nothing is left.
