@@ -15,6 +15,7 @@ the grace. When the shim itself is killed, the kernel kills the driver (PR_SET_P
 import argparse
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import select
@@ -22,6 +23,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,8 +39,26 @@ WRITE_ATTEMPTS = 10  # one per second: a disk that is full for a moment must not
 NOT_EXECUTABLE = 127  # what a shell says
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+SPARK_LOG = 3  # the descriptor by which another user's driver has its spark.log
 KILL_REQUEST = "kill.json"  # {"grace_seconds": s}: written by who wants the driver gone; also stops a start
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+@dataclass(frozen=True)
+class User:
+    """The user of a driver that is not the shim's own."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "User":
+        """What stands in an argument: `uid:gid:group,group`; raises ValueError."""
+        uid, gid, groups = text.split(":")
+        return cls(int(uid), int(gid), tuple(map(int, groups.split(","))))
 
 
 class Shim:
@@ -52,9 +72,11 @@ class Shim:
         grace_seconds: float,
         *,
         directory: Path | None = None,
+        user: "User | None" = None,
     ) -> None:
         self._run_dir = run_dir
         self._directory = directory or run_dir
+        self._user = user
         self._argv = list(argv)
         self._grace_seconds = grace_seconds
         self._driver = 0
@@ -92,7 +114,7 @@ class Shim:
         self._driver = os.fork()
         if not self._driver:
             os.close(start)
-            become_driver(self._argv, self._run_dir, self._directory, shim, may_start)
+            become_driver(self._argv, self._run_dir, self._directory, shim, may_start, self._user)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())  # also what the starter had blocked
         os.close(may_start)
         try:
@@ -211,17 +233,22 @@ class Shim:
                 return
 
 
-def become_driver(argv: list[str], run_dir: Path, directory: Path, shim: int, may_start: int) -> NoReturn:
+def become_driver(  # noqa: PLR0917 - of a forked child
+    argv: list[str], run_dir: Path, directory: Path, shim: int, may_start: int, user: "User | None"
+) -> NoReturn:
     """In the forked child: cut the ties to the shim, except its death, and exec."""
     try:
         os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for fd, path, flags in (
             (0, Path(os.devnull), os.O_RDONLY),
             (1, run_dir / "stdout.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
             (2, run_dir / "stderr.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
         ):
             os.dup2(os.open(path, flags, 0o600), fd)
+        if user is not None:
+            may_start = fcntl.fcntl(may_start, fcntl.F_DUPFD_CLOEXEC, SPARK_LOG + 1)
+            become_user(user, run_dir)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # here: a change of the user takes it away
         # The second test is for a shim that died between fork and prctl: no signal comes for that one.
         if not os.read(may_start, 1) or os.getppid() != shim:
             os._exit(128 + signal.SIGTERM)
@@ -235,6 +262,21 @@ def become_driver(argv: list[str], run_dir: Path, directory: Path, shim: int, ma
         complain(f"{argv[0]}: {error}")
     finally:
         os._exit(NOT_EXECUTABLE)
+
+
+def become_user(user: "User", run_dir: Path) -> None:
+    """Go on as another user, who gets the logs as open files and cannot come back by any program."""
+    log = os.open(run_dir / "spark.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, SPARK_LOG)
+    os.set_inheritable(SPARK_LOG, True)  # also where it had that number already
+    for fd in (1, 2, SPARK_LOG):
+        os.fchown(fd, user.uid, user.gid)
+    os.setgroups(user.groups)
+    os.setresgid(user.gid, user.gid, user.gid)
+    os.setresuid(user.uid, user.uid, user.uid)
+    os.umask(0o077)
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def prctl(option: int, value: int) -> None:
@@ -277,6 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--owner-fd", type=int, help="read end of a pipe; its end of file means: stop")
     parser.add_argument("--directory", type=Path, help="where the driver works; default: RUN_DIR")
+    parser.add_argument("--user", type=User.of, help="uid:gid:groups of the driver; default: as the shim")
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds from TERM to KILL")
     parser.add_argument("argv", nargs="+", metavar="command", help="the driver, after `--`")
     options = parser.parse_args(arguments)
@@ -286,7 +329,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    Shim(run_dir, options.argv, options.owner_fd, options.grace, directory=options.directory).run()
+    Shim(
+        run_dir,
+        options.argv,
+        options.owner_fd,
+        options.grace,
+        directory=options.directory,
+        user=options.user,
+    ).run()
     return 0
 
 

@@ -104,6 +104,12 @@ class SubmitRequest:
     is_warm: bool = False  # it may run in a JVM that others use too, where there is one
 
     @property
+    def pool(self) -> str:
+        """The pool of the job; empty for what is no job's."""
+        job = self.plan.get("job")
+        return str(job.get("pool", "")) if isinstance(job, Mapping) else ""
+
+    @property
     def directory(self) -> str:
         """The folder of the definition, which relative paths mean; empty where there is none."""
         return str(self.plan.get("directory", ""))

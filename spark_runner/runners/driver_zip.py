@@ -12,6 +12,13 @@ from spark_runner.runners.content_file import content_file
 # The driver imports from these; the left-out parts are for workers, or large and never imported.
 _PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")
 _LEFT_OUT = frozenset({"embedded", "runners", "tests", "testing", "__pycache__"})
+_REDACTION = ("orchestrator", "orchestrator.logs", "orchestrator.logs.record")
+_REDACTION_FILES = (
+    "__init__",
+    "redaction",
+    "secret_patterns",
+    "text",
+)  # of the last one; of the others the first
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
 _MODE = 0o100644 << 16  # readable by all: it holds nothing secret, and the cluster's user is another one
 
@@ -38,6 +45,11 @@ def zip_bytes() -> bytes:
 
 
 def _modules() -> Iterator[tuple[str, Path]]:
+    for package in _REDACTION:
+        spec = importlib.util.find_spec(package)
+        for root in (spec and spec.submodule_search_locations) or ():
+            for name in _REDACTION_FILES[: None if package == _REDACTION[-1] else 1]:
+                yield f"{package.replace('.', '/')}/{name}.py", Path(root, f"{name}.py")
     for package in _PACKAGES:
         spec = importlib.util.find_spec(package)
         for root in (spec and spec.submodule_search_locations) or ():

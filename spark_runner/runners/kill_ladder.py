@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from spark_runner.errors import KillError
-from spark_runner.process import ProcessId, RunProcess, is_alive, processes_of, run_processes
+from spark_runner.process import ProcessId, RunProcess, is_alive, run_processes
 from spark_runner.runners.run_directory import RunDirectory
 
 SHIM_SECONDS = 3.0  # beyond the grace: the shim's own KILL, reaping, and a durable exit file
@@ -35,7 +35,7 @@ def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float
         shims = _live_shims(open_ones)
         if open_ones and len(shims) == len(open_ones):
             return False  # known without a look at all processes
-        processes = _processes(run)
+        processes = _processes(run, directories)
         for process in processes:
             if process.incarnation not in shims and process.pid not in asked:
                 asked.add(process.pid)
@@ -45,12 +45,12 @@ def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float
     if _wait(is_gone, grace_seconds + SHIM_SECONDS):
         return
     spared = {shim.pid for shim in _live_shims(open_ones).values()}  # they still have an exit file to write
-    _kill(open_ones, run, spared)
+    _kill(open_ones, _processes(run, directories), spared)
     if _wait(is_gone, FORCED_SECONDS):
         return
-    _kill(open_ones, run, set())
+    _kill(open_ones, _processes(run, directories), set())
     if not _wait(is_gone, FORCED_SECONDS):
-        left = ", ".join(map(str, sorted(processes_of(run))))
+        left = ", ".join(map(str, sorted(process.pid for process in _processes(run, directories))))
         raise KillError(f"processes of run {run} are still there after KILL: {left}")
 
 
@@ -70,19 +70,20 @@ def _check_in_sight(run: str, directories: Iterable[RunDirectory]) -> None:
         )
 
 
-def _kill(directories: Iterable[RunDirectory], run: str, spared: set[int]) -> None:
+def _kill(directories: Iterable[RunDirectory], processes: Iterable[RunProcess], spared: set[int]) -> None:
     for directory in directories:
         record = directory.shim()
         if record and is_alive(record.driver):  # the group: also those who emptied their environment
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(record.driver.pid, signal.SIGKILL)
-    for process in _processes(run):
+    for process in processes:
         if process.pid not in spared:
             _send(process.pid, signal.SIGKILL)
 
 
-def _processes(run: str) -> list[RunProcess]:
-    return [process for process in run_processes() if process.run == run]
+def _processes(run: str, directories: Iterable[RunDirectory]) -> list[RunProcess]:
+    users = {os.geteuid()}.union(*(directory.users for directory in directories))
+    return [process for process in run_processes() if process.run == run and process.user in users]
 
 
 def _send(pid: int, number: int) -> None:

@@ -9,16 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from queues.private_directory import UnsafeDirectory, check_files, private_directory
 from spark_runner.driver_memory import driver_bytes
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.environment import for_drivers, for_hand_over
 from spark_runner.runners.java_flags import LAUNCHER_FLAGS, SHORT_JOB_FLAGS, chosen_options, quick_flags
 from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 _LOOPBACK = "127.0.0.1"
+# Each user of the host reaches loopback. With a local master Spark draws a secret for each application, and
+# keeps it in the memory of its JVM: it stands in no file, no environment and no list of processes.
+_AUTHENTICATE = "spark.authenticate"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 
@@ -57,15 +62,18 @@ def launch_driver(
     conf_dir: Path,
     java_options: Sequence[str] = (),
     quick_start: QuickStart | None = None,
+    passed_on: Sequence[str] = (),
 ) -> Launch:
     """How the driver is started on this host; raises RefusedSubmission, SubmissionError.
 
-    `java_options` are ours, for its JVM; those of the user go before them.
+    `java_options` are ours, for its JVM; those of the user go before them. `passed_on` are the names of the
+    environment that the operator adds to those of each driver.
     """
     directory.write("log4j2.properties", LOG4J2_PROPERTIES)
     environment, options = _quick_jvm(
         request,
         directory,
+        inherited=for_drivers(passed_on),
         conf=request.conf,
         java_options=java_options,
         flags=SHORT_JOB_FLAGS if request.is_short else (),
@@ -78,7 +86,7 @@ def launch_driver(
             request,
             directory.write("spark.properties", render_properties(properties)),
             driver_main,
-            directory.path / "plan.json",
+            directory.work / "plan.json",
         ),
         # Every worker of this host sees so what the driver may still come to use.
         environment | {MEMORY_VARIABLE: str(driver_bytes(request.conf))},
@@ -108,17 +116,19 @@ def spark_properties(
         "spark.ui.enabled": "false",  # a port and a second of start-up that few look at
         "spark.ui.showConsoleProgress": "false",  # bars have no place in a file
         "spark.executor.processTreeMetrics.enabled": "true",  # else nobody knows what Python workers take
-        "spark.sql.warehouse.dir": str(directory.path / "spark-warehouse"),
+        "spark.sql.warehouse.dir": str(directory.work / "spark-warehouse"),
         "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp for ever
     }
     if is_local(request.target.master):
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+        if _AUTHENTICATE not in request.conf:  # Spark refuses the second without the first
+            defaults |= {_AUTHENTICATE: "true", "spark.network.crypto.enabled": "true"}
     java_options = [
         *more_java_options,
-        f"-Dlog4j2.configurationFile={(directory.path / 'log4j2.properties').as_uri()}",
+        f"-Dlog4j2.configurationFile={(directory.work / 'log4j2.properties').as_uri()}",
         f"-Djava.io.tmpdir={directory.scratch}",  # as spark.local.dir, for the spark-<uuid> beside it
-        f"-Dderby.system.home={directory.path}",  # what Java would leave where it works: the user's folder
-        f"-XX:ErrorFile={directory.path}/hs_err_pid%p.log",  # likewise
+        f"-Dderby.system.home={directory.work}",  # what Java would leave where it works: the user's folder
+        f"-XX:ErrorFile={directory.work}/hs_err_pid%p.log",  # likewise
     ]
     # The user's own come last: of two equal options the JVM takes the last.
     options = " ".join([*map(quote_option, java_options), request.conf.get(_JAVA_OPTIONS, "")]).rstrip()
@@ -133,29 +143,35 @@ def refuse_strangers(conf: Mapping[str, str]) -> None:
         )
 
 
-def driver_environment(request: SubmitRequest, directory: RunDirectory, conf_dir: Path) -> dict[str, str]:
+def driver_environment(
+    request: SubmitRequest, directory: RunDirectory, conf_dir: Path, inherited: Mapping[str, str]
+) -> dict[str, str]:
     """The environment of the shim and of all below it; the names of the run are the last word.
 
-    `conf_dir` is made when it is not there, and stays empty.
+    `inherited` is what of the worker's may be there; `conf_dir` is made when it is not, and stays empty.
     """
-    conf_dir.mkdir(mode=0o700, exist_ok=True)
+    try:
+        # Spark runs what is in it, as spark-env.sh; drivers of other users may look into it.
+        check_files(private_directory(conf_dir, mode=0o755))
+    except UnsafeDirectory as error:
+        raise SubmissionError(str(error)) from error
     ours = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_CONF_DIR": str(conf_dir),  # empty: what the job gets is what its run directory shows
     }
-    if "SPARK_LAUNCHER_OPTS" not in os.environ:
+    if "SPARK_LAUNCHER_OPTS" not in inherited:
         ours["SPARK_LAUNCHER_OPTS"] = " ".join(LAUNCHER_FLAGS)  # of the JVM that only prints a command line
-    if "SPARK_HOME" not in os.environ and (spark_home := installed_spark_home()):
+    if "SPARK_HOME" not in inherited and (spark_home := installed_spark_home()):
         ours["SPARK_HOME"] = str(spark_home)
-    if is_local(request.target.master) and "SPARK_LOCAL_IP" not in os.environ:
+    if is_local(request.target.master) and "SPARK_LOCAL_IP" not in inherited:
         ours["SPARK_LOCAL_IP"] = _LOOPBACK  # nothing listens beyond this host
     names = {
         RUN_VARIABLE: request.run,
         INCARNATION_VARIABLE: request.incarnation,
-        RUN_DIR_VARIABLE: str(directory.path),
+        RUN_DIR_VARIABLE: str(directory.work),
     }
-    return dict(os.environ) | ours | dict(request.environment) | names
+    return dict(inherited) | ours | dict(request.environment) | names
 
 
 def hand_over_environment(
@@ -164,6 +180,7 @@ def hand_over_environment(
     *java_options: str,
     conf_dir: Path,
     quick_start: QuickStart | None,
+    passed_on: Sequence[str] = (),
 ) -> dict[str, str]:
     """The environment of a spark-submit that hands the driver over to a cluster: a JVM of a few seconds.
 
@@ -172,6 +189,7 @@ def hand_over_environment(
     environment, options = _quick_jvm(
         request,
         directory,
+        inherited=for_hand_over(passed_on),
         conf={},  # of the driver, which is another JVM
         java_options=java_options,
         flags=LAUNCHER_FLAGS,
@@ -187,6 +205,7 @@ def _quick_jvm(
     request: SubmitRequest,
     directory: RunDirectory,
     *,
+    inherited: Mapping[str, str],
     conf: Mapping[str, str],
     java_options: Sequence[str],
     flags: Sequence[str],
@@ -195,7 +214,7 @@ def _quick_jvm(
 ) -> tuple[dict[str, str], list[str]]:
     """The environment of a JVM of this host and our options for it; `conf` has those of the user."""
     environment = driver_environment(
-        request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir)
+        request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir), inherited
     )
     chosen = chosen_options(environment, conf)
     ours = [*java_options, *quick_flags(flags, chosen)]

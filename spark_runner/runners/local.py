@@ -37,7 +37,8 @@ class LocalRunner:
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under a shim of its own; raises SubmissionError."""
-        server = self._warm.choose(request)
+        # A warm server runs as this process does.
+        server = self._warm.choose(request) if self.submits.user_of(request) is None else None
         if server is None:
             return self.submits.start_driver(request, self._driver_main)
         return self._warm.servers.start_driver(self.submits, request, server, self._driver_main)

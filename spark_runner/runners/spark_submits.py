@@ -17,6 +17,7 @@ from spark_runner import shim
 from spark_runner.errors import KillError, SubmissionError
 from spark_runner.process import (
     ProcessId,
+    RunProcess,
     current_boot_id,
     current_pid_namespace,
     is_alive,
@@ -27,7 +28,9 @@ from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
 from spark_runner.runners.launch import Launch, QuickStart, launch_driver, spark_submit_command
 from spark_runner.runners.out_of_memory import memory_failure
+from spark_runner.runners.run_as import LINKS, User, Users, hand_over
 from spark_runner.runners.run_directory import (
+    WORK,
     RunDirectory,
     log_files,
     remove_run,
@@ -40,7 +43,7 @@ from spark_runner.state_id import state_id
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
 
 # The live processes per (run, incarnation); a function, because a look at all processes has its price.
-_Look = Callable[[], Mapping[tuple[str, str], Sequence[int]]]
+_Look = Callable[[], Mapping[tuple[str, str], Sequence[RunProcess]]]
 
 
 class SparkSubmits:
@@ -48,7 +51,8 @@ class SparkSubmits:
 
     With `owned=True` they end when this process does, even by KILL; a forked child that keeps its open files
     would keep them alive. `spark_submit` replaces the program that is started, with its leading arguments;
-    `quick_start` lets the JVMs of drivers start sooner.
+    `quick_start` lets the JVMs of drivers start sooner; `passed_on` are names of our environment that drivers
+    get beside those of `environment.for_drivers`; `users` says which drivers run as another user.
     """
 
     def __init__(
@@ -58,9 +62,13 @@ class SparkSubmits:
         owned: bool = False,
         spark_submit: Sequence[str] | None = None,
         quick_start: QuickStart | None = None,
+        passed_on: Sequence[str] = (),
+        users: Users | None = None,
     ) -> None:
         self.state_dir = state_dir.absolute()
         self.quick_start = quick_start
+        self.passed_on = passed_on
+        self.users = users
         self._spark_submit = spark_submit
         self._children = Children()
         self._owner_pipe = os.pipe() if owned else None  # close-on-exec, both ends
@@ -88,6 +96,15 @@ class SparkSubmits:
         """Whether that is our directory on this host; of another boot we know that nothing runs any more."""
         return self.place(place.backend).is_at(place)
 
+    @property
+    def conf_dir(self) -> Path:
+        """The empty SPARK_CONF_DIR of drivers."""
+        return self.state_dir / "spark-conf" if self.users is None else self.users.conf_dir
+
+    def user_of(self, request: SubmitRequest) -> User | None:
+        """Whom a driver of this host runs as; None for our own user."""
+        return None if self.users is None else self.users.of_pool(request.pool)
+
     def start_driver(self, request: SubmitRequest, driver_main: Path) -> Submission:
         """Start one that is the driver itself, which runs the file `driver_main`; raises SubmissionError."""
         return self.start(
@@ -96,13 +113,21 @@ class SparkSubmits:
                 request,
                 directory,
                 driver_main=driver_main,
-                conf_dir=self.state_dir / "spark-conf",
+                conf_dir=self.conf_dir,
                 quick_start=self.quick_start,
+                passed_on=self.passed_on,
             ),
+            user=self.user_of(request),
         )
 
-    def start(self, request: SubmitRequest, prepare: Callable[[RunDirectory], Launch]) -> Submission:
-        """Start one under a shim of its own; raises SubmissionError.
+    def start(
+        self,
+        request: SubmitRequest,
+        prepare: Callable[[RunDirectory], Launch],
+        *,
+        user: User | None = None,
+    ) -> Submission:
+        """Start one under a shim of its own, as another `user` where one is given; raises SubmissionError.
 
         `prepare` writes what it needs into the run directory and says how spark-submit is called; the plan is
         written after it, as `plan.json`.
@@ -111,14 +136,22 @@ class SparkSubmits:
         directory = run_directory(self.state_dir, request.run, request.incarnation)
         directory.create()
         try:
+            if user is not None and self.users is not None:
+                work = self.users.work_directory(user, request.run, request.incarnation)
+                (directory.path / WORK).symlink_to(work)
+                for name, descriptor in LINKS.items():
+                    (work / name).symlink_to(f"/proc/self/fd/{descriptor}")
             directory.scratch.mkdir(mode=0o700)
             launch = prepare(directory)
             program = launch.program or self._spark_submit or spark_submit_command(launch.environment)
             directory.write_plan(request)
-            self._start_shim(directory, [*program, *launch.arguments], launch)
+            if user is not None:
+                hand_over(directory.work, user)
+            self._start_shim(directory, [*program, *launch.arguments], launch, user)
         except (OSError, TypeError, ValueError, SubmissionError) as error:
             # Nothing was started, so nothing is to be found.
-            shutil.rmtree(directory.path, ignore_errors=True)
+            for path in (directory.work, directory.path):
+                shutil.rmtree(path, ignore_errors=True)
             kind = type(error) if isinstance(error, SubmissionError) else SubmissionError
             raise kind(f"driver of run {request.run} not started: {error}") from error
         return Submission(request.run, request.incarnation, RunState.RUNNING)
@@ -155,19 +188,26 @@ class SparkSubmits:
         """Remove the directories of `run`; raises SparkRunnerError while a driver of it may be running."""
         remove_run(self.state_dir, run, self.find(run))
 
-    def _start_shim(self, directory: RunDirectory, command: Sequence[str], launch: Launch) -> None:
+    def _start_shim(
+        self, directory: RunDirectory, command: Sequence[str], launch: Launch, user: User | None
+    ) -> None:
         arguments = [str(directory.path)]
-        if launch.directory:
-            arguments += ["--directory", launch.directory]
+        environment = launch.environment
+        if launch.directory or user is not None:
+            arguments += ["--directory", launch.directory or str(directory.work)]
+        if user is not None:
+            groups = ",".join(map(str, user.groups))
+            arguments += ["--user", f"{user.uid}:{user.gid}:{groups}"]
+            environment = user.environment(environment)
         pass_fds: tuple[int, ...] = ()
         if self._owner_pipe:
             pass_fds = self._owner_pipe[:1]
             arguments += ["--owner-fd", str(pass_fds[0])]
         self._children.start(
             [sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()), *arguments, "--", *command],
-            cwd=directory.path,
-            environment=launch.environment,
-            stderr=directory.write("shim.log", ""),
+            cwd=directory.work,
+            environment=environment,
+            stderr=directory.write_own("shim.log", ""),
             pass_fds=pass_fds,
         )
 
@@ -209,7 +249,9 @@ def _state(directory: RunDirectory, look: _Look) -> tuple[RunState, int | None]:
             return RunState.RUNNING, None  # or just about to
     elif (state := _state_of(record.shim)) is not None:
         return state, None
-    processes = look().get((directory.run, directory.incarnation))
+    users = directory.users
+    named = look().get((directory.run, directory.incarnation), ())
+    processes = [process for process in named if process.user in users]
     # Once more, and last: the shim may have written the file and ended since our first look.
     if (code := directory.exit_code()) is not None:
         return RunState.EXITED, code
@@ -225,8 +267,8 @@ def _state_of(shim: ProcessId) -> RunState | None:
     return RunState.GONE if shim.boot != current_boot_id() else None
 
 
-def _look() -> Mapping[tuple[str, str], Sequence[int]]:
-    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+def _look() -> Mapping[tuple[str, str], Sequence[RunProcess]]:
+    found: defaultdict[tuple[str, str], list[RunProcess]] = defaultdict(list)
     for process in run_processes():
-        found[process.run, process.incarnation].append(process.pid)
+        found[process.run, process.incarnation].append(process)
     return found

@@ -1,8 +1,10 @@
 """What spark-submit says when it ends before any driver begins: missing packages, a JVM that cannot start."""
 
+import os
 import re
 from pathlib import Path
 
+from spark_runner.plain_file import open_plain
 from spark_runner.runners.base import Failure
 
 _TAIL_BYTES = 64 * 1024
@@ -49,8 +51,8 @@ def trouble(words: str) -> str:
 def tail(path: Path) -> str:
     """The end of a log; empty where there is none."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            return file.read().decode("utf-8", errors="replace")
-    except OSError:
+            return file.read(_TAIL_BYTES).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
         return ""

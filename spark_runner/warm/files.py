@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from spark_runner.plain_file import read_json
 from spark_runner.process import ProcessId, current_boot_id, identify, is_alive
 from spark_runner.shim import write_durably
 
@@ -144,5 +145,5 @@ def _noted_processes(folder: Path) -> Iterator[tuple[str, ProcessId]]:
     for path in folder.iterdir():
         if not path.suffix:
             with contextlib.suppress(FileNotFoundError):  # it has just left
-                found = json.loads(path.read_bytes())
+                found = read_json(path)
                 yield path.name, ProcessId(found["pid"], found["start"], current_boot_id())

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,7 @@ from spark_runner.class_sample import go_through
 from spark_runner.folder import refuse
 from spark_runner.own_process import end_with_parent, keep_streams_apart
 from spark_runner.proc import rss
+from spark_runner.sql.shared_jvm import JAVA_FUNCTIONS
 from spark_runner.warm.eviction import Eviction
 from spark_runner.warm.files import Gateway, ServerFiles
 
@@ -57,6 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     spark = SparkSession.builder.getOrCreate()
     if plan["rehearsal"]:
         go_through(spark)
+    forget_java(spark)
     # It works for definitions of many folders, and a worker chooses it for none that needs its own.
     refuse(spark, "relative paths mean nothing in a warm server")
     files = ServerFiles(plan_file.parent)
@@ -66,6 +69,13 @@ def main(arguments: Sequence[str]) -> int:
     _serve(files, eviction, recycling)
     spark.stop()
     return 0
+
+
+def forget_java(spark: SparkSession) -> None:
+    """Take the functions that call Java from all sessions to come; no job that calls them should be here."""
+    catalyst: Any = spark._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]  # noqa: SLF001
+    for name in JAVA_FUNCTIONS:
+        catalyst.analysis.FunctionRegistry.builtin().dropFunction(catalyst.FunctionIdentifier(name))
 
 
 def _serve(files: ServerFiles, eviction: Eviction, recycling: Recycling) -> None:

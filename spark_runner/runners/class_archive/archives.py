@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from queues.private_directory import is_ours
 from spark_runner.runners.class_archive.fit import fit_of
 from spark_runner.runners.class_archive.idle import host_is_idle
 from spark_runner.runners.class_archive.maker import LOOK_SECONDS, Maker
-from spark_runner.runners.class_archive.store import ArchiveStore, is_ours
+from spark_runner.runners.class_archive.store import ArchiveStore
 from spark_runner.runners.run_directory import RunDirectory
 
 log = logging.getLogger(__name__)

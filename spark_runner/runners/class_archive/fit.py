@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spark_runner.runners.java_flags import COLLECTOR
 
-_FORMAT = 1  # of what we make: with another sample job comes another number
+_FORMAT = 2  # of what we make: with another sample job comes another number
 _OBJECTS = re.compile(r"-XX:([+-]UseCompressed\w+|ObjectAlignmentInBytes=\d+)")
 # Who gives one of these has plans of his own, or a JVM that takes no archive which was made without them.
 _STRANGERS = re.compile(

@@ -17,6 +17,7 @@ import zlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from queues.private_directory import is_ours
 from spark_runner.file_lock import alone_in
 
 MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, and those of the last upgrade
@@ -51,7 +52,7 @@ class ArchiveStore:
         size = made.stat().st_size
         if size < _LEAST_BYTES:
             raise ValueError(f"the archive has {size} bytes only")
-        made.chmod(0o400)
+        made.chmod(0o444)  # the directory says who may read it
         note = self.directory / f"{key}.json.{os.getpid()}"
         note.write_text(json.dumps({"bytes": size, "crc32": _sum(made)}), encoding="ascii")
         self._note(key).unlink(missing_ok=True)  # an old sum and a new archive are never taken for a pair
@@ -95,11 +96,6 @@ class ArchiveStore:
 
     def _note(self, key: str) -> Path:
         return self.directory / f"{key}.json"
-
-
-def is_ours(found: os.stat_result) -> bool:
-    """Whether nobody but this user, and root, can have changed it."""
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _sum(path: Path) -> int:

@@ -1,7 +1,6 @@
 """What is known of a driver in cluster mode: from what it left in its run directory, and from its master."""
 
 import contextlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -9,6 +8,7 @@ from typing import Any, assert_never
 from spark_runner import exit_codes
 from spark_runner.announcement import DRIVER_FILE
 from spark_runner.errors import BackendUnreachable
+from spark_runner.plain_file import read_json
 from spark_runner.process import ProcessId, current_boot_id, is_alive
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
@@ -183,7 +183,7 @@ def _of(directory: RunDirectory, state: RunState, **more: Any) -> Submission:
 
 def _read(directory: RunDirectory, name: str) -> dict[str, Any] | None:
     try:
-        facts: dict[str, Any] = json.loads((directory.path / name).read_bytes())
+        facts: dict[str, Any] = read_json(directory.path / name)
     except FileNotFoundError:
         return None
     return facts

@@ -12,6 +12,7 @@ from pathlib import Path
 from spark_runner.errors import KillError
 from spark_runner.process import current_pid_namespace
 from spark_runner.runners.base import Submission, SubmitRequest, Target
+from spark_runner.runners.environment import for_drivers
 from spark_runner.runners.launch import Launch, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -76,6 +77,7 @@ class WarmServers:
                 conf_dir=self.submits.state_dir / "spark-conf",
                 java_options=_JAVA_OPTIONS,
                 quick_start=self.submits.quick_start,
+                passed_on=self.submits.passed_on,
             )
 
         self.submits.start(request, prepare)
@@ -100,7 +102,8 @@ class WarmServers:
 
         def prepare(directory: RunDirectory) -> Launch:
             (directory.path / LINK).symlink_to(server.path)
-            environment = driver_environment(request, directory, jobs.state_dir / "spark-conf")
+            inherited = for_drivers(jobs.passed_on)
+            environment = driver_environment(request, directory, jobs.state_dir / "spark-conf", inherited)
             arguments = [str(driver_main), str(directory.path / "plan.json")]
             return Launch(arguments, environment, program=[sys.executable], directory=request.directory)
 

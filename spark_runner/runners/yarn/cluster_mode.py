@@ -48,6 +48,7 @@ class YarnClusterRunner:
                 driver_main=self._driver_main,
                 state_dir=self._submits.state_dir,
                 quick_start=self._submits.quick_start,
+                passed_on=self._submits.passed_on,
             ),
         )
 

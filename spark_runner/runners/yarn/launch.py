@@ -1,7 +1,7 @@
 """What spark-submit is started with for YARN: settings and environment of both deploy modes."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
@@ -50,6 +50,7 @@ def launch_on_cluster(
     driver_main: Path,
     state_dir: Path,
     quick_start: QuickStart | None = None,
+    passed_on: Sequence[str] = (),
 ) -> Launch:
     """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError."""
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
@@ -71,6 +72,7 @@ def launch_on_cluster(
         f"-Djava.io.tmpdir={directory.scratch}",
         conf_dir=state_dir / "spark-conf",
         quick_start=quick_start,
+        passed_on=passed_on,
     )
     for name in _PYTHONS:
         environment.pop(name, None)  # the interpreter of this worker; nodes have their own

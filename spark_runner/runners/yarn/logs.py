@@ -5,7 +5,6 @@ With log aggregation they then go to the cluster's file system, and `yarn logs` 
 deleted, and they are lost with the node at any time.
 """
 
-import json
 import math
 import shutil
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_runner.errors import BackendUnreachable, SparkRunnerError
+from spark_runner.plain_file import parse_json
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.private_file import replace_file
 from spark_runner.runners.yarn.api import Application, Container, ResourceManager
@@ -78,7 +78,7 @@ class YarnLogs:
             return _Known(None)
         try:
             found = self._manager.log(container, "outcome.json", _MAX_OUTCOME_BYTES)
-            outcome = json.loads(found) if found else None
+            outcome = parse_json(found) if found else None
         except BackendUnreachable:  # YARN's own word has to do, and the next look must not wait for it again
             return _Known(None, time.monotonic() + _SILENT_SECONDS)
         except ValueError:
