@@ -1,7 +1,6 @@
 """Logs are read from a real Elasticsearch, and pruned there."""
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from orchestrator.leader.old_logs import OldLogs
 from orchestrator.logs.indices import DailyIndices
+from orchestrator.logs.reading.grep import Grep
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.settings import LogSettings
@@ -99,7 +99,7 @@ def test_fields_levels_times_and_words_are_looked_for(
     assert found(LogQuery.of(spark_executor_id="7")) == ["m4"]
     assert found(LogQuery.of(since=f"{DAY}T10:00:00.003000")) == ["m3", "m4"]
 
-    assert found(LogQuery.of(grep=re.compile("x\\.[XY]"))) == ["m3"]
+    assert found(LogQuery.of(grep=Grep("x\\.[XY]"))) == ["m3"]
 
 
 def test_what_comes_later_is_followed(tmp_path: Path, elasticsearch_url: str, log_alias: str) -> None:

@@ -1,20 +1,22 @@
 """Log records as they are looked for and shown."""
 
-import re
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.cli.logs.queries import since_of
+from orchestrator.cli.logs.queries import pattern_of, since_of
 from orchestrator.errors import DefinitionError
 from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.grep import Grep
 from orchestrator.logs.reading.merged import merged
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.spool.writer import Spool
+from tests import bounded
 
 
 def entry(number: int, time: Any = "2026-11-22T10:00:00.000000Z", **fields: Any) -> Entry:
@@ -50,9 +52,9 @@ def test_of_one_moment_the_order_is_that_of_the_producer() -> None:
         (LogQuery.of(level="error"), False),
         (LogQuery.of(since="2026-11-22T10:00:00.000000"), True),
         (LogQuery.of(since="2026-11-22T10:00:00.000001"), False),
-        (LogQuery.of(grep=re.compile("dis[ck]")), True),
-        (LogQuery.of(grep=re.compile("at org\\.apache")), True),
-        (LogQuery.of(grep=re.compile("^full")), False),
+        (LogQuery.of(grep=Grep("dis[ck]")), True),
+        (LogQuery.of(grep=Grep("at org\\.apache")), True),
+        (LogQuery.of(grep=Grep("^full")), False),
     ],
 )
 def test_what_is_looked_for(query: LogQuery, fits: bool) -> None:
@@ -137,3 +139,29 @@ def test_an_elasticsearch_that_does_not_answer_is_told_once_and_the_spool_shown(
     assert words.startswith("http://127.0.0.1:9: ")
     assert "refused" in words
     spool.close()
+
+
+@pytest.mark.parametrize("expression", ["(a+)+$", "(a|aa)+$", "(.*a){30}$", "a{500}b", "(a?){100}a{100}$"])
+def test_no_expression_takes_more_than_time_in_proportion_to_the_text(expression: str) -> None:
+    found = bounded.outcome(lambda: [Grep(expression).is_in("a" * 200_000 + end) for end in ("b", "")])
+    assert isinstance(found, list)
+
+
+@pytest.mark.parametrize(
+    "expression", ["(", "(?=a)", r"(a)\1", "(a{1000}){1000}", "a" * 1_001, "((a{100}){10}){10}"]
+)
+def test_an_expression_that_is_none_or_too_much_is_refused_in_words(expression: str) -> None:
+    with pytest.raises(DefinitionError, match="is no regular expression of RE2: ") as caught:
+        pattern_of(expression)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_text_with_half_of_a_character_is_searched_like_any_other() -> None:
+    assert Grep("b$").is_in("\ud800b")
+    assert Grep("\ud800").is_in("a\ud800")
+
+
+@pytest.mark.parametrize("text", ["9999999d", "0001-01-01", "9999-12-31T23:59:59-12:00", "inf", "\u0663d"])
+def test_a_time_that_no_clock_shows_is_refused_in_words(text: str) -> None:
+    with contextlib.suppress(DefinitionError):  # the first and last days are times in some zones
+        assert len(since_of(text)) == len("2026-11-22T10:00:00.000000")

@@ -1,12 +1,14 @@
 """Secrets never stand in what is logged; words that are none stay as they are."""
 
+import os
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.logs.record.redaction import MASK, Redactor, secrets_in
+from orchestrator.logs.record.redaction import MASK, Redactor, masked, secrets_in, secrets_of
+from tests.secret_kinds import KINDS, Kind
 
 LONG_S = 2.0  # on a loaded machine; what goes wrong here takes minutes
 SECRET = "Zx9$kQ-w_7/tR+2"  # noqa: S105 - of nobody
@@ -39,6 +41,8 @@ LEAKS = [
     f"jdbc:postgresql://host/db?user=me&password={SECRET}",
     f"credentials={SECRET}",
     f"--password={SECRET}",
+    f"OPTIONS ('password' '{SECRET}')",
+    f'OPTIONS (s3.secret.key "{SECRET}")',
 ]
 INNOCENT = [
     "the key of the table is id",
@@ -57,15 +61,16 @@ INNOCENT = [
     "primary key (a, b)",
     "basic statistics",
     "a bearer of news",
+    "unexpected token 'INSERT' at line 3",
 ]
 
 
 @pytest.mark.parametrize("text", LEAKS)
 def test_what_looks_like_a_secret_is_masked(text: str) -> None:
-    masked = Redactor().mask(text)
-    assert MASK in masked
+    shown = Redactor().mask(text)
+    assert MASK in shown
     for secret in (SECRET, SECRET.replace("/", ""), "abcdefghijkl", "AKIAIOSFODNN7EXAMPLE", SECRET[6:]):
-        assert secret not in masked
+        assert secret not in shown
 
 
 SECRET_NAMES = (
@@ -133,6 +138,10 @@ def test_secrets_may_hold_what_means_something_in_patterns() -> None:
         *("key=" * 8_000, '"' * 30_000 + "secret", "://" * 10_000, "token='" * 4_000),
         *("." * 32_000 + " token", "a-" * 16_000 + "secret", "key" + " " * 32_000, "token" * 6_000),
         "x://a:" + "a@" * 16_000,
+        *("-----BEGIN PRIVATE KEY-----" * 1_200, "eyJ" * 10_000 + "-", "eyJa-" * 6_000, "(a.token" * 4_000),
+        *("--a-token " * 3_000, "digest:a" * 4_000, "\\" * 30_000 + "token=", "token=" + "\\" * 30_000),
+        *('"name": "' + "a" * 32_000 + 'token "value"', "x-amz-sig" * 3_000 + "=", "basic " + "a" * 32_000),
+        *('token="' + "\\x" * 15_000, "cookie:" * 4_000, "jdbc:oracle:a:" * 2_000, "token." * 5_000),
         *("a." * 16_000 + "://", "http://" + "a" * 32_000, "bearer " * 5_000, "x:" * 16_000 + " pwd"),
     ],
 )
@@ -140,3 +149,83 @@ def test_a_long_text_is_masked_in_no_time(text: str) -> None:
     since = time.perf_counter()
     Redactor().mask(text)
     assert time.perf_counter() - since < LONG_S
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_each_kind_of_secret_is_masked_in_text_and_nothing_before_it_is_lost(kind: Kind) -> None:
+    shown = Redactor().mask(f"before {kind.text} after")
+    assert shown.startswith("before ")
+    assert MASK in shown
+    assert [trace for trace in kind.traces if trace in shown] == []
+    assert Redactor().mask(shown) == shown
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_each_kind_is_masked_where_a_text_is_cut_within_it(kind: Kind) -> None:
+    text = f"{'x' * 50} {kind.text}"
+    for limit in range(50, len(text)):
+        fit = Redactor().fit(text, limit)
+        assert [trace for trace in kind.traces if trace in fit] == []
+        whole = text.index(kind.traces[0])
+        assert text[whole : whole + 12] not in fit
+
+
+def test_names_that_spark_redacts_are_hidden_where_settings_are_shown() -> None:
+    shown = masked(
+        {
+            "spark.my.Token.file": "value-1",
+            "spark.access.key": "value-2",
+            "spark.accesskey": "value-3",
+            "spark.secretary": "value-4",
+            "spark.master": "local",
+        }
+    )
+    assert {name for name, value in shown.items() if value == MASK} == shown.keys() - {"spark.master"}
+
+
+def test_a_document_is_masked_by_the_names_of_its_settings_and_by_patterns_elsewhere() -> None:
+    document = {
+        "token": "queue-|job|00",
+        "definition": {
+            "variables": {"api_token": "abcdef", "day": "monday"},
+            "spark": {"conf": {"spark.x.password": "abcdef"}},
+            "script": "OPTIONS ('password' = 'abcdef')",
+            "callback": {"url": "https://ada:abcdef@host:80/hooks/abcdef?x=1", "on": ["end"]},
+        },
+        "attempts": [{"tables": [{"options": {"url": "jdbc:x", "path": "/x"}}], "n": 1, "error": None}],
+    }
+    assert Redactor().document(document) == {
+        "token": "queue-|job|00",
+        "definition": {
+            "variables": {"api_token": MASK, "day": "monday"},
+            "spark": {"conf": {"spark.x.password": MASK}},
+            "script": f"OPTIONS ('password' = {MASK})",
+            "callback": {"url": f"https://{MASK}@host:80/{MASK}", "on": ["end"]},
+        },
+        "attempts": [{"tables": [{"options": {"url": MASK, "path": "/x"}}], "n": 1, "error": None}],
+    }
+
+
+def test_a_secret_is_known_in_urls_in_json_and_by_its_lines() -> None:
+    redactor = Redactor(['pa ss/w"rd', "first line of a key\nABCDEFGHIJKLMNOPQRSTUV\n"])
+    for text in ("x?p=pa%20ss%2Fw%22rd", '{"x": "pa ss/w\\"rd"}', "line: ABCDEFGHIJKLMNOPQRSTUV"):
+        assert MASK in redactor.mask(text)
+
+
+def test_secrets_of_settings_are_found_wherever_they_stand_but_for_references() -> None:
+    plan = {"steps": [{"options": {"password": "hunter22", "token": "${env:T}", "use_token": "true"}}]}
+    assert secrets_of(plan) == ["hunter22"]
+
+
+def test_the_environment_is_known_from_the_first_text_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_TOKEN", "value-of-the-token")
+    assert Redactor(source=lambda: secrets_in(os.environ)).mask("it is value-of-the-token") == f"it is {MASK}"
+
+
+def test_secrets_of_jobs_give_way_to_those_of_later_jobs_and_others_stay() -> None:
+    redactor = Redactor(["of-the-worker"])
+    redactor.add_of_job(["of-the-worker", "of-the-first-job"])
+    for number in range(3_000):
+        redactor.add_of_job([f"of-job-{number:04}"])
+    text = "of-the-worker of-the-first-job of-job-0999 of-job-1000 of-job-2999"
+    assert redactor.mask(text) == f"{MASK} of-the-first-job of-job-0999 {MASK} {MASK}"

@@ -1,10 +1,10 @@
 """What is looked for among log records."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.grep import Grep
 
 LEVELS = ("trace", "debug", "info", "success", "warning", "error", "critical")
 _OTHER_NAMES = {"warn": "warning", "fatal": "critical"}  # as log4j says
@@ -17,7 +17,7 @@ class LogQuery:
     terms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     level: str = ""  # this and above
     since: str = ""
-    grep: re.Pattern[str] | None = None
+    grep: Grep | None = None
 
     @classmethod
     def of(
@@ -25,7 +25,7 @@ class LogQuery:
         *,
         level: str = "",
         since: str = "",
-        grep: re.Pattern[str] | None = None,
+        grep: Grep | None = None,
         **terms: str | Sequence[str] | None,
     ) -> "LogQuery":
         """A query by fields, `job_id` for `job.id`; those without a value are left out."""
@@ -57,4 +57,4 @@ class LogQuery:
         """Whether its words fit: what no index is asked for."""
         if self.grep is None:
             return True
-        return any(self.grep.search(entry.text(name)) for name in ("message", "error.stack_trace"))
+        return any(self.grep.is_in(entry.text(name)) for name in ("message", "error.stack_trace"))

@@ -1,71 +1,104 @@
-"""Secrets do not belong in logs: what is known as one, and what looks like one, becomes `***`."""
+"""Secrets leave no process: what is known as one, and what looks like one, becomes `***` at every exit.
 
+Standard library alone: drivers on clusters load this, too.
+"""
+
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
 
-from orchestrator.logs.record.text import cut
+from orchestrator.logs.record.secret_patterns import MASK, has_hint, is_hidden, is_secret, mask_patterns
+from orchestrator.logs.record.text import cut, quoted
 
-MASK = "***"
+__all__ = ["MASK", "REDACTOR", "Redactor", "masked", "secrets_in", "secrets_of"]
+
 _BEYOND = 1_000  # characters that are looked at behind a cut
 _SHORTEST = 4  # a secret of three letters would take words apart
-# Cheap words first: most messages hold none of them, and a look for words costs less than one for patterns.
-_HINTS = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "bearer", "://", "akia", "asia")
-_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&"'})\]]+)"""
-# Each repetition is bounded, or takes what nothing else does: no text of a job may hold a log call up.
-_NAMED = re.compile(
-    r"""(?i)(?P<name>(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"""
-    r"""|credentials?|authorization)[\w.-]{0,64}["']?\s{0,16}(?:=|:)\s{0,16})"""
-    r"""(?P<scheme>(?:basic|bearer|apikey|digest)\s{1,16})?""" + _VALUE
-)
-_SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|apikey|basic)\s{1,16}[A-Za-z0-9._~+/-]{8,}=*")
-_AWS_KEY = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
-_IN_URL = re.compile(  # a password may hold an @ that nobody has quoted
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@(?:[^\s/@\"',;]{1,256}@){0,8}"
-)
-
-
-_SECRET_NAME = re.compile(
-    r"(?i)(?:passw(?:or)?d|passphrase|pwd|secret|token|(?:secret|access|api|private|account)[._-]?key)$"
-    r"|account\.key\."  # of Azure: the name of the account comes behind it
-)
+_LINE = 16  # characters of a line of a longer secret, that is one by itself
+_MOST_OF_JOBS, _MOST_CHARACTERS = 2_000, 4_000_000  # each costs 0.1 µs per log call
+_NO_SECRETS = frozenset({"true", "false", "none", "null", "auto", "default", "required", "optional"})
+_REFERENCE = re.compile(r"\$\{(?:env|secret):[^{}]*\}")
+_SETTINGS = frozenset({"conf", "variables", "options", "labels", "settings", "environment", "headers"})
+_URL = re.compile(r"(?i)url")  # Spark's `spark.sql.redaction.options.regex`
+_RECEIVER = "callback.url"
+_BEHIND_HOST = re.compile(r"(https?://[^/?#\s]*)[/?#]\S+")  # secrets stand in paths, too
 
 
 def masked(settings: Mapping[str, str]) -> dict[str, str]:
     """These settings without secrets, and without what a name says to be one."""
-    is_secret = _SECRET_NAME.search
-    return {name: MASK if is_secret(name) else REDACTOR.mask(text) for name, text in settings.items()}
+    return {name: MASK if is_hidden(name) else REDACTOR.mask(text) for name, text in settings.items()}
 
 
 def secrets_in(settings: Mapping[str, str]) -> list[str]:
     """The values of settings whose names say that they are secret."""
-    return [value for name, value in settings.items() if _SECRET_NAME.search(name)]
+    return [
+        value
+        for name, value in settings.items()
+        if is_secret(name) and value.lower() not in _NO_SECRETS and not _REFERENCE.fullmatch(value)
+    ]
+
+
+def secrets_of(document: Any) -> list[str]:
+    """Likewise of all settings in a JSON document, as in a definition or a plan."""
+    if isinstance(document, list | tuple):
+        return [secret for each in document for secret in secrets_of(each)]
+    if not isinstance(document, Mapping):
+        return []
+    texts = {str(name): value for name, value in document.items() if isinstance(value, str)}
+    inner = [secret for value in document.values() for secret in secrets_of(value)]
+    return [*secrets_in(texts), *inner]
 
 
 class Redactor:
-    """Masks text. Secrets may be made known at any time, from any thread."""
+    """Masks text. Secrets may be made known at any time, from any thread.
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    `source` gives more of them; it is asked with the first text.
+    """
+
+    def __init__(
+        self, secrets: Iterable[str] = (), *, source: Callable[[], Iterable[str]] | None = None
+    ) -> None:
         self._guard = threading.Lock()
-        self._secrets = frozenset[str]()
-        self._known: re.Pattern[str] | None = None
+        self._secrets: dict[str, bool] = {}  # in the order in which they came; whether it is kept for ever
+        self._known: tuple[str, ...] = ()  # the longest first
+        self._source = source
         self.add(secrets)
 
     def add(self, secrets: Iterable[str]) -> None:
         """Mask these from now on; what is too short to be told from words is left out."""
-        new = {secret for secret in secrets if len(secret) >= _SHORTEST}
+        self._add(secrets, is_kept=True)
+
+    def add_of_job(self, secrets: Iterable[str]) -> None:
+        """Likewise, until those of very many later jobs have come: a worker goes on for months."""
+        self._add(secrets, is_kept=False)
+
+    def _add(self, secrets: Iterable[str], *, is_kept: bool) -> None:
+        new = {form for secret in secrets for form in _forms(secret) if len(form) >= _SHORTEST}
         with self._guard:
-            if new <= self._secrets:
+            if all(form in self._secrets and (self._secrets[form] or not is_kept) for form in new):
                 return
-            self._secrets |= new
-            longest_first = sorted(self._secrets, key=lambda secret: (-len(secret), secret))
-            self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+            # By copy: what one test made known is put back by reference.
+            known = {form: kept for form, kept in self._secrets.items() if form not in new}
+            known |= {form: is_kept or self._secrets.get(form, False) for form in sorted(new)}
+            passing = [form for form, kept in known.items() if not kept]
+            size = sum(map(len, passing))
+            for number, form in enumerate(passing):
+                if len(passing) - number <= _MOST_OF_JOBS and size <= _MOST_CHARACTERS:
+                    break
+                size -= len(form)
+                del known[form]
+            self._secrets = known
+            self._known = tuple(sorted(known, key=lambda form: (-len(form), form)))
 
     def mask(self, text: str) -> str:
         """The text without secrets."""
-        if self._known is not None:
-            text = self._known.sub(MASK, text)
-        return _mask_patterns(text) if _has_hint(text) else text
+        for secret in self._all():  # faster than one pattern of all, and as long for each further one
+            if secret in text:
+                text = text.replace(secret, MASK)
+        return mask_patterns(text) if has_hint(text) else text
 
     def fit(self, text: str, limit: int) -> str:
         """Masked, and its beginning with the number of characters that are missing where it is too long."""
@@ -76,25 +109,48 @@ class Redactor:
 
     def fit_for(self, text: str) -> Callable[[str, int], str]:
         """What `fit` does with parts of this text, which in most texts is to cut them."""
-        known = self._known
-        is_clean = not _has_hint(text) and (known is None or known.search(text) is None)
+        is_clean = not has_hint(text) and not any(secret in text for secret in self._all())
         return cut if is_clean else self.fit
 
+    def document(self, value: Any, *, within: str = "") -> Any:
+        """A JSON value with every text in it masked; settings whose names say so lose their values."""
+        if isinstance(value, str):
+            return (
+                _BEHIND_HOST.sub(rf"\1/{MASK}", self.mask(value)) if within == _RECEIVER else self.mask(value)
+            )
+        if isinstance(value, Mapping):
+            is_settings = within in _SETTINGS
+            return {
+                name: MASK
+                if is_settings and isinstance(each, str) and each and _is_hidden(str(name), within)
+                else self.document(each, within=f"{within}.{name}" if within == "callback" else str(name))
+                for name, each in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.document(each, within=within) for each in value]
+        return value
 
-def _has_hint(text: str) -> bool:
-    folded = text.lower()
-    for hint in _HINTS:  # noqa: SIM110 - `any` takes twice as long, in each log call
-        if hint in folded:
-            return True
-    return False
+    def _all(self) -> tuple[str, ...]:
+        if self._source is not None:
+            source, self._source = self._source, None
+            self.add(source())
+        return self._known
 
 
-def _mask_patterns(text: str) -> str:
-    text = _IN_URL.sub(rf"\g<scheme>{MASK}@", text)
-    text = _NAMED.sub(rf"\g<name>{MASK}", text)
-    text = _SCHEME.sub(rf"\g<scheme> {MASK}", text)
-    return _AWS_KEY.sub(MASK, text)
+def _is_hidden(name: str, within: str) -> bool:
+    return is_hidden(name) or (within == "options" and _URL.search(name) is not None)
 
 
-REDACTOR = Redactor()
-"""That of this process: who reads a secret makes it known here."""
+def _forms(secret: str) -> set[str]:
+    """A secret as it stands in text, in URLs and in JSON, and each of its lines: logs come line by line."""
+    lines = secret.split() if len(secret) > _LINE else []
+    return {
+        secret.strip(),
+        quote(secret, safe="", errors="replace"),
+        quoted(secret)[1:-1],
+        *(line for line in lines if len(line) >= _LINE),
+    }
+
+
+REDACTOR = Redactor(source=lambda: secrets_in(os.environ))
+"""That of this process: who reads a secret makes it known here; its environment is known already."""

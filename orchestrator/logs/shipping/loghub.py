@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from aliyun.log import LogClient, LogException
 from aliyun.log.proto import LogGroupRaw
@@ -22,6 +22,8 @@ class Loghub:
         # A source, because without one the client asks the name service for its own address.
         self._client = _Once(endpoint, key.identity, key.secret, key.token or None, source="-")
         self._client.timeout = _SECONDS
+        # The session follows redirects, and takes the header with the security token along.
+        cast("Any", self._client)._session.max_redirects = 0  # noqa: SLF001 - there is no other way to it
 
     def put(self, topic: str, source: str, entries: Sequence[Entry]) -> None:
         """Send entries, once, all or nothing; raises TargetError."""

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from orchestrator.logs.shipping.http import Http, as_json
 
-VERSION = 2  # to be raised with each change: a server gets a newer one once
+VERSION = 3  # to be raised with each change: a server gets a newer one once
 _PRIORITY = 210  # above the templates that Elastic brings, which are at 100 to 200
 _NOT_FOUND = 404
 
@@ -18,6 +18,7 @@ _KEYWORDS = (
     *("log.level", "log.logger", "log.stream", "event.dataset", "event.kind", "event.action"),
     *("host.name", "service.name", "error.type", "spark.application_id", "spark.executor_id"),
     *("job.id", "job.run_key", "job.name", "job.pool", "job.status", "job.queue"),
+    *("user.name", "audit.kind", "audit.target"),
 )
 _NUMBERS = ("job.attempt", "spark.stage_id", "spark.task_id")
 

@@ -1,0 +1,32 @@
+"""Text of others as a terminal may be given it: it commands nothing, and hides nothing that stands there."""
+
+import re
+
+# Control characters but tab and line feed, the second set (C1) among them; soft hyphen; what changes the
+# direction of text, breaks lines or has no width, but for joiners; tags; halves of surrogate pairs.
+_UNSAFE = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+)
+_HIDDEN = re.compile(rf"[{_UNSAFE}]|\r(?!\n)")
+_HIDDEN_BUT_COLOURS = re.compile(rf"(?!\x1b\[[0-9;]{{0,30}}m)(?:[{_UNSAFE}]|\r(?!\n))")
+_IN_JSON = re.compile(
+    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def visible(text: str, *, colours: bool = False) -> str:
+    """The text with each such character as an escape that can be read; `colours` pass if wanted."""
+    return (_HIDDEN_BUT_COLOURS if colours else _HIDDEN).sub(_escape, text)
+
+
+def visible_json(text: str) -> str:
+    """The same for JSON, in which it still means what it did; `json` itself escapes those below 0x20."""
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code <= 0xFF:  # noqa: PLR2004 - as many as two digits tell
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - likewise four

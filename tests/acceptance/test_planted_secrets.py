@@ -1,0 +1,190 @@
+"""Secrets of each kind are planted in real runs: nothing outside the processes shows one.
+
+A definition is what its user wrote, and its node in ZooKeeper is left out: see docs/logs.md.
+"""
+
+import json
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from queues.session import Session, SessionSettings
+from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Desk
+from tests.receiver import receiver
+from tests.secret_kinds import KINDS
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+CONF, VARIABLE, ARGUMENT, LABEL, ENVIRONMENT, PATH = (
+    f"word-of-the-{name}-Q7tR2mP4"
+    for name in ("conf", "variable", "argument", "label", "environment", "path")
+)
+OF_SETTINGS = (CONF, VARIABLE, ARGUMENT, LABEL, ENVIRONMENT, PATH)
+TRACES = [*(trace for kind in KINDS.values() for trace in kind.traces), *OF_SETTINGS]
+
+PROGRAM = """
+import json, logging, sys
+texts = json.load(open(sys.argv[1]))
+for number, text in enumerate(texts):
+    print(f"line {number}: {text}")
+    print(f"error {number}: {text}", file=sys.stderr)
+    logging.getLogger("planted").warning("%s", text)
+print("started with", sys.argv[2])
+raise RuntimeError("it failed with " + " and ".join(texts))
+"""
+SCRIPT = """
+CREATE TABLE shown USING print;
+INSERT INTO shown SELECT raise_error('the server refuses ${db_password}');
+"""
+
+
+def definitions(desk: Desk, url: str) -> list[Path]:
+    texts = [*(kind.text for kind in KINDS.values()), f"the conf has {CONF}"]
+    planted = desk.write("planted.json", json.dumps(texts))
+    planted.chmod(0o600)
+    spark = {**SPARK, "conf": {"spark.planted.password": CONF, "spark.log.level": "INFO"}}
+    common = {
+        "labels": {"api_token": LABEL},
+        "retry": {"attempts": 1},
+        "callback": {"url": f"{url}/{PATH}?token={PATH}", "attempts": 1},
+    }
+    program = {"name": "program", "python": PROGRAM, "arguments": [str(planted), f"--db-password={ARGUMENT}"]}
+    script = {"name": "script", "script": SCRIPT, "variables": {"db_password": VARIABLE}}
+    return [
+        desk.write(f"{each['name']}.yaml", yaml.safe_dump({**each, **common, "spark": spark}))
+        for each in (program, script)
+    ]
+
+
+@contextmanager
+def command_lines() -> Iterator[set[str]]:
+    """The command lines of all processes of this machine, as any user sees them."""
+    seen, ending = set[str](), threading.Event()
+
+    def look() -> None:
+        while not ending.wait(0.2):
+            for process in psutil.process_iter():
+                with_arguments = _arguments(process)
+                seen.add(with_arguments)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    yield seen
+    ending.set()
+    thread.join()
+
+
+def _arguments(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def nodes(desk: Desk) -> Iterator[tuple[str, str]]:
+    """All that ZooKeeper holds below the root, but for the definitions."""
+    with Session(SessionSettings(desk.environment["ZOOKEEPER_HOSTS"])) as session:
+        waiting = [desk.environment["ORCHESTRATOR_ROOT"]]
+        while waiting:
+            path = waiting.pop()
+            found = session.get(path)
+            if found is not None and not path.endswith(("/definition", "/plan")):
+                yield path, found[0].decode("utf-8", "replace")
+            waiting += [f"{path}/{name}" for name in session.children(path) or ()]
+
+
+def files(folder: Path) -> Iterator[tuple[str, str]]:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            yield str(path), path.read_bytes().decode("utf-8", "replace")
+
+
+def is_open_to_others(path: Path, below: Path) -> bool:
+    """Whether another user can read a file, as far as the folders below this one let him."""
+    if not path.stat().st_mode & stat.S_IROTH:
+        return False
+    return all(
+        parent.stat().st_mode & stat.S_IXOTH for parent in path.parents if parent.is_relative_to(below)
+    )
+
+
+def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_desk: Desk) -> None:
+    desk = shared_desk
+    shown: dict[str, str] = {}
+    desk.environment |= {"PLANTED_API_TOKEN": ENVIRONMENT, "ORCHESTRATOR_RETENTION": "1h"}
+    config = desk.write("config.toml", f'[spark.other.conf]\n"spark.x.secret" = "{CONF}"\n')
+    desk.environment["ORCHESTRATOR_CONFIG"] = str(config)
+    with receiver() as there, command_lines() as lines:
+        worker = desk.start("worker", "--slots", "2", "-v")
+        worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
+        url = there.url.removesuffix("/ended").replace("//", f"//ada:{PATH}@")
+        for file in definitions(desk, url):
+            submitted = desk.type("job", "submit", str(file), "--id", file.stem)
+            assert submitted.code == 0, submitted.stderr
+            assert "seems to hold a secret" in submitted.stderr
+            shown[f"submit {file.stem}"] = submitted.stdout + submitted.stderr
+        there.wait_told(2, 2 * SPARK_TIMEOUT_S)
+        for job_id in ("program", "script"):
+            desk.type("job", "wait", job_id, "--timeout", "60s")
+    for told in there.told:
+        shown[f"callback {told.body['id']}"] = told.data.decode()
+    assert "RuntimeError" in desk.type("job", "show", "program").stdout
+    for job_id in ("program", "script"):
+        shows: tuple[tuple[str, ...], ...] = (
+            ("job", "show", job_id),
+            ("job", "show", job_id, "-o", "json"),
+            ("job", "logs", job_id),
+            ("job", "history", job_id),
+            ("job", "history", job_id, "-o", "json"),
+        )
+        for command in shows:
+            ended = desk.type(*command)
+            assert ended.code == 0, ended.stderr
+            shown[" ".join(command)] = ended.stdout + ended.stderr
+    others: tuple[tuple[str, ...], ...] = (
+        ("job", "list", "-o", "json"),
+        ("job", "list"),
+        ("config", "show"),
+        ("config", "show", "-o", "json"),
+        ("cluster", "status", "-o", "json"),
+        ("logs", "tail", "-n", "1000"),
+        ("job", "show", "no-such-job", "-v"),
+    )
+    for command in others:
+        ended = desk.type(*command)
+        shown[" ".join(command)] = ended.stdout + ended.stderr
+    assert "line 3: " in shown["job logs program"]
+    shown |= {f"ZooKeeper {path}": text for path, text in nodes(desk)}
+    shown |= {f"command line {line[:80]}": line for line in lines}
+    for job_id in ("program", "script"):
+        assert desk.type("queue", "requeue", job_id, "--delay", "0s").code == 0
+    archive = desk.state_dir / "archive"
+    wait_until(lambda: sum(text.count("\n") for _, text in files(archive)) >= 2, 60, "both jobs are archived")
+    worker.terminate()
+    worker.wait()
+    shown |= {"stdout of the worker": worker.stdout, "stderr of the worker": worker.stderr}
+    shown |= {path: text for folder in ("logs", "archive") for path, text in files(desk.state_dir / folder)}
+    shown |= {
+        path: text for path, text in files(desk.state_dir) if is_open_to_others(Path(path), desk.state_dir)
+    }
+    found = [
+        (place, trace, _around(text, trace))
+        for place, text in shown.items()
+        for trace in TRACES
+        if trace in text
+    ]
+    assert found == []
+    for what in ("ZooKeeper", "callback", "command line", "/"):
+        assert any(name.startswith(what) for name in shown), what
+
+
+def _around(text: str, trace: str) -> str:
+    at = text.index(trace)
+    return text[max(0, at - 200) : at + 100]

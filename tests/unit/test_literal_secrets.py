@@ -1,0 +1,39 @@
+"""Who submits a definition with a secret in it is told where it stands, and never what it is."""
+
+from orchestrator.literal_secrets import literal_secrets, warning
+from orchestrator.models.definition import build_definition
+from orchestrator.plan import compile_program
+
+SECRET = "Zx9kQw7tR2mP4vB8"  # noqa: S105 - of nobody
+
+
+def test_each_field_with_a_secret_is_named() -> None:
+    script = "CREATE TABLE t USING csv OPTIONS (path '/x', header 'true');\n"
+    script += "CREATE TABLE p USING print; INSERT INTO p SELECT * FROM t"
+    definition = build_definition(
+        {
+            "name": "job",
+            "script": script,
+            "variables": {"db_password": SECRET, "day": "monday"},
+            "spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": SECRET}},
+            "callback": {"url": f"https://ada:{SECRET}@host/x"},
+        },
+        "test",
+    )
+    names = literal_secrets(definition, compile_program(definition))
+    assert names == [
+        "variables.db_password",
+        "spark.conf.spark.hadoop.fs.s3a.secret.key",
+        "callback.url",
+    ]
+    assert SECRET not in warning(names)
+
+
+def test_references_and_other_words_are_none() -> None:
+    document = {
+        "name": "job",
+        "python": "import os\npassword = os.environ['DB_PASSWORD']\n",
+        "spark": {"conf": {"spark.x.password": "${env:DB_PASSWORD}"}},
+    }
+    definition = build_definition(document, "test")
+    assert literal_secrets(definition, compile_program(definition)) == []
