@@ -1,41 +1,115 @@
-"""From a definition to what a driver executes."""
+"""From a definition to what a driver executes: compiled once, by whoever submits the job.
+
+A worker puts together what it finds. It reads no script and no program in its own process.
+"""
 
 import ast
+from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
-from spark_runner.sql.compile import compile_script
+from queues.documents import decode, encode
+from spark_runner.sql.compile import PLAN_VERSION, compile_script
+
+Plan = Mapping[str, Any]
+"""What a compiled SQL script is beside its text, as JSON: its steps, with places in that text."""
+
+MAX_PLAN_BYTES = 256 * 1024  # it rides in the multi that enqueues the job, with the definition
+_NODE = "plan"
+_IN_DEFINITION = ("file", "source", "directory")
 
 
-def compile_program(definition: Definition) -> dict[str, Any]:
-    """The plan of the definition's program; raises SqlError or DefinitionError with the place in it."""
+def plan_path(record_path: str) -> str:
+    """The node of the plan of a job."""
+    return f"{record_path}/{_NODE}"
+
+
+def compile_program(definition: Definition) -> Plan | None:
+    """The plan of a SQL script; None for a program, which needs none once it was checked here.
+
+    Raises SqlError or DefinitionError with the place in it.
+    """
     if definition.python:
-        file = definition.file or f"{definition.name}.py"
-        try:
-            ast.parse(definition.python, file)
-        except SyntaxError as error:
-            place = f"{file}:{error.lineno}:{error.offset}"
-            raise DefinitionError(f"{place}: {error.msg}\n  {(error.text or '').rstrip()}") from error
-        except ValueError as error:
-            raise DefinitionError(f"{file}: {error}") from error
-        return {
-            "python": {
-                "file": file,
-                "text": definition.python,
-                "arguments": list(definition.arguments),
-            },
-            "directory": definition.directory,
-        }
+        _check_python(definition)
+    if not definition.script:
+        return None
+    plan = compile_script(
+        definition.script,
+        file=_file(definition),
+        base_dir=definition.directory,
+        variables=definition.variables,
+    )
+    kept = {name: value for name, value in plan.items() if name not in _IN_DEFINITION}
+    if (size := len(encode_plan(kept))) > MAX_PLAN_BYTES:
+        raise DefinitionError(
+            f"{_file(definition)}: the compiled script is {size:,} bytes, the limit is {MAX_PLAN_BYTES:,}; "
+            "make several jobs of it, or let it read long values from files"
+        )
+    return kept
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """The bytes of the node."""
+    return encode(dict(plan))
+
+
+def decode_plan(data: bytes) -> Plan:
+    """The plan in these bytes, which anybody may have written; raises DefinitionError."""
+    if len(data) > MAX_PLAN_BYTES:
+        raise DefinitionError(f"its plan is {len(data):,} bytes, the limit is {MAX_PLAN_BYTES:,}")
+    try:
+        plan = decode(data)
+    except ValueError as error:
+        raise DefinitionError(f"its plan cannot be read: {error}; submit the job again") from error
+    _check_shape(plan)
+    return plan
+
+
+def program_of(definition: Definition, plan: Plan | None) -> dict[str, Any]:
+    """What a driver executes; raises DefinitionError for a script without a plan of this version."""
+    program: dict[str, Any] = {"directory": definition.directory}
+    if definition.python:
+        file, arguments = _file(definition), list(definition.arguments)
+        return program | {"python": {"file": file, "text": definition.python, "arguments": arguments}}
     if definition.jar:
-        jar = {"class": definition.main_class, "arguments": list(definition.arguments)}
-        return {"jar": jar, "directory": definition.directory}
-    return {
-        "directory": definition.directory,
-        "sql": compile_script(
-            definition.script,
-            file=definition.file or f"{definition.name}.sql",
-            base_dir=definition.directory,
-            variables=definition.variables,
-        ),
-    }
+        return program | {"jar": {"class": definition.main_class, "arguments": list(definition.arguments)}}
+    if plan is None:
+        raise DefinitionError(
+            "its script was not compiled when the job was submitted, by an older version; submit it again"
+        )
+    _check_shape(plan)
+    text = {"file": _file(definition), "source": definition.script, "directory": definition.directory}
+    return program | {"sql": {**plan, **text}}
+
+
+def _check_shape(plan: Plan) -> None:
+    if plan.get("version") != PLAN_VERSION:
+        raise DefinitionError(
+            f"its plan has version {str(plan.get('version'))[:20]}, this worker runs version {PLAN_VERSION}; "
+            "submit the job again, with the version that the workers have"
+        )
+    shapes = (
+        *(("names_files", bool), ("needs_own_jvm", bool)),
+        *(("formats", list), ("values", list), ("steps", list)),
+    )
+    for name, shape in shapes:
+        if not isinstance(plan.get(name), shape):
+            raise DefinitionError(f"its plan has no {name!r}; submit the job again")
+
+
+def _file(definition: Definition) -> str:
+    return definition.file or f"{definition.name}.{'py' if definition.python else 'sql'}"
+
+
+def _check_python(definition: Definition) -> None:
+    file = _file(definition)
+    try:
+        ast.parse(definition.python, file)
+    except SyntaxError as error:
+        place = f"{file}:{error.lineno}:{error.offset}"
+        raise DefinitionError(f"{place}: {error.msg}\n  {(error.text or '').rstrip()[:200]}") from error
+    except ValueError as error:
+        raise DefinitionError(f"{file}: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise DefinitionError(f"{file}: nested too deeply for Python") from error

@@ -14,13 +14,16 @@ from enum import StrEnum
 from typing import Any
 
 from queues.documents import decode, encode
-from queues.operations import Create, Set
+from queues.operations import CREATE, DELETE, READ, WRITE, Create, Delete, Grant, Set
 from queues.session import Session, Stat, Wake
+from spark_runner.redacted import redacted
 
 VERSION_INTENT = 0
 VERSION_STARTED = 1
+_LOGIN = re.compile(r"[A-Za-z0-9._-]{1,200}:[A-Za-z0-9+/]{27}=")  # a user and a SHA-1 in base64
 _NAME = re.compile(r"attempt-(\d{1,10})(?:-.+)?")  # as many digits as a path of a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
+_OF_DRIVER = READ | WRITE | CREATE | DELETE  # the last two for `alive`
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -57,13 +60,23 @@ def attempt_number(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
+def is_made_by_driver(path: str) -> bool:
+    """Whether a node stands below an attempt: its driver made it, and says who may read it."""
+    return attempt_number(path.rpartition("/")[0].rpartition("/")[2]) is not None
+
+
 def run_name(run_key: str, number: int) -> str:
     """The only name of an attempt outside ZooKeeper (process, application, pod): never the job's id."""
     return f"{run_key}-{number}"
 
 
-def intent(path: str, *, run_key: str, number: int, place: Mapping[str, Any], at: str) -> Create:
-    """The operation that announces an attempt, before anything is submitted."""
+def intent(
+    path: str, *, run_key: str, number: int, place: Mapping[str, Any], at: str, login: str = ""
+) -> Create:
+    """The operation that announces an attempt, before anything is submitted.
+
+    `login` is the digest id that its driver has, where nodes are not open to everybody.
+    """
     document = {
         "run_key": run_key,
         "attempt": number,
@@ -71,14 +84,21 @@ def intent(path: str, *, run_key: str, number: int, place: Mapping[str, Any], at
         "place": dict(place),
         "created": at,
     }
-    return Create(path, encode(document))
+    return _announced(path, document, login)
+
+
+def _announced(path: str, document: Mapping[str, Any], login: str) -> Create:
+    told = {key: value for key, value in document.items() if key != "login"}
+    if not login:
+        return Create(path, encode(told))
+    return Create(path, encode({**told, "login": login}), grant=Grant(_OF_DRIVER, "digest", login))
 
 
 def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of an outcome that may stand in ZooKeeper, where everything is kept in memory.
 
-    Rows are the user's data: previews stay on the disk, beside the logs, and so do their columns. Of a
-    script with very many INSERTs the first ones are named, and the others counted.
+    Secrets in them are masked. Rows are the user's data: previews stay on the disk, beside the logs, and so
+    do their columns. Of a script with very many INSERTs the first ones are named, and the others counted.
     """
     facts = {key: value for key, value in outcome.items() if key != "state"}
     tables = facts.get("tables", [])
@@ -88,7 +108,8 @@ def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
     ]
     if len(tables) > MAX_TABLES:
         facts["tables_left_out"] = len(tables) - MAX_TABLES
-    return facts
+    masked: dict[str, Any] = redacted(facts)
+    return masked
 
 
 def application_in(document: Mapping[str, Any]) -> str | None:
@@ -137,8 +158,14 @@ class Attempt:
 
     @property
     def run(self) -> str:
-        """Its name outside ZooKeeper."""
-        return run_name(self.run_key, int(self.document["attempt"]))
+        """Its name outside ZooKeeper, by which its driver is found and ended."""
+        return run_name(self.run_key, self.number)
+
+    @property
+    def number(self) -> int:
+        """Which attempt of the job it is: as its node is named, for a driver can write the document."""
+        named = attempt_number(self.path.rpartition("/")[2])
+        return int(self.document["attempt"]) if named is None else named
 
     @property
     def incarnation(self) -> str:
@@ -149,6 +176,22 @@ class Attempt:
     def alive(self) -> str:
         """The path of the ephemeral of the driver's session; its data is the progress."""
         return f"{self.path}/alive"
+
+    @property
+    def login(self) -> str:
+        """The digest id of the login that its driver has; empty where it has none.
+
+        A driver can write its attempt: what is no such id would be refused wherever it is to get rights.
+        """
+        told = self.document.get("login")
+        return told if isinstance(told, str) and _LOGIN.fullmatch(told) else ""
+
+    def renewed(self, login: str) -> tuple[Delete, Create]:
+        """The operations that give an intent to the driver with this login alone.
+
+        A driver that has another one finds no node of its own any more, so it can never take the attempt.
+        """
+        return Delete(self.path, self.version), _announced(self.path, self.document, login)
 
     def advance(self, state: AttemptState, **facts: Any) -> Set:
         """The compare-and-set to `state`: refused when anybody was faster."""

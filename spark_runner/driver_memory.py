@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _UNITS = {"": _MIB, "b": 1, "k": _KIB, "m": _MIB, "g": _GIB, "t": 1 << 40, "p": 1 << 50}
-_SIZE = re.compile(r"(\d+)(b|[kmgtp]?)b?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,18})(b|[kmgtp]?)b?", re.IGNORECASE | re.ASCII)
 _DEFAULT_HEAP = _GIB  # spark.driver.memory
 # spark.driver.memoryOverhead: threads, code, buffers, the Python process; docs/configuration of Spark 4.
 _LEAST_OVERHEAD, _OVERHEAD_FACTOR = 384 * _MIB, 0.1

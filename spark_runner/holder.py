@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queues.documents import encode, timestamp
-from queues.errors import Conflict, OutcomeUnknown, QueueError
+from queues.errors import AccessDenied, Conflict, OutcomeUnknown, QueueError
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session, boottime
 from queues.transaction import commit
@@ -19,6 +19,7 @@ from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recorda
 from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import limit_own_logs
 from spark_runner.progress import SparkWatch
+from spark_runner.redacted import know, redacted
 
 _BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
 _AT_ONCE = ("phase", "application_id")  # what is shown without waiting for that
@@ -40,6 +41,7 @@ class AttemptHolder:
         self._incarnation: str = plan["incarnation"]
         self._driver = uuid.uuid4().hex  # this very process: a cluster may start a submission a second time
         self._lease_seconds = float(plan["lease_seconds"])
+        know(plan.get("secrets", []))
         self._generation = session.generation
         self._watch: SparkWatch | None = None
         self._phase = ""
@@ -53,6 +55,16 @@ class AttemptHolder:
     # ------------------------------------------------------------------ take and end
     def take(self) -> None:
         """Take the attempt by compare-and-set; raises Superseded when it is not to be had."""
+        try:
+            attempt = self._taken()
+        except AccessDenied as error:
+            message = f"{self._path} is for the driver of another submission: {error}"
+            raise Superseded(message) from error
+        if attempt.state is not AttemptState.STARTED or not self._is_ours(attempt):
+            raise self._superseded(attempt)
+        self._thread.start()
+
+    def _taken(self) -> Attempt:
         attempt = self._read()
         if attempt.state is AttemptState.INTENT:
             facts = {
@@ -74,9 +86,7 @@ class AttemptHolder:
                 if not back or self._read().state is AttemptState.INTENT:
                     raise
             attempt = self._read()
-        if attempt.state is not AttemptState.STARTED or not self._is_ours(attempt):
-            raise self._superseded(attempt)
-        self._thread.start()
+        return attempt
 
     def end(self, outcome: dict[str, Any]) -> None:
         """Record the outcome; waits for ZooKeeper as long as the lease. Raises Superseded.
@@ -162,7 +172,7 @@ class AttemptHolder:
         due = time.monotonic() - self._shown_at >= _PROGRESS_SECONDS
         if progress == self._shown or not (due or is_urgent):
             return
-        self._commit([Set(f"{self._path}/alive", encode(progress), -1)])
+        self._commit([Set(f"{self._path}/alive", encode(redacted(progress)), -1)])
         self._shown, self._shown_at = progress, time.monotonic()
 
     # ------------------------------------------------------------------ obey
@@ -210,7 +220,10 @@ class AttemptHolder:
         self._show_progress()
 
     def _is_stopped(self) -> bool:
-        stop = self._session.get(self._stop_path, self._wake.set)
+        try:
+            stop = self._session.get(self._stop_path, self._wake.set)
+        except AccessDenied:  # it asks for the end of another job: ours could be read
+            return False
         return stop is not None and self._run_key.encode() in stop[0]
 
     def _obey_stop(self, attempt: Attempt) -> None:
@@ -218,7 +231,7 @@ class AttemptHolder:
             if not self._ended.is_set():
                 facts: dict[str, Any] = {"ended": timestamp()}
                 if self._watch is not None:  # without asking Spark, which may not answer any more
-                    facts |= {**self._watch.application, "metrics": self._watch.measured()}
+                    facts |= redacted({**self._watch.application, "metrics": self._watch.measured()})
                 self._close_attempt(attempt.advance(AttemptState.KILLED, **facts), attempt.alive)
                 self._session.close()
                 self._exit(exit_codes.KILLED, "asked to stop")

@@ -33,7 +33,7 @@ def read_cut(log: Path) -> Cut:
     """What was cut from it by now."""
     try:
         return Cut(**json.loads(Path(f"{log}{CUT}").read_bytes()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return Cut()
 
 

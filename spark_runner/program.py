@@ -32,7 +32,8 @@ def run_program(
     if "warm" not in plan:  # a JVM that others use, too, refuses relative paths for all
         settle(spark, plan.get("directory", ""))
     if "sql" in plan:
-        return execute(spark, plan["sql"], report, Writer(plan["run_key"], plan["job"]["attempt"]))
+        writer = Writer(plan["run_key"], plan["job"]["attempt"])
+        return execute(spark, plan["sql"], report, writer, shares_jvm="warm" in plan)
     if "jar" in plan:
         report(f"running {plan['jar']['class']}")
         run_main(spark, plan["jar"]["class"], plan["jar"]["arguments"])

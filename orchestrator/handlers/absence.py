@@ -6,8 +6,10 @@ from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import JobError
 from queues.documents import decode, timestamp
+from queues.errors import AccessDenied
 from queues.operations import Set
 from queues.session import boottime
+from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, Submission
 
@@ -16,8 +18,8 @@ _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lea
 
 def absence(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float | None:
     """Seconds until the attempt counts as lost, None while its driver shows life; by CLOCK_BOOTTIME."""
-    found = job.context.session.get(attempt.alive)
-    if found is not None:
+    found = _alive(job, attempt)
+    if found is not None and found[1].owner:  # one that outlives its driver is no sign of life
         data, stat = found
         monitor.absent_since = None
         monitor.application_id = _application_id(data) or monitor.application_id
@@ -27,6 +29,13 @@ def absence(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float | 
     if monitor.absent_since is None:
         monitor.absent_since = boottime()
     return limit_of_absence(job) - (boottime() - monitor.absent_since)
+
+
+def _alive(job: HeldJob, attempt: Attempt) -> Found:
+    try:
+        return job.context.session.get(attempt.alive)
+    except AccessDenied:  # a driver that closes it to its worker shows no life
+        return None
 
 
 def observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:

@@ -8,7 +8,7 @@ from orchestrator.models.job import CallbackState, JobError
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Status
 from queues.documents import timestamp
-from spark_runner.attempt import attempt_path, intent
+from spark_runner.attempt import attempt_path, intent, run_name
 from spark_runner.errors import RefusedSubmission, SubmissionError
 
 
@@ -52,6 +52,7 @@ def handle(job: HeldJob) -> Action:
         number=number,
         place=place.to_json(),
         at=timestamp(),
+        login=job.new_login(run_name(job.run_key, number)),
     )
     job.begun = number
     changes = {

@@ -35,6 +35,7 @@ class Keep:
     """Change the record and go on with the job where it is: in finish too, where any status is at home."""
 
     changes: Mapping[str, Any] = field(default_factory=dict)
+    extra: tuple[Operation, ...] = ()
     delay: float = 0.0  # seconds until it is due again; then it is let go
 
 

@@ -7,7 +7,7 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import callback_body
-from orchestrator.callbacks.callback import CallbackError, NoPlace, Reply, shown
+from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply, shown
 from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job import HeldJob
@@ -53,20 +53,21 @@ def conclude(
     except NoPlace:
         return Wait(notices.NO_PLACE_SECONDS)
     except CallbackError as error:
-        return _not_told(job, status, changes, extra, str(error))
+        return _not_told(job, status, changes, extra, error)
     return _told(job, status, changes, extra, reply)
 
 
 def _not_told(
-    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reason: str
+    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], error: CallbackError
 ) -> Action:
-    callback, told = job.definition.callback, job.state.callback
+    callback, told, reason = job.definition.callback, job.state.callback, str(error)
     tries = told.attempts + 1
     request = job.stop_request()
     is_asked = request is not None and request[1]
     # Who asks to stop what only waits to be told is heard: this try was the last. A request that was there at
     # the first one is another matter: it is how the job came here, or it came too late.
-    if callback.ignore_errors or tries >= callback.attempts or (is_asked and told.attempts):
+    is_last = tries >= callback.attempts or isinstance(error, CallbackRefused) or (is_asked and told.attempts)
+    if callback.ignore_errors or is_last:
         logger.warning("{} finishes as {} and nobody is told: {}", job.id, status, reason)
         lost = undelivered(job.state, "end", job.state.notices + 1, tries, reason)
         return Finish(status, {**changes, "callback": _ended(told, reason), **lost}, extra)

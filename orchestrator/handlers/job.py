@@ -14,25 +14,31 @@ from orchestrator.admission.guard import Guard
 from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
+from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
 from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.warnings import recordable
 from orchestrator.history.history import History
 from orchestrator.hooks import Hooks
-from orchestrator.logs.record.redaction import REDACTOR, secrets_in
+from orchestrator.logs.record.redaction import REDACTOR, secrets_of
+from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
+from orchestrator.plan import Plan, decode_plan, plan_path
+from orchestrator.policy import Policy, Refused
 from orchestrator.states import Status
+from orchestrator.stop_requests import request_to_stop
+from orchestrator.zookeeper_access import DriverAccess
 from queues.claim import Claim
 from queues.clock import EnsembleClock
-from queues.documents import decode
-from queues.errors import CorruptRecord
+from queues.documents import decode, timestamp
+from queues.errors import AccessDenied, CorruptRecord
 from queues.names import LOW, Layout
-from queues.operations import Delete
-from queues.session import Session, Wake
+from queues.operations import Delete, Operation
+from queues.session import Acl, Login, Session, Wake
 from spark_runner.attempt import Attempt, attempt_path, earlier_path
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Submission
@@ -58,10 +64,13 @@ class Context:
     limits: Callable[[], Limits] = Limits
     guard: Guard | None = None  # of this host; None: whatever it can bear
     spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # with what is empty as for the pool
+    policy: Policy = field(default_factory=Policy)  # what definitions may use
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
     draining: threading.Event = field(default_factory=threading.Event)
     history: History | None = None
+    audit: AuditLog | None = None  # None: without logs
+    driver_access: DriverAccess = field(default_factory=DriverAccess.model_construct)
     archive: Archive | None = None  # None: jobs are removed without being archived
 
 
@@ -76,9 +85,11 @@ class HeldJob:
         self.refusals = 0  # of steps of ours in a row, because somebody was faster
         self.remembered = 0  # the attempt that was noted in the history
         self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
+        self.login: Login | None = None  # of the driver of the attempt whose node names it
         self.monitor = AttemptMonitor(0)
         self.delivery: Delivery | None = None  # of the first event in the outbox
         self.next_try = 0.0  # monotonic; to tell it, after a try that failed
+        self.stop_act: Act | None = None  # the act of the request to stop it, once that was seen
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None
 
@@ -132,20 +143,30 @@ class HeldJob:
             raise CorruptRecord(self.id, "it has no definition")
         definition = Definition.model_validate(json.loads(found[0]))
         # What this worker says of the job may quote them.
-        REDACTOR.add(secrets_in({**definition.variables, **definition.spark.conf}))
+        REDACTOR.add_of_job(secrets_of(definition.model_dump(include={"variables", "spark"})))
         return definition
+
+    def plan(self) -> Plan | None:
+        """The plan of its SQL script, None without one; raises DefinitionError when it cannot be read."""
+        found = self.context.session.get(plan_path(self.record_path)) if self.definition.script else None
+        return None if found is None else decode_plan(found[0])
 
     @cached_property
     def spark(self) -> Spark:
         """Where and how it runs: as its definition says, else as this worker does for its pool.
 
-        Raises RefusedSubmission where the two do not go together.
+        Raises RefusedSubmission where the two do not go together, and where the policy forbids it.
         """
         pool = self.claim.record.pool.removesuffix(LOW)
         try:
-            return self.context.spark_of(pool, self.definition.spark)
+            filled = self.context.spark_of(pool, self.definition.spark)
         except ValueError as error:
             raise RefusedSubmission(f"the Spark defaults of pool {pool} do not fit: {error}") from error
+        try:
+            self.context.policy.check(pool, self.definition, spark=filled)
+        except Refused as error:
+            raise RefusedSubmission(str(error)) from error
+        return filled
 
     # ------------------------------------------------------------------ attempt
     def attempt(self) -> Attempt | None:
@@ -173,6 +194,21 @@ class HeldJob:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt
 
+    def new_login(self, run: str) -> str:
+        """Make a login for the driver of an attempt; returns its digest id, empty where nodes are open.
+
+        The password is in this process alone until it goes to the driver with its submission.
+        """
+        closed = self.context.session.settings.acl is Acl.CREATOR
+        self.login = Login.random(f"run-{run}") if closed else None
+        return "" if self.login is None else self.login.digest_id
+
+    def has_login(self, attempt: Attempt) -> bool:
+        """Whether a driver can be submitted that may touch the attempt."""
+        if self.context.session.settings.acl is Acl.OPEN and not attempt.login:
+            return True
+        return self.login is not None and self.login.digest_id == attempt.login
+
     def current_monitor(self) -> AttemptMonitor:
         """The monitor of the last attempt, a new one for each."""
         state = self.state
@@ -197,10 +233,10 @@ class HeldJob:
         return self._document(f"{path}/alive") or {}
 
     def _document(self, path: str) -> Mapping[str, Any] | None:
-        found = self.context.session.get(path)
         try:
+            found = self.context.session.get(path)
             return decode(found[0]) if found is not None and found[0] else None
-        except ValueError:
+        except (AccessDenied, ValueError):  # what a driver makes may be closed to us
             return None
 
     def place(self, attempt: Attempt) -> Place:
@@ -239,7 +275,15 @@ class HeldJob:
             return None
         # A node of an earlier job of the same id carries another run key.
         meant = self.run_key.encode() in found[0] and not _is_time_limit(found[0])
+        if meant:
+            self.stop_act = _act_in(found[0])
         return Delete(self.stop_path, found[1].version), meant
+
+    def request_to_stop(self, attempt: Attempt) -> tuple[Operation, ...]:
+        """What makes the stop node one that the driver of the attempt obeys; nothing when it is."""
+        found = self.context.session.get(self.stop_path)
+        asked = {"run_key": self.run_key, "since": timestamp(), "reason": TIME_LIMIT}
+        return tuple(request_to_stop(self.stop_path, found, asked, login=attempt.login))
 
     def is_stopped(self) -> bool:
         """Whether somebody asked to stop this job."""
@@ -252,3 +296,10 @@ def _is_time_limit(data: bytes) -> bool:
         return decode(data).get("reason") == TIME_LIMIT
     except ValueError:
         return False
+
+
+def _act_in(data: bytes) -> Act | None:
+    try:
+        return Act.noted(decode(data), "kill")
+    except ValueError:
+        return None

@@ -1,7 +1,7 @@
 """kill: end what runs, verify that nothing is left, and keep the driver's outcome if it was faster."""
 
 from orchestrator.handlers.absence import absence, observed_end, with_application
-from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.remember import remember
@@ -34,7 +34,9 @@ def handle(job: HeldJob) -> Action:
             left = absence(job, attempt, job.current_monitor())
             if left is not None and left <= 0:
                 return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
-            return Wait(_LOOK_SECONDS)
+            # It may have been asked for before the driver had its login, and is not for it to read then.
+            asked = job.request_to_stop(attempt) if attempt.login else ()
+            return Keep(extra=asked) if asked else Wait(_LOOK_SECONDS)
         case _:
             if runner is not None and not attempt.document.get("unsent"):
                 runner.kill(attempt.run, grace_seconds=job.context.kill_grace)

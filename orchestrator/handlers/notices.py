@@ -12,7 +12,7 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import restored
-from orchestrator.callbacks.callback import CallbackError, NoPlace, Reply
+from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply
 from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob
@@ -123,7 +123,12 @@ def _recorded(
         return {"outbox": tuple(rest)}, 0.0
     tries, event = notice.tries + 1, notice.body.get("event")
     tried = notice.model_copy(update={"tries": tries})
-    if callback.ignore_errors or tries >= callback.attempts or is_last:
+    if (
+        callback.ignore_errors
+        or tries >= callback.attempts
+        or is_last
+        or isinstance(outcome, CallbackRefused)
+    ):
         logger.warning("nobody is told that {}: {} ({})", job.id, event, outcome)
         return {"outbox": tuple(rest), **given_up(state, tried, str(outcome))}, 0.0
     delay = jittered(growing(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, tries))

@@ -14,6 +14,7 @@ from spark_runner.attempt import attempt_number, run_name
 from spark_runner.runners.base import Place, Runner, RunState
 
 _DEFINITION = "definition"
+_OURS = (_DEFINITION, "plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Remains:
         documents, deletes, in_use = dict[str, Mapping[str, Any]](), list[Delete](), ""
         for name, found in zip(names, session.get_many([f"{path}/{name}" for name in names]), strict=True):
             # What is not ours stays: then the record cannot be removed, and an operator has to look.
-            if found is not None and (name == _DEFINITION or attempt_number(name) is not None):
+            if found is not None and (name in _OURS or attempt_number(name) is not None):
                 documents[name] = _document(found[0])
                 deletes.append(Delete(f"{path}/{name}"))
                 in_use = f"{path}/{name}" if found[1].children else in_use

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.handlers import resubmit, supervision
-from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job import HeldJob
@@ -16,13 +16,16 @@ from orchestrator.states import Status
 from orchestrator.submit_request import submit_request
 from queues.documents import timestamp
 from queues.operations import Set
+from queues.session import SessionSettings
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.runners.base import Runner, RunState, Submission
-from spark_runner.sql.errors import SqlError
 
 _MAX_ACCIDENTS = 5  # of one attempt, as long as no driver comes to take it
+# No verdict on the job: ZooKeeper was away before the driver could take the attempt, or the attempt was meant
+# for the driver of another submission, which never came.
+_ACCIDENTS = {exit_codes.NO_CONTACT, exit_codes.SUPERSEDED}
 _ROOM_SECONDS = 1.0  # until it is asked again whether the host has room
 _LOOK_SECONDS = 30.0  # if neither a watch nor a poll tells anything before
 
@@ -37,17 +40,14 @@ def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     submissions = job.submissions(runner, attempt.run)
     if submissions is None:
         return _unanswered(job, attempt, monitor)
-    # No verdict on the job: ZooKeeper was away, or this host was, before the driver could take the attempt.
-    accidents = all(s.state is RunState.GONE or s.exit_code == exit_codes.NO_CONTACT for s in submissions)
+    accidents = all(s.state is RunState.GONE or s.exit_code in _ACCIDENTS for s in submissions)
     if accidents and max(len(submissions), monitor.submitted) < _MAX_ACCIDENTS:
         # Whoever was here before may have submitted and died without a trace of it: the second driver then
         # finds the attempt taken and ends with 75.
         if (short := _no_room(job)) is not None:
             told = supervision.tell(job, monitor, f"no driver is started for it: {short}")
             return _too_late(job, attempt, monitor) or told or Wait(_ROOM_SECONDS)
-        monitor.submitted += 1
-        refused = _submit(job, attempt, runner, is_first=not submissions)
-        return refused or _wait(job, attempt)
+        return _start(job, attempt, runner, is_first=not submissions) or _wait(job, attempt)
     if any(submission.may_run for submission in submissions):
         told = supervision.tell(job, monitor, supervision.trouble(job, monitor))
         return _too_late(job, attempt, monitor) or told or _wait(job, attempt)
@@ -61,7 +61,10 @@ def _no_room(job: HeldJob) -> str | None:
     guard = job.context.guard
     if guard is None or _is_ours_alone(job, 0):
         return None
-    return guard.admit(job.run_key, job.spark)
+    try:
+        return guard.admit(job.run_key, job.spark)
+    except RefusedSubmission:  # by rules that this worker alone has: the submission says so
+        return None
 
 
 def _unanswered(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
@@ -104,25 +107,35 @@ def _left(job: HeldJob, attempt: Attempt) -> float:
     return job.definition.timeout.submit - age(job, attempt, job.current_monitor())
 
 
+def _start(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
+    if not job.has_login(attempt):
+        # Whoever announced the attempt had the password, and nobody else has it.
+        return Keep(extra=attempt.renewed(job.new_login(attempt.run)))
+    job.current_monitor().submitted += 1
+    return _submit(job, attempt, runner, is_first=is_first)
+
+
 def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
     hooks, state = job.context.hooks, job.state
     try:
         request = submit_request(
             job.definition,
+            job.plan(),
             job.spark,
             attempt,
             job_id=job.id,
             pool=job.claim.record.pool,
             incarnation=uuid.uuid4().hex,
             stop_path=job.stop_path,
-            zookeeper=job.context.session.settings,
+            zookeeper=_driver_settings(job, attempt),
             is_short=_is_short(job),
             # What has failed with others in one JVM, for whatever reason, gets one of its own.
             is_warm=job.spark.start == "warm" and job.state.attempt == 1 and is_first,
+            policy=job.context.policy,
         )
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
         runner.submit(request)
-    except (SqlError, DefinitionError, RefusedSubmission) as error:
+    except (DefinitionError, RefusedSubmission) as error:
         return _fail(attempt, _error("definition", error))
     except SubmissionError as error:
         return _give_up(attempt, _error("submission", error), unsent=_is_ours_alone(job, 1))
@@ -130,6 +143,13 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -
         job.give_back()
     hooks.fire(lambda hook: hook.after_submit(job.id, state, attempt.run))
     return None
+
+
+def _driver_settings(job: HeldJob, attempt: Attempt) -> SessionSettings:
+    """How the driver reaches ZooKeeper: with its own login, and what it makes there is the worker's too."""
+    session = job.context.session
+    owners = () if job.login is None else session.owners(attempt.path)
+    return job.context.driver_access.settings(session.settings, job.login, owners)
 
 
 def _is_short(job: HeldJob) -> bool:

@@ -7,14 +7,13 @@ from orchestrator.handlers.absence import absence, limit_of_absence, lost, obser
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job import TIME_LIMIT, HeldJob
+from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.outbox import with_warning
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
-from queues.documents import encode, timestamp
-from queues.operations import Create, Operation, Set
+from queues.operations import Operation
 from queues.session import boottime
 from spark_runner.attempt import Attempt
 
@@ -39,7 +38,7 @@ def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
         return _lost(job, attempt)
     run_left = _run_left(job, attempt, monitor)
     if run_left <= 0:
-        return _over_limit(job, monitor)
+        return _over_limit(job, attempt, monitor)
     warning, stall_left = _warning(job, monitor, left)
     if (told := tell(job, monitor, warning)) is not None:
         return told
@@ -82,18 +81,13 @@ def _run_left(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
     return limit - age(job, attempt, monitor) if limit else math.inf
 
 
-def _over_limit(job: HeldJob, monitor: AttemptMonitor) -> Move:
+def _over_limit(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Move:
     limit = job.definition.timeout.run
     message = f"it ran for longer than timeout.run ({limit:g} s)"
     error = JobError(error_class="timeout", type="RunTimeout", message=message)
     extra: tuple[Operation, ...] = ()
     if monitor.runner is None:  # a driver out of reach obeys the stop node
-        request = encode({"run_key": job.run_key, "since": timestamp(), "reason": TIME_LIMIT})
-        found = job.context.session.get(job.stop_path)
-        if found is None:
-            extra = (Create(job.stop_path, request),)
-        elif job.run_key.encode() not in found[0]:  # left from an earlier job of this id: nobody obeys it
-            extra = (Set(job.stop_path, request, found[1].version),)
+        extra = job.request_to_stop(attempt)
     return Move(Status.KILL, changes={"error": error, "warning": None, **monitor.seen()}, extra=extra)
 
 

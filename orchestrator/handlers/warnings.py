@@ -2,6 +2,8 @@
 
 import re
 
+from orchestrator.logs.record.redaction import REDACTOR
+
 SAME_KIND_SECONDS = 60.0
 OTHER_KIND_SECONDS = 5.0
 """Between two writes of the words of one warning: clusters put times, counters and ids into them."""
@@ -11,8 +13,8 @@ _MAX_CHARACTERS = 1_000
 
 
 def recordable(reason: str) -> str:
-    """The words as a record may have them: a whole page perhaps, or text that is no Unicode."""
-    return reason[:_MAX_CHARACTERS].encode("utf-8", "replace").decode()
+    """The words as a record may have them: they may be a whole page, no Unicode, or quote a secret."""
+    return REDACTOR.mask(reason)[:_MAX_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 def is_other_kind(words: str, told: str) -> bool:

@@ -2,10 +2,21 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
+
+_MAX_NAMES, _MAX_CHARACTERS = 1_000, 100  # a comparison takes the product of both lengths
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that is nearest to `name`, without regard to case; None if none is near."""
+    if len(name) > _MAX_CHARACTERS:
+        return None
+    by_lower = {one.lower(): one for one in islice(known, _MAX_NAMES) if len(one) <= _MAX_CHARACTERS}
+    close = get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[close[0]] if close else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error message that names the nearest of `known`, or nothing."""
-    by_lower = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), by_lower, n=1)
-    return f"; did you mean '{by_lower[close[0]]}'?" if close else ""
+    near = nearest(name, known)
+    return f"; did you mean '{near}'?" if near is not None else ""

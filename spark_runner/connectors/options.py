@@ -103,7 +103,9 @@ class InlineOptions(ConnectorOptions):
     def _rows_of_values(cls, value: str) -> str:
         try:
             rows = json.loads(value)
-        except json.JSONDecodeError as error:
+        except RecursionError as error:
+            raise ValueError("not JSON that can be read: it is nested too deeply") from error
+        except ValueError as error:  # also for a number of thousands of digits
             raise ValueError(f"not JSON: {error}") from error
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
             raise ValueError('a list of rows is needed, like [[1, "a"], [2, "b"]]')

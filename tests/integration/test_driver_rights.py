@@ -1,0 +1,436 @@
+"""With rights for the creator alone, a driver may touch its own attempt in ZooKeeper and nothing else."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kazoo.client import KazooClient
+
+from orchestrator.doctor.findings import Kind
+from orchestrator.handlers.job import HeldJob
+from orchestrator.models.job import JobState
+from orchestrator.settings import Settings
+from orchestrator.states import Queue, Status
+from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.zookeeper_access import DriverAccess, LoginFile, TlsFiles
+from queues.documents import encode, timestamp
+from queues.operations import Create, Delete
+from queues.session import Acl, Login, Session
+from queues.transaction import commit
+from spark_runner import exit_codes
+from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent
+from spark_runner.holder import AttemptHolder, Superseded
+from spark_runner.runners.base import RunState, Submission
+from spark_runner.runners.local import LocalRunner
+from tests.claims_support import lose_reply
+from tests.hostile.powers import powers
+from tests.jobs_support import Office, python_job, stand_ins, waits_for
+from tests.servers.secured import ADA, SECRET, Secured
+from tests.waiting import wait_until
+
+SHOW_PLAN = "import os, shutil; shutil.copy(os.environ['ORCHESTRATOR_RUN_DIR'] + '/plan.json', {!r})\n"
+SHOW_ENVIRONMENT = "import json, os; json.dump(dict(os.environ), open({!r}, 'w'))\n"
+WAIT_S = 60
+STRONG = "with digest any password is believed"
+
+
+def closed_settings(secured: Secured, folder: Path, creator: str) -> Settings:
+    """Those of a worker whose nodes are for itself alone; `creator`: how ZooKeeper knows it."""
+    password = folder / "worker-password"
+    password.write_text(f"{STRONG if creator == 'digest' else SECRET}\n", "utf-8")
+    given: dict[str, Any] = {"zookeeper_hosts": f"{secured.plain}/{folder.name}"}
+    if creator == "x509":
+        tls, own = secured.certificates.tls, secured.certificates.driver_tls
+        given["zookeeper_hosts"] = f"{secured.hosts()}/{folder.name}"
+        given["zookeeper_tls"] = TlsFiles(
+            ca_file=Path(tls.ca_file),
+            certificate_file=Path(tls.certificate_file),
+            key_file=Path(tls.key_file),
+        )
+        given["zookeeper_drivers"] = DriverAccess(
+            certificate_file=Path(own.certificate_file), key_file=Path(own.key_file)
+        )
+    else:
+        given["zookeeper_login"] = LoginFile.model_validate(
+            {"scheme": creator.removeprefix("short "), "user": ADA.user, "password_file": password}
+        )
+    return Settings(
+        zookeeper_acl=Acl.CREATOR, state_dir=folder / "state", session_timeout=4.0, kill_grace=2.0, **given
+    )
+
+
+def offices(secured: Secured, folder: Path, mark: str, creator: str) -> Iterator[Office]:
+    assert mark
+    made = Office(closed_settings(secured, folder, creator))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def office(secured: Secured, tmp_path: Path, process_mark: str) -> Iterator[Office]:
+    """One whose worker has a login of the scheme digest, with a password that cannot be guessed."""
+    yield from offices(secured, tmp_path, process_mark, "digest")
+
+
+@pytest.fixture(params=["sasl", "x509", "short digest"])
+def other_office(
+    secured: Secured, tmp_path: Path, process_mark: str, request: pytest.FixtureRequest
+) -> Iterator[Office]:
+    """One whose worker is known to ZooKeeper in another way."""
+    yield from offices(secured, tmp_path, process_mark, request.param)
+
+
+def plan_in(file: Path) -> dict[str, Any]:
+    def whole() -> Any:
+        try:
+            return json.loads(file.read_text("utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    return dict(wait_until(whole, WAIT_S, "the job has shown its plan"))
+
+
+def tree(session: Session, path: str) -> Iterator[str]:
+    yield path
+    for name in session.children(path) or ():
+        yield from tree(session, f"{path}/{name}")
+
+
+def attempt_of(office: Office, job_id: str, number: int = 1) -> Attempt:
+    record = office.queues.get(job_id)
+    path = attempt_path(office.queues.layout.record(job_id), record.run_key, number)
+    attempt = Attempt.read(office.queues.session, path)
+    assert attempt is not None
+    return attempt
+
+
+def is_started(office: Office, job_id: str) -> bool:
+    return JobState.model_validate(office.queues.get(job_id).payload).attempt > 0 and (
+        attempt_of(office, job_id).state is AttemptState.STARTED
+    )
+
+
+# ---------------------------------------------------------------------- a hostile driver
+@contextmanager
+def intruder(zookeeper: dict[str, Any]) -> Iterator[Any]:
+    """A plain client with what the plan of a driver says of ZooKeeper."""
+    login, (hosts, _, _) = zookeeper["digest"], zookeeper["hosts"].partition("/")
+    client = KazooClient(hosts, auth_data={("digest", f"{login['user']}:{login['password']}")})
+    client.start(timeout=10)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def populate(office: Office, folder: Path) -> list[str]:
+    """A root with a node of each kind; returns the ids of jobs that run until `folder/go` is there."""
+    client = office.client
+    client.schedules.put(python_job("pass", name="nightly", schedule={"every": "1h"}))
+    client.config.change(warn_after=7)
+    ended = office.submit("pass", name="ended")
+    client.change_pool("default", cap=5)
+    client.change_pool("default", cap=6)
+    running = [office.submit(waits_for(folder / "go"), name="limited", concurrency=2)]
+    client.submit(python_job("pass"), delay=3600)
+    office.wait(ended)
+    wait_until(lambda: is_started(office, running[0]), WAIT_S, "the other job runs")
+    return running
+
+
+def test_a_hostile_driver_can_touch_its_own_attempt_alone(office: Office, tmp_path: Path) -> None:
+    office.worker(slots=3)
+    session, root = office.queues.session, office.settings.root
+    (victim,) = populate(office, tmp_path)
+    plan_file = tmp_path / "plan.json"
+    hostile = office.submit(SHOW_PLAN.format(str(plan_file)) + waits_for(tmp_path / "go"))
+    plan = plan_in(plan_file)
+    own = attempt_of(office, hostile)
+    wait_until(lambda: session.exists(own.alive), WAIT_S, "it shows life")
+    stop = office.queues.layout.stop("default", victim)
+    commit(session, [Create(stop, encode({"run_key": "an earlier job's"}))])
+    paths = list(tree(session, root))
+    kinds = (
+        "jobs",
+        "queues",
+        "locks",
+        "slots",
+        "named",
+        "workers",
+        "config",
+        "history",
+        "schedules",
+        "stops",
+    )
+    assert [kind for kind in kinds if not any(f"/{kind}/" in path for path in paths)] == []
+    with intruder(plan["zookeeper"]) as client:
+        found = {path: powers(client, session.folder + path) for path in paths}
+        assert {path for path, can in found.items() if can} == {own.path, own.alive}
+        assert found[own.path] == {"see", "read", "list", "see rights", "write", "create"}
+        shown = {entry.id.id for entry in client.get_acls(session.folder + own.path)[0]}
+        assert Kind.FOREIGN_RIGHTS not in {finding.kind for finding in office.client.doctor.look()}
+        assert f"{ADA.user}:x" in shown, "the hash of the worker's password is not shown"
+    (tmp_path / "go").touch()
+    assert office.wait(hostile).job.status is Status.SUCCESS
+    assert office.wait(victim).job.status is Status.SUCCESS
+
+
+def test_a_driver_that_closes_what_it_shows_to_its_worker_is_ended_at_its_limit_all_the_same(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    plan_file = tmp_path / "plan.json"
+    program = SHOW_PLAN.format(str(plan_file)) + "import time; time.sleep(600)"
+    job_id = office.submit(program, timeout={"run": "6s"})
+    plan = plan_in(plan_file)
+    with intruder(plan["zookeeper"]) as client:
+        alive = attempt_of(office, job_id).alive
+        wait_until(lambda: client.exists(office.queues.session.folder + alive), WAIT_S, "it shows life")
+        acls = client.get_acls(office.queues.session.folder + alive)[0]
+        own = [entry for entry in acls if entry.id.id.startswith("run-")]
+        client.set_acls(office.queues.session.folder + alive, own)
+    assert office.client.detail(job_id).progress is None
+    assert [finding for finding in office.client.doctor.look() if alive in str(finding)] == []
+    error = office.wait(job_id).job.error
+    assert error is not None
+    assert error.type == "RunTimeout", error
+
+
+# ---------------------------------------------------------------------- what is handed over
+def test_neither_password_nor_key_of_the_worker_reaches_a_driver(
+    other_office: Office, tmp_path: Path
+) -> None:
+    office, settings = other_office, other_office.settings
+    office.worker()
+    shown = tmp_path / "environment.json"
+    detail = office.wait(office.submit(SHOW_ENVIRONMENT.format(str(shown))))
+    assert detail.job.status is Status.SUCCESS, detail.job.error
+    secrets = [SECRET.encode(), b"worker-password", ADA.digest_id.encode()]
+    if (tls := settings.zookeeper_tls) is not None:
+        secrets += [os.fsencode(path) for path in (tls.key_file, tls.certificate_file) if path]
+    written = [shown, *(path for path in (settings.state_dir / "runs").rglob("*") if path.is_file())]
+    assert any(path.name == "plan.json" for path in written)
+    for path in written:
+        assert not [secret for secret in secrets if secret in path.read_bytes()], path
+
+
+def test_the_password_of_a_run_stands_in_private_files_of_its_host_alone(
+    office: Office, tmp_path: Path
+) -> None:
+    office.worker()
+    plan_file = tmp_path / "plan.json"
+    job_id = office.submit(SHOW_PLAN.format(str(plan_file)) + f"print(open({str(plan_file)!r}).read())")
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.SUCCESS, detail.job.error
+    password = plan_in(plan_file)["zookeeper"]["digest"]["password"].encode()
+    for node in tree(office.queues.session, office.settings.root):
+        found = office.queues.session.get(node)
+        assert found is None or password not in found[0], node
+    holding = {
+        path.name
+        for path in (office.settings.state_dir).rglob("*")
+        if path.is_file() and password in path.read_bytes()
+    }
+    assert holding == {"plan.json", "secrets.json", "stdout.log"}  # the last: by the user's own program
+    for path in (office.settings.state_dir / "runs").rglob("plan.json"):
+        assert path.stat().st_mode & 0o077 == 0
+        assert path.parent.stat().st_mode & 0o077 == 0
+
+
+# ---------------------------------------------------------------------- normal life
+def test_jobs_end_fail_are_run_again_and_killed(other_office: Office, tmp_path: Path) -> None:
+    office, flag = other_office, tmp_path / "flag"
+    office.worker(slots=3)
+    once = f"import pathlib; f = pathlib.Path({str(flag)!r}); done = f.exists(); f.touch(); assert done"
+    retry = {"attempts": 2, "delay": "100ms", "on": ["user"]}
+    again = office.submit(once, retry=retry)
+    killed = office.submit("import time; time.sleep(600)")
+    wait_until(lambda: is_started(office, killed), WAIT_S, "it runs")
+    office.client.kill(killed)
+    assert office.wait(killed).job.status is Status.KILL
+    detail = office.wait(again)
+    assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 2)
+
+
+def test_a_driver_whose_session_has_expired_shows_life_again(office: Office, tmp_path: Path) -> None:
+    office.worker()
+    go = tmp_path / "go"
+    job_id = office.submit(waits_for(go))
+    wait_until(lambda: is_started(office, job_id), WAIT_S, "it runs")
+    attempt, session = attempt_of(office, job_id), office.queues.session
+    driver = psutil.Process(attempt.document["pid"])
+    driver.suspend()
+    wait_until(lambda: session.exists(attempt.alive) is None, WAIT_S, "its session has expired")
+    driver.resume()
+    wait_until(lambda: session.exists(attempt.alive), WAIT_S, "it shows life again")
+    assert session.get(attempt.alive) is not None, "and the worker may read it"
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+# ---------------------------------------------------------------------- an attempt whose login is lost
+def announced(office: Office, program: str, login: str) -> str:
+    """A job whose attempt was announced by a worker that has died before it submitted a driver."""
+    job_id, definition = "announced", python_job(program)
+    state = JobState.enqueued("test").evolve(status=Status.RUNNING, attempt=1)
+    record = office.queues.put(
+        Queue.RUNNING,
+        job_id,
+        state.model_dump(mode="json", exclude_defaults=True),
+        extra=lambda path: [
+            Create(f"{path}/definition", encode(definition.model_dump(mode="json", exclude_defaults=True)))
+        ],
+    )
+    path = attempt_path(office.queues.layout.record(job_id), record.run_key, 1)
+    place = office.runner().place().to_json()
+    made = intent(path, run_key=record.run_key, number=1, place=place, at=timestamp(), login=login)
+    commit(office.queues.session, [made])
+    return job_id
+
+
+LateDriver = Callable[[str, Login], AttemptHolder]
+
+
+@pytest.fixture
+def late_driver(office: Office) -> Iterator[LateDriver]:
+    """A driver of this process that the dead worker had submitted, before it takes the attempt."""
+    with ExitStack() as ends:
+
+        def make(job_id: str, login: Login) -> AttemptHolder:
+            attempt = attempt_of(office, job_id)
+            plan = {
+                "attempt_path": attempt.path,
+                "stop_path": office.queues.layout.stop("default", job_id),
+                "run_key": attempt.run_key,
+                "incarnation": "late",
+                "lease_seconds": 20,
+            }
+            session = office.queues.session
+            owners = session.owners(attempt.path)
+            own = Session(office.settings.zookeeper_drivers.settings(session.settings, login, owners))
+            ends.callback(own.close)
+            holder = AttemptHolder(own.start(), plan)
+            ends.callback(holder.let_go)  # or it would end this process when its attempt is gone
+            return holder
+
+        yield make
+
+
+@pytest.mark.parametrize("login", [None, Login.random("run-of-the-dead")], ids=["old", "lost"])
+def test_an_announced_attempt_whose_login_nobody_has_is_submitted_with_a_new_one(
+    office: Office, login: Login | None
+) -> None:
+    job_id = announced(office, "pass", "" if login is None else login.digest_id)
+    office.worker()
+    detail = office.wait(job_id)
+    assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 1), detail.job.error
+    assert attempt_of(office, job_id).login.startswith(f"run-{attempt_of(office, job_id).run}:")
+
+
+def test_a_driver_that_comes_after_its_attempt_was_given_to_another_is_superseded(
+    office: Office, late_driver: LateDriver, tmp_path: Path
+) -> None:
+    login, go = Login.random("run-of-the-dead"), tmp_path / "go"
+    job_id = announced(office, waits_for(go), login.digest_id)
+    late = late_driver(job_id, login)
+    office.worker()
+    wait_until(lambda: is_started(office, job_id), WAIT_S, "the new driver runs")
+    assert office.queues.get(job_id).claims == 1, "a new login is no progress: a job may end its workers so"
+    with pytest.raises(Superseded, match="for the driver of another submission"):
+        late.take()
+    go.touch()
+    assert office.wait(job_id).job.status is Status.SUCCESS
+
+
+class Found(LocalRunner):
+    """A runner that finds one submission more of each run: its driver came too late for its attempt."""
+
+    def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
+        late = {run: Submission(run, "late", RunState.EXITED, exit_codes.SUPERSEDED) for run in runs}
+        return {run: [late[run], *found] for run, found in super().poll_many(runs).items()}
+
+
+def test_a_driver_that_came_too_late_fails_no_attempt(office: Office) -> None:
+    job_id = announced(office, "pass", Login.random("run-of-the-dead").digest_id)
+    office.worker(runner=Found(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN))
+    detail = office.wait(job_id)
+    assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 1), detail.job.error
+
+
+def test_a_new_login_whose_reply_was_lost_is_the_one_that_is_submitted(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = announced(office, "pass", Login.random("run-of-the-dead").digest_id)
+    lost = lose_reply(
+        monkeypatch, lambda step: any(isinstance(o, Create) and o.grant for o in step), lambda: None
+    )
+    office.worker()
+    detail = office.wait(job_id)
+    assert lost, "the new login was sent"
+    assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 1), detail.job.error
+
+
+def test_a_driver_that_takes_its_attempt_in_the_moment_of_the_adoption_is_the_one_that_runs(
+    office: Office, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = Login.random("run-of-the-dead")
+    job_id = announced(office, "raise SystemExit('this must not run')", login.digest_id)
+    late, make = late_driver(job_id, login), HeldJob.new_login
+    session = office.queues.session
+
+    def after_the_take(self: HeldJob, run: str) -> str:
+        if not is_started(office, job_id):
+            late.take()
+            commit(session, [Delete(attempt_of(office, job_id).alive)])  # as if its session had ended at once
+        return make(self, run)
+
+    monkeypatch.setattr(HeldJob, "new_login", after_the_take)
+    office.worker()
+    wait_until(lambda: is_started(office, job_id), WAIT_S, "the late driver has it")
+    late.end({"state": "succeeded"})
+    assert office.wait(job_id).job.status is Status.SUCCESS
+    assert attempt_of(office, job_id).incarnation == "late"
+
+
+# ---------------------------------------------------------------------- requests to stop
+def test_a_driver_out_of_reach_obeys_a_request_that_was_made_before_it_had_its_login(
+    office: Office, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = list[int]()
+    monkeypatch.setattr(AttemptHolder, "_exit", lambda _self, code, _reason: ended.append(code))
+    login = Login.random("run-elsewhere")
+    job_id = announced(office, "pass", login.digest_id)
+    driver = late_driver(job_id, login)
+    driver.take()
+    attempt, layout = attempt_of(office, job_id), office.queues.layout
+    request = Create(
+        layout.stop("default", job_id), encode({"run_key": attempt.run_key, "since": timestamp()})
+    )
+    commit(office.queues.session, [request])  # as before the intent: of no driver's login
+    office.worker(runner=office.runner(office.settings.state_dir / "another"))
+    assert office.wait(job_id).job.status is Status.KILL
+    assert ended
+
+
+def test_a_request_to_stop_can_be_read_by_the_driver_that_it_is_for_alone(
+    office: Office, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AttemptHolder, "_exit", lambda _self, _code, _reason: None)
+    login = Login.random("run-elsewhere")
+    job_id = announced(office, "pass", login.digest_id)
+    driver, layout, session = late_driver(job_id, login), office.queues.layout, office.queues.session
+    driver.take()
+    stop, alive = layout.stop("default", job_id), attempt_of(office, job_id).alive
+    commit(session, [Create(stop, encode({"run_key": "an earlier job's"}))])
+    driver.report("goes on")
+    wait_until(lambda: b"goes on" in (session.get(alive) or (b"",))[0], WAIT_S, "it is not hindered")
+    office.client.kill(job_id)
+    wait_until(lambda: attempt_of(office, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
+    other = late_driver(job_id, Login.random("run-another"))
+    assert not other._is_stopped()  # noqa: SLF001 - what its guard asks
