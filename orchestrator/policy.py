@@ -1,0 +1,285 @@
+"""What a definition may use, by the operator's settings: asked at submission and by the worker.
+
+A rule binds what definitions say. What the `spark` of a pool says in the settings is the operator's own.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from urllib.parse import urlsplit
+
+from orchestrator.errors import DefinitionError
+from orchestrator.models.definition import Definition
+from orchestrator.models.spark import DEFAULT_MASTER, Spark
+from orchestrator.plan import Plan
+from orchestrator.policy_patterns import matches, matches_any
+from orchestrator.policy_settings import PoolPolicy
+from queues.names import LOW
+from spark_runner.runners.base import backend_of
+from spark_runner.sql.references import FILE_FORMATS
+
+ALL_POOLS = "*"
+_DEFAULT_NAMESPACE = "default"
+_REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
+_SET_VARIABLE = re.compile(r"spark\.(?:executorEnv|kubernetes\.driverEnv|yarn\.appMasterEnv)\.(.+)")
+_REMOTE = re.compile(r"(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*:")
+_FILE_LISTS = (
+    *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives"),
+    *("spark.yarn.jars", "spark.yarn.archive"),
+    *("spark.yarn.dist.jars", "spark.yarn.dist.files", "spark.yarn.dist.archives"),
+    *("spark.driver.extraClassPath", "spark.executor.extraClassPath"),
+)
+_RESERVED = (
+    ("spark.master", "say `spark.master` of the definition instead"),
+    ("spark.submit.deployMode", "say `spark.deploy_mode` of the definition instead"),
+    ("spark.kubernetes.authenticate.*", "it says with which credentials spark-submit acts"),
+    ("spark.kubernetes.driver.master", "it says to which server a pod's credentials are sent"),
+    ("spark.hadoop.yarn.resourcemanager.*", "it says to which cluster spark-submit logs in"),
+)
+"""Properties with which a definition would redirect the worker's own credentials, and why not."""
+
+_NOT_RESERVED = (
+    "spark.kubernetes.authenticate.driver.serviceAccountName",
+    "spark.kubernetes.authenticate.executor.serviceAccountName",
+)
+_PAST_PACKAGES = (
+    *("spark.jars.ivySettings", "spark.jars.ivy", "spark.plugins"),
+    *("spark.driver.extraClassPath", "spark.executor.extraClassPath"),
+)
+_JAVA_OPTIONS = re.compile(r"spark\.(?:driver|executor)\.(?:extra|default)JavaOptions")
+
+
+class Refused(DefinitionError):
+    """The operator's settings do not allow what a definition asks for; the message names the rule."""
+
+
+class Listed(Enum):
+    """How an operator lists a host."""
+
+    OPEN = "there is no list"
+    BY_PATTERN = "an entry with * fits"
+    BY_NAME = "an entry names it"
+
+
+class Policy:
+    """The rules of all pools."""
+
+    def __init__(self, tables: Mapping[str, PoolPolicy] | None = None) -> None:
+        self._tables = dict(tables or {})
+
+    def check(
+        self,
+        pool: str,
+        definition: Definition,
+        *,
+        spark: Spark | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        """Raise Refused for what the rules of the pool do not allow.
+
+        `spark`: with what the worker fills in, where that is known; `plan`: that of a SQL script.
+        """
+        rules = Rules(pool.removesuffix(LOW), self._tables)
+        own = definition.spark
+        _check_reserved(own.conf)
+        _check_masters(rules, own, spark)
+        _check_kubernetes(rules, own, spark)
+        _check_code(rules, definition)
+        _check_environment(rules, definition)
+        _check_callback(rules, definition)
+        if plan is not None and rules.find("connectors")[1] is not None:
+            for connector in _connectors(plan):
+                rules.allow("connectors", connector, f"the connector {connector!r}")
+
+    def denied_formats(self, pool: str) -> list[str]:
+        """Formats of files that queries of the pool may not name: the driver refuses them once more."""
+        _, listed = Rules(pool.removesuffix(LOW), self._tables).find("connectors")
+        return [] if listed is None else [name for name in FILE_FORMATS if not matches_any(listed, name)]
+
+    def check_callback(self, pool: str, host: str, port: int) -> Listed:
+        """How a receiver is listed; raises Refused for one that is not allowed."""
+        return Rules(pool.removesuffix(LOW), self._tables).check_host(host, port)
+
+
+class Rules:
+    """The rules of one pool: each from its own table, else from that of all pools."""
+
+    def __init__(self, pool: str, tables: Mapping[str, PoolPolicy]) -> None:
+        self.pool = pool
+        self._tables = [(name, tables[name]) for name in (pool, ALL_POOLS) if name in tables]
+
+    def find(self, rule: str) -> tuple[str, Sequence[str] | None]:
+        """The setting that holds and its list; None where nothing is listed."""
+        for name, table in self._tables:
+            if (listed := getattr(table, rule)) is not None:
+                return _setting(name, rule), listed
+        return _setting(ALL_POOLS, rule), None
+
+    def allow(self, rule: str, value: str, what: str, *, is_open: bool = True) -> None:
+        """Raise Refused unless the value is listed; `is_open`: without a list all are allowed."""
+        setting, listed = self.find(rule)
+        if listed is None and is_open:
+            return
+        if not matches_any(listed or (), value):
+            raise self.refusal(setting, listed or (), what)
+
+    def refusal(self, setting: str, listed: Sequence[str], what: str) -> Refused:
+        """The words: what is refused, by which rule, and what is allowed."""
+        allowed = f"allowed: {', '.join(listed)}" if listed else "none is allowed"
+        return Refused(f"{what} is refused in pool {self.pool} by the setting {setting} ({allowed})")
+
+    def check_host(self, host: str, port: int) -> Listed:
+        """See `Policy.check_callback`."""
+        setting, listed = self.find("callback_hosts")
+        host = host.lower()
+        names = (host, f"{host}:{port}")
+        if listed is None:
+            return Listed.OPEN
+        if not any(matches_any(listed, name) for name in names):
+            raise self.refusal(setting, listed, f"the callback to {host}:{port}")
+        return Listed.BY_NAME if any(name in listed for name in names) else Listed.BY_PATTERN
+
+
+def _setting(pool: str, rule: str) -> str:
+    return f'policy."{pool}".{rule}' if pool == ALL_POOLS else f"policy.{pool}.{rule}"
+
+
+def _check_reserved(conf: Mapping[str, str]) -> None:
+    for name in conf:
+        for pattern, reason in _RESERVED:
+            if matches(pattern, name) and name not in _NOT_RESERVED:
+                raise Refused(
+                    f"`conf` of a definition cannot set {name}: {reason}. "
+                    "An operator can set it in the setting `spark` of the pool"
+                )
+
+
+def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
+    master = own.master
+    if not master and filled is not None and not filled.master:
+        master = DEFAULT_MASTER
+    if backend_of(master) == "kubernetes" and not master.startswith("k8s://https://"):
+        raise Refused(
+            f"the master {master!r} is refused: credentials of workers are sent over https alone; "
+            "write k8s://https://host:port"
+        )
+    hosts = _each_master(master)
+    for name in hosts:
+        rules.allow("masters", name, f"the master {name!r}")
+    for field, urls in (
+        ("standalone.rest", own.standalone.rest),
+        ("standalone.ui", own.standalone.ui),
+        ("yarn.resource_manager", own.yarn.resource_manager),
+    ):
+        for url in filter(None, map(str.strip, urls.split(","))):
+            host = _host(url)
+            if host is None or host not in {_host(name) for name in hosts}:
+                rules.allow("masters", url, f"the address {url!r} in `spark.{field}`")
+
+
+def _each_master(master: str) -> list[str]:
+    """The masters of a cluster with several, one by one."""
+    scheme, mark, hosts = master.partition("://")
+    if scheme != "spark":
+        return [master] if master else []
+    return [f"{scheme}{mark}{host}" for host in hosts.split(",")]
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url if "://" in url else f"//{url}").hostname
+    except ValueError:
+        return None
+
+
+def _check_kubernetes(rules: Rules, own: Spark, filled: Spark | None) -> None:
+    whole = filled or own
+    if backend_of(whole.master) != "kubernetes":
+        return
+    namespace = own.kubernetes.namespace
+    if not namespace and not whole.kubernetes.namespace:
+        namespace = _DEFAULT_NAMESPACE
+    if namespace:
+        rules.allow("namespaces", namespace, f"the namespace {namespace!r}")
+    if context := own.kubernetes.context:
+        rules.allow("contexts", context, f"the context {context!r} of the kubeconfig", is_open=False)
+
+
+def _check_code(rules: Rules, definition: Definition) -> None:
+    """Packages, repositories, and files that Spark would fetch.
+
+    With a list of packages nothing comes from elsewhere, unless a list of repositories says so.
+    """
+    own = definition.spark
+    conf = own.conf
+    setting, packages = rules.find("packages")
+    for package in (*own.packages, *_items(conf, "spark.jars.packages")):
+        rules.allow("packages", package, f"the package {package!r}")
+    is_closed = packages is not None
+    for repository in _items(conf, "spark.jars.repositories"):
+        rules.allow("repositories", repository, f"the repository {repository!r}", is_open=not is_closed)
+    listed = (*own.jars, *own.py_files, *own.files, definition.jar)
+    for name in (*filter(None, listed), *(item for key in _FILE_LISTS for item in _items(conf, key))):
+        if _REMOTE.match(name):
+            rules.allow("repositories", name, f"the file {name!r}", is_open=not is_closed)
+    is_guarded = is_closed or rules.find("repositories")[1] is not None
+    if not is_guarded:
+        return
+    setting = setting if is_closed else rules.find("repositories")[0]
+    for name, value in conf.items():
+        if name in _PAST_PACKAGES or (_JAVA_OPTIONS.fullmatch(name) and "-Dspark." in value):
+            raise Refused(
+                f"`conf` of a definition cannot set {name} in pool {rules.pool}: it brings code past the "
+                f"setting {setting}. An operator can set it in the setting `spark` of the pool"
+            )
+
+
+def _items(conf: Mapping[str, str], name: str) -> Iterator[str]:
+    return filter(None, map(str.strip, conf.get(name, "").split(",")))
+
+
+def _check_environment(rules: Rules, definition: Definition) -> None:
+    texts = (
+        *(definition.script, definition.callback.url, definition.jar, *definition.arguments),
+        *definition.variables.values(),
+        *definition.spark.conf.values(),
+        *definition.spark.options.values(),
+    )
+    names = {match[1] for text in texts for match in _REFERENCE.finditer(text)}
+    names |= {match[1] for key in definition.spark.conf if (match := _SET_VARIABLE.fullmatch(key))}
+    for name in sorted(names):
+        rules.allow("environment", name, f"the environment variable {name!r}")
+
+
+def _check_callback(rules: Rules, definition: Definition) -> None:
+    """A receiver that is named in the definition; one that a variable names is looked at when it is called.
+
+    A variable of the worker goes to no host of the definition's choice, unless the operator lists either.
+    """
+    url = definition.callback.url
+    if not url:
+        return
+    authority = re.split(r"[/?#]", url.partition("://")[2] or url, maxsplit=1)[0].rpartition("@")[2]
+    if _REFERENCE.search(authority):
+        return
+    try:
+        parts = urlsplit(_REFERENCE.sub("", url))
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise Refused("the URL of the callback cannot be read") from None
+    if not host:
+        return
+    rules.check_host(host, port or (443 if parts.scheme == "https" else 80))
+    lists = (rules.find("callback_hosts")[1], rules.find("environment")[1])
+    if (named := _REFERENCE.search(url)) and lists == (None, None):
+        raise Refused(
+            f"the callback would send the worker's variable {named[1]!r} to {host}: an operator can list the "
+            f"host in the setting {_setting(ALL_POOLS, 'callback_hosts')}, or the variable in "
+            f"{_setting(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
+        )
+
+
+def _connectors(plan: Plan) -> list[str]:
+    """Of the tables, and of files that queries name by themselves."""
+    declared = {str(step["connector"]) for step in plan["steps"] if step.get("kind") == "table"}
+    return sorted(declared.union(map(str, plan["formats"])))

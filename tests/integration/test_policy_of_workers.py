@@ -1,0 +1,101 @@
+"""The worker enforces the operator's lists, whatever the client that submits has checked."""
+
+import socket
+
+import pytest
+
+from orchestrator.callbacks import http_post
+from orchestrator.callbacks.callback import CallbackError, Callbacks
+from orchestrator.client import Client
+from orchestrator.models.definition import Callback
+from orchestrator.policy import Policy, Refused
+from orchestrator.policy_settings import PoolPolicy
+from orchestrator.states import Status
+from tests.hostile_server import stranger
+from tests.integration.test_callback import BODY
+from tests.jobs_support import Office, ScriptedOffice, python_job
+from tests.receiver import receiver
+
+NONE_LISTED = PoolPolicy(masters=("yarn",), callback_hosts=("hooks.example.org",))
+
+
+@pytest.fixture
+def office(scripted_office: ScriptedOffice) -> Office:
+    scripted_office.settings = scripted_office.settings.model_copy(update={"policy": {"*": NONE_LISTED}})
+    return scripted_office
+
+
+def test_a_job_that_no_client_has_checked_fails_for_good_and_names_the_rule(office: Office) -> None:
+    office.worker()
+    detail = office.wait(office.submit("pass", retry={"attempts": 3, "on": ["submission", "user"]}))
+    assert detail.job.status is Status.ERROR_FAIL
+    assert detail.attempts == []
+    error = detail.job.error
+    assert error is not None
+    assert (error.error_class, error.type) == ("definition", "RefusedSubmission")
+    assert 'by the setting policy."*".masters (allowed: yarn)' in error.message
+
+
+def test_the_end_of_a_job_is_not_told_to_a_receiver_that_is_not_listed(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.settings = office.settings.model_copy(
+        update={"policy": {"*": PoolPolicy(callback_hosts=("hooks.example.org",))}}
+    )
+    with receiver() as there:
+        monkeypatch.setenv("RECEIVER", there.url)  # the worker's: the client cannot look at it
+        office.worker()
+        job = office.wait(office.submit("pass", callback={"url": "${env:RECEIVER}", "attempts": 5})).job
+    assert there.told == []
+    assert job.status is Status.SUCCESS
+    assert job.callback.attempts == 1  # no try of the other four can have another end
+    assert job.callback.error is not None
+    assert "by the setting policy" in job.callback.error
+
+
+def test_who_submits_with_the_settings_is_refused_before_anything_is_enqueued(office: Office) -> None:
+    client = Client(office.queues, Policy({"*": NONE_LISTED}))
+    with pytest.raises(Refused, match="the master 'spark://evil:7077' is refused"):
+        client.submit(python_job("pass", spark={"master": "spark://evil:7077"}))
+    assert list(client.list()) == []
+
+
+# ---------------------------------------------------------------------- addresses of receivers
+def test_a_receiver_at_the_address_of_a_cloud_s_metadata_is_not_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # No test can have the address itself: that of the server counts as one here.
+    monkeypatch.setattr(http_post, "is_metadata", lambda address: address == "127.0.0.1")
+    with stranger() as there:
+        port = there.url.rpartition(":")[2]
+        for host in ("127.0.0.1", "localhost", "2130706433", "0x7f.1"):
+            with pytest.raises(CallbackError, match="that of a cloud's metadata"):
+                Callbacks().call(Callback(url=f"http://{host}:{port}/latest/meta-data"), BODY)
+    assert there.seen == []
+
+
+def test_a_pattern_opens_no_receiver_on_the_worker_s_host_but_its_name_does() -> None:
+    with receiver() as there:
+        callback = Callback(url=there.url.replace("127.0.0.1", "localhost"))
+        for pattern in ("*", "local*"):
+            policy = Policy({"*": PoolPolicy(callback_hosts=(pattern,))})
+            with pytest.raises(CallbackError, match="the worker's own host"):
+                Callbacks(check=policy.check_callback).call(callback, BODY)
+        assert there.told == []
+        policy = Policy({"*": PoolPolicy(callback_hosts=("localhost",))})
+        Callbacks(check=policy.check_callback).call(callback, BODY)
+        assert len(there.told) == 1
+
+
+def test_a_name_with_one_forbidden_address_is_not_called_at_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolved(*_: object, **__: object) -> list[object]:
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in ("127.0.0.1", "169.254.1.1")
+        ]
+
+    with receiver() as there:
+        port = int(there.url.split(":")[2].partition("/")[0])
+        monkeypatch.setattr(socket, "getaddrinfo", resolved)
+        with pytest.raises(CallbackError, match="that of a cloud's metadata"):
+            Callbacks().call(Callback(url=f"http://two.example.org:{port}/x"), BODY)
+    assert there.told == []

