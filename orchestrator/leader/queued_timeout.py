@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from loguru import logger
 
+from orchestrator.audit.documents import AuditLog
 from orchestrator.handlers.accept import queued_too_long
 from orchestrator.hooks import Hooks
 from orchestrator.leader.duty import Fence
@@ -38,8 +39,10 @@ class QueuedTimeout:
 
     name = "queued-timeout"
 
-    def __init__(self, queue_set: QueueSet, hooks: Hooks, fence: Fence) -> None:
-        self._set, self._hooks, self._fence = queue_set, hooks, fence
+    def __init__(
+        self, queue_set: QueueSet, hooks: Hooks, fence: Fence, audit: AuditLog | None = None
+    ) -> None:
+        self._set, self._hooks, self._fence, self._audit = queue_set, hooks, fence, audit
         self._folders = TokenFolders(queue_set, Queue.ACCEPT)
         self._deadlines: dict[str, dict[str, float]] = {}  # pool -> name of a token -> epoch ms, inf for none
 
@@ -91,6 +94,8 @@ class QueuedTimeout:
                 before = JobState.model_validate(claim.record.payload)
                 after = self._after(before, claim, now)
                 if after is not None:
+                    if self._audit is not None:
+                        self._audit.write_submission(claim.record)
                     changes[_step(claim, after, fence)] = before, after
                     continue
             except (ValueError, QueueError) as error:  # whoever handles it counts that against it

@@ -4,17 +4,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from orchestrator.admission.slots import Slots
+from orchestrator.audit.trail import Trail
 from orchestrator.errors import JobHeld, StateConflict
+from orchestrator.models.act import Act, with_act
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.operating.belongings import Belongings
 from orchestrator.operating.stops import Stops
 from orchestrator.records import state_of
-from orchestrator.states import Queue
+from orchestrator.states import Queue, Status
 from queues.claim import Claim
 from queues.errors import Conflict, CorruptRecord, ItemHeld, NotClaimed
 from queues.operations import Delete, Operation
 from queues.queue import QueueSet
+from queues.record import Record
 
 _MAX_TRIES = 10  # a node that rides along comes or goes in the moment of the change: somebody was faster
 
@@ -24,8 +27,10 @@ class ByHand:
 
     def __init__(self, queue_set: QueueSet) -> None:
         self.set = queue_set
+        nodes = Nodes(queue_set.layout.root)
+        self.trail = Trail(queue_set.session, nodes)
         self.stops = Stops(queue_set)
-        self._slots = Slots(queue_set.session, Nodes(queue_set.layout.root), queue_set.pools)
+        self._slots = Slots(queue_set.session, nodes, queue_set.pools)
 
     @contextmanager
     def taken(self, job_id: str, *, force: bool = False, remedy: str = "try again later") -> Iterator[Claim]:
@@ -67,17 +72,37 @@ class ByHand:
         state: JobState,
         queue: Queue,
         *,
+        act: Act,
         pool: str | None = None,
         due: int | None = None,
+        keeps_failures: bool = False,
         extra: Callable[[], Sequence[Operation]] = tuple,
     ) -> None:
-        """Give the job this state in this queue and let go of it; what `extra` looks up rides along."""
+        """Give the job this state in this queue and let go of it; what `extra` looks up rides along.
+
+        The act stands in its record from then on, and rides along as an entry of the trail.
+        """
+        state = state.evolve(actions=with_act(state.actions, act))
         payload = state.model_dump(mode="json", exclude_defaults=True)
+        record = claim.record
         insist(
             lambda: claim.commit(
-                payload=payload, queue=queue, pool=pool, due=due, extra=extra(), release=True
+                payload=payload,
+                queue=queue,
+                pool=pool,
+                due=due,
+                failures=record.failures if keeps_failures else 0,
+                error=record.error if keeps_failures else None,
+                extra=[*extra(), *self.entries(act, record, state)],
+                release=True,
             )
         )
+
+    def entries(self, act: Act, record: Record, after: JobState | None) -> list[Operation]:
+        """The entries of the trail for an act that brings a job to a state; None = it is removed."""
+        leaves = after is None or after.status is not Status.ACCEPT
+        submissions = self.trail.submission_entries(record) if leaves else []
+        return [self.trail.job_entry(act, record), *submissions]
 
 
 def insist(act: Callable[[], None]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from orchestrator.errors import AlreadyEnded, MoveRefused, NotEnded
+from orchestrator.models.act import Act
 from orchestrator.models.job import JobState, JobView
 from orchestrator.operating.by_hand import ByHand
 from orchestrator.operating.moves import moved, stands_in
@@ -76,6 +77,7 @@ class Operations:
                 claim,
                 reopened(state_of(claim.record)),
                 Queue.ACCEPT,
+                act=self._by_hand.trail.act("retry", _way(claim.record, Queue.ACCEPT)),
                 pool=pool,
                 due=self._set.clock.now_ms(),
                 extra=lambda: self._by_hand.left_behind(claim, pool),
@@ -104,13 +106,16 @@ class Operations:
             if claim.queue == queue and after.status is state_of(claim.record).status:
                 return view_of(claim.record)
             delay = retention() if queue is Queue.FINISH else 0.0
+            way = _way(claim.record, queue) + (" by force" if force else "")
+            act = self._by_hand.trail.act("move", way)
             self._by_hand.commit(
                 claim,
                 after,
                 queue,
+                act=act,
                 # In dead nothing is due, and what goes back from there is due when it would have been.
                 due=None if queue is Queue.DEAD else self._set.clock.now_ms() + round(delay * 1000),
-                extra=lambda: self._riders(claim, queue),
+                extra=lambda: self._riders(claim, queue, act),
             )
         return view_of(claim.record)
 
@@ -119,10 +124,10 @@ class Operations:
         after = moved(record.id, state_of(record), stands, queue, belongings)
         return after if queue in _HOLDS_PLACES else after.evolve(slot=None, name_slot=None)
 
-    def _riders(self, claim: Claim, queue: Queue) -> list[Operation]:
+    def _riders(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
         match queue:
             case Queue.KILL:  # a driver that no worker reaches obeys the request by itself
-                return self._by_hand.stops.creation(claim.record)
+                return self._by_hand.stops.creation(claim.record, act)
             case Queue.RUNNING:
                 record = claim.record
                 return [*self._by_hand.stops.removals({record.pool}, record.id, record.run_key)]
@@ -139,7 +144,14 @@ class Operations:
             record = claim.record
             self._check_due(record)
             due = self._set.clock.now_ms() + round(delay * 1000)
-            claim.commit(due=due, failures=record.failures, error=record.error, release=True)
+            self._by_hand.commit(
+                claim,
+                state_of(record),
+                Queue(record.queue),
+                act=self._by_hand.trail.act("requeue", f"due in {record.queue} after {delay:g} s"),
+                due=due,
+                keeps_failures=True,
+            )
         return view_of(claim.record)
 
     def _check_due(self, record: Record) -> None:
@@ -150,3 +162,7 @@ class Operations:
                 f"`orchestrator queue replay {record.id}` brings it back"
             )
         self._by_hand.belongings(record.id).check_closed(record.id, queue)
+
+
+def _way(record: Record, queue: Queue) -> str:
+    return f"{record.queue} -> {queue}"

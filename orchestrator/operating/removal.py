@@ -1,6 +1,7 @@
 """Removing a job by hand, with all that ZooKeeper has of it."""
 
 from orchestrator.errors import JobHeld
+from orchestrator.models.act import Act
 from orchestrator.operating.belongings import Belongings
 from orchestrator.operating.by_hand import ByHand, insist
 from orchestrator.states import Queue
@@ -28,7 +29,8 @@ class Removal:
         try:
             self._check(job_id)
             with self._by_hand.taken(job_id) as claim:
-                insist(lambda: self._remove(claim))
+                act = self._by_hand.trail.act("remove", f"from {claim.queue}")
+                insist(lambda: self._remove(claim, act))
         except (CorruptRecord, ItemNotFound) as error:
             self._remove_unreadable(job_id, error)
 
@@ -38,12 +40,13 @@ class Removal:
         belongings.check_closed(job_id, self._set.get(job_id).queue)
         return belongings
 
-    def _remove(self, claim: Claim) -> None:
+    def _remove(self, claim: Claim, act: Act) -> None:
         deletes = self._check(claim.id).deletes
         while len(deletes) > _AT_ONCE:  # the oldest attempts first: a crash in between leaves a whole job
             claim.commit(extra=deletes[:_AT_ONCE])
             deletes = deletes[_AT_ONCE:]
-        claim.remove([*self._by_hand.left_behind(claim), *deletes])
+        entries = self._by_hand.entries(act, claim.record, None)
+        claim.remove([*self._by_hand.left_behind(claim), *deletes, *entries])
 
     def _remove_unreadable(self, job_id: str, error: QueueError) -> None:
         """Remove the token in dead, and what there is of a record; the error again when there is no token."""
@@ -67,7 +70,9 @@ class Removal:
             operations += [Check(record, found[1].version), *belongings.deletes, Delete(record)]
         if session.exists(stop) is not None:
             operations.append(Delete(stop))
-        operations.append(Delete(lock))
+        trail = self._by_hand.trail
+        act = trail.act("remove", "from dead; its record could not be read")
+        operations += [Delete(lock), trail.entry(act, "job", token.id, pool=pool)]
         try:
             commit(session, operations)
         except Conflict as conflict:

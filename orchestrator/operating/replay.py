@@ -80,6 +80,7 @@ class Replay:
                 claim,
                 _raised(before, queue, status, belongings),
                 queue,
+                act=self._by_hand.trail.act("replay", f"dead -> {queue}"),
                 due=max(token.due, self._set.clock.now_ms()),
                 extra=lambda: self._by_hand.left_behind(claim),
             )

@@ -1,18 +1,22 @@
 """Requests to stop a job, whoever holds it."""
 
+from orchestrator.audit.trail import Trail
 from orchestrator.errors import AlreadyEnded
+from orchestrator.models.act import Act
 from orchestrator.models.job import JobView
-from orchestrator.records import view_of
+from orchestrator.nodes import Nodes
+from orchestrator.records import state_of, view_of
+from orchestrator.stop_requests import request_to_stop
 from queues.bundle import commit_once
-from queues.documents import decode, encode, timestamp
+from queues.documents import decode
 from queues.errors import ItemNotFound, NotClaimed, Refusal
 from queues.names import Layout
-from queues.operations import Check, Create, Delete, Operation, Set
+from queues.operations import Check, Delete, Operation
 from queues.queue import QueueSet
 from queues.record import Record
-from queues.session import Session
-from queues.session.multi_read import Found
+from queues.session import Acl, Session
 from queues.transaction import Step
+from spark_runner.attempt import Attempt, attempt_path
 
 _MAX_TRIES = 20  # the job moves to another pool and back: that it does so once is rare
 
@@ -22,15 +26,17 @@ class Stops:
 
     def __init__(self, queue_set: QueueSet) -> None:
         self._set = queue_set
+        self._trail = Trail(queue_set.session, Nodes(queue_set.layout.root))
         self._session: Session = queue_set.session
         self._layout: Layout = queue_set.layout
 
     def request(self, job_id: str) -> JobView:
         """Ask to stop a job; returns it as it was then. Raises AlreadyEnded, ItemNotFound."""
         record, version = self._set.read(job_id)
+        act = self._trail.act("kill")
         for _ in range(_MAX_TRIES):
             view = _unended(record)
-            was_made = self._made(record, version)
+            was_made = self._made(record, version, act)
             after = self._again(record)
             if was_made:
                 pool = None if after is None or view_of(after[0]).is_final else after[0].pool
@@ -59,10 +65,26 @@ class Stops:
             if node is not None and _run_key(node[0]) == run_key
         ]
 
-    def creation(self, record: Record) -> list[Operation]:
+    def creation(self, record: Record, act: Act) -> list[Operation]:
         """What makes the request in a multi of the caller; nothing when it is there already."""
         path = self._layout.stop(record.pool, record.id)
-        return _change(path, record.run_key, self._session.get(path))
+        asked = {"run_key": record.run_key, "since": act.at, "by": act.by, "host": act.host}
+        return request_to_stop(path, self._session.get(path), asked, login=self._login(record))
+
+    def _login(self, record: Record) -> str:
+        """The digest id of the driver that is to read the request; empty where there is none, or all may.
+
+        A change of the login changes the record, so a request for the former one is refused.
+        """
+        number = state_of(record).attempt
+        if self._session.settings.acl is Acl.OPEN or not number:
+            return ""
+        path = attempt_path(self._layout.record(record.id), record.run_key, number)
+        try:
+            attempt = Attempt.read(self._session, path)
+        except ValueError:  # damaged: no driver goes by it
+            return ""
+        return "" if attempt is None else attempt.login
 
     def _again(self, before: Record) -> tuple[Record, int] | None:
         try:
@@ -71,12 +93,13 @@ class Stops:
             return None
         return (record, version) if record.run_key == before.run_key else None
 
-    def _made(self, record: Record, version: int) -> bool:
+    def _made(self, record: Record, version: int, act: Act) -> bool:
         """Make the request unless the record has changed: a job that has not ended yet is asked in time."""
-        path = self._layout.stop(record.pool, record.id)
         unchanged = Check(self._layout.record(record.id), version)
         # Refused also when the request came or went in this moment.
-        done = self._commit([unchanged, *_change(path, record.run_key, self._session.get(path))])
+        change = self.creation(record, act)
+        entries = [self._trail.job_entry(act, record)] if change else []
+        done = self._commit([unchanged, *change, *entries])
         if not done and self._session.exists(self._layout.stops(record.pool)) is None:  # removed by hand
             self._set.root.forget_folders()
             self._set.ensure_pool(record.pool)
@@ -85,17 +108,6 @@ class Stops:
     def _commit(self, operations: Step) -> bool:
         """Whether it was done; by a second sending the request may be for a later job."""
         return commit_once(self._session, operations, self._set.root.receipts)
-
-
-def _change(path: str, run_key: str, found: Found) -> list[Operation]:
-    """What makes the node say that somebody wants this very job to end; nothing when it does."""
-    document = encode({"run_key": run_key, "since": timestamp()})
-    if found is None:
-        return [Create(path, document)]
-    # A node with a reason was made by a worker for a time limit, and one with another run key is left from
-    # an earlier job of this id: neither says what is asked for here.
-    is_said = _run_key(found[0]) == run_key and "reason" not in decode(found[0])
-    return [] if is_said else [Set(path, document, found[1].version)]
 
 
 def _run_key(data: bytes) -> str | None:

@@ -12,7 +12,7 @@ from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of, view_of
 from orchestrator.states import Queue
 from queues.documents import decode
-from queues.errors import CorruptRecord
+from queues.errors import AccessDenied, CorruptRecord
 from queues.names import Token
 from queues.queue import QueueSet
 from queues.record import Record
@@ -162,7 +162,10 @@ class Views:
         """What the driver shows of itself while it runs; None when none does."""
         if view.attempt == 0 or view.is_final:
             return None
-        return self._document(f"{self._attempt_path(view)}/alive")
+        try:
+            return self._document(f"{self._attempt_path(view)}/alive")
+        except AccessDenied:  # its driver has closed it to everybody
+            return None
 
     def _attempt_path(self, view: JobView) -> str:
         return attempt_path(self._layout.record(view.id), view.run_key, view.attempt)
