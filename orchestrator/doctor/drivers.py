@@ -1,7 +1,7 @@
 """Drivers that hang, and drivers that nobody watches."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -12,7 +12,8 @@ from orchestrator.doctor.survey import Job, Survey
 from orchestrator.models.definition import Timeout
 from orchestrator.operating.views import decoded
 from orchestrator.states import Queue
-from queues.session import Stat
+from queues.errors import AccessDenied
+from queues.session import Session, Stat
 from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, attempt_path
 from spark_runner.runners.base import Place
@@ -54,13 +55,27 @@ def _runs(survey: Survey) -> Iterator[_Run]:
         for job, path, node in found
         if (attempt := _attempt(path, node)) is not None and attempt.state.is_open
     ]
-    alive = survey.session.get_many([attempt.alive for _, attempt in started])
+    alive = _stats(survey.session, [attempt.alive for _, attempt in started])
     definitions = list[Found]()
     for at in range(0, len(started), _DEFINITIONS_AT_ONCE):
         part = started[at : at + _DEFINITIONS_AT_ONCE]
         definitions += survey.session.get_many([f"{job.path}/definition" for job, _ in part])
     for (job, attempt), node, definition in zip(started, alive, definitions, strict=True):
-        yield _Run(job, attempt, None if node is None else node[1], _timeout(definition))
+        yield _Run(job, attempt, node, _timeout(definition))
+
+
+def _stats(session: Session, paths: Sequence[str]) -> list[Stat | None]:
+    try:
+        return [None if node is None else node[1] for node in session.get_many(paths)]
+    except AccessDenied:  # a driver has closed its own to us: then it shows no life
+        return [_stat(session, path) for path in paths]
+
+
+def _stat(session: Session, path: str) -> Stat | None:
+    try:
+        return session.exists(path)
+    except AccessDenied:
+        return None
 
 
 def look_at_attempts(survey: Survey) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """What the doctor finds, as a value."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Self
 
@@ -52,6 +53,10 @@ class Kind(StrEnum):
     CLOCK_SKEW = "clock-skew"
     ZOOKEEPER_LATENCY = "zookeeper-latency"
     UNREACHABLE_SERVER = "unreachable-server"
+    OPEN_NODES = "open-nodes"
+    FOREIGN_RIGHTS = "foreign-rights"
+    READABLE_SECRET = "readable-secret"  # noqa: S105 - no password
+    UNENCRYPTED_LOGIN = "unencrypted-login"
 
     @property
     def severity(self) -> Severity:
@@ -82,7 +87,7 @@ class Finding(BaseModel):
 
     kind: Kind
     severity: Severity
-    path: str  # of the node that tells
+    path: str  # of the node that tells; of a file, or a setting, where it is about those
     what: str
     remedy: str
     fixable: bool = False  # whether `--fix` mends it
@@ -97,3 +102,11 @@ class Finding(BaseModel):
     def is_left(self) -> bool:
         """Whether somebody has to do something about it."""
         return self.severity is not Severity.NOTE and not self.fixed
+
+
+_ORDER = list(Severity)
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The worst first."""
+    return sorted(findings, key=lambda f: (_ORDER.index(f.severity), f.kind, f.path))

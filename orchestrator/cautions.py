@@ -1,0 +1,81 @@
+"""Settings with which secrets can be read: files that others may read, logins and keys without TLS."""
+
+import os
+import stat
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from orchestrator.logs.record.redaction import secrets_in
+from orchestrator.models.listening import is_loopback
+from orchestrator.pool_spark import pool_confs
+from orchestrator.settings import Settings, config_file
+
+
+class Exposure(StrEnum):
+    """How a secret can be read."""
+
+    READABLE_FILE = "readable-secret"
+    NO_TLS = "unencrypted-login"
+
+
+class Caution(NamedTuple):
+    """One secret that others can read: which file or setting, how, and what to do."""
+
+    exposure: Exposure
+    place: str
+    what: str
+    remedy: str
+
+
+def cautions(settings: Settings) -> Iterator[Caution]:
+    """What is to be said of the settings in force."""
+    for name, file in _secret_files(settings):
+        if readers := _readers(file):
+            what = f"{name} is in {file}, which {readers} may read"
+            yield Caution(Exposure.READABLE_FILE, str(file), what, f"`chmod go= {file}`")
+    login = settings.zookeeper_login
+    if login is not None and settings.zookeeper_tls is None and not settings.is_zookeeper_on_loopback:
+        what = f"the login of {login.user} ({login.scheme}) is sent to {settings.zookeeper_hosts} without TLS"
+        yield Caution(Exposure.NO_TLS, "zookeeper_login", what, "set zookeeper_tls")
+    for name, key, urls in (
+        ("logs", settings.logs.key_file, settings.logs.urls),
+        ("archive", settings.archive.key_file, [settings.archive.url]),
+    ):
+        plain = [url for url in urls if url.startswith("http://") and not is_loopback(_host(url))]
+        if key is not None and plain:
+            what = f"the key in {key} is sent to {', '.join(plain)} without TLS"
+            yield Caution(Exposure.NO_TLS, f"{name}.url", what, "use https")
+
+
+def _secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    login, tls, metrics = settings.zookeeper_login, settings.zookeeper_tls, settings.metrics
+    named: list[tuple[str, Path | None]] = [
+        ("the password of zookeeper_login", None if login is None else login.password_file),
+        ("the key of zookeeper_tls", None if tls is None else tls.key_file or tls.certificate_file),
+        ("the key of logs", settings.logs.key_file),
+        ("the key of archive", settings.archive.key_file),
+        ("the token of metrics", metrics.token_file),
+        ("the key of metrics", metrics.key_file or metrics.certificate_file),
+    ]
+    if any(secrets_in(conf) for conf in pool_confs(settings.spark)):
+        named.append(("a secret of Spark's settings", config_file()))
+    yield from ((name, file) for name, file in named if file is not None)
+
+
+def _readers(file: Path) -> str:
+    try:
+        found = file.stat()
+    except OSError:  # reported where it is used
+        return ""
+    if found.st_mode & stat.S_IROTH:
+        return "every user of this host"
+    # A file of another owner, as root, may be ours to read by its group alone.
+    return "its group" if found.st_mode & stat.S_IRGRP and found.st_uid == os.geteuid() else ""
+
+
+def _host(url: str) -> str:
+    from urllib.parse import urlsplit  # noqa: PLC0415 - few have a key
+
+    return urlsplit(url).hostname or ""

@@ -1,0 +1,163 @@
+"""Nodes that stayed open when `zookeeper_acl` became `creator`: reported by path, closed by --fix."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Permissions, make_acl, make_digest_acl
+
+from orchestrator.doctor.doctor import Doctor
+from orchestrator.doctor.findings import Finding, Kind
+from orchestrator.doctor.rights import Ours
+from orchestrator.states import Queue
+from queues.access_walk import access_below
+from queues.names import Layout
+from queues.queue import QueueSet
+from queues.session import Acl, Grant, Login, Rights, Session, SessionSettings
+from tests.servers.zookeeper import remove_tree, zookeeper_client
+
+MINE = Login("orchestrator", "the-password")
+RUN = make_digest_acl("run-0108abfa", "of-one-run", read=True, write=True)
+OURS = make_digest_acl(MINE.user, MINE.password, all=True)
+
+
+@pytest.fixture
+def root(zookeeper_hosts: str) -> Iterator[str]:
+    """A root that is removed as its owner."""
+    made = f"/test-{uuid.uuid4()}"
+    yield made
+    with as_login(zookeeper_hosts) as client:
+        remove_tree(client, made)
+
+
+@contextmanager
+def as_login(hosts: str, login: Login = MINE) -> Iterator[KazooClient]:
+    with zookeeper_client(hosts) as client:
+        client.add_auth("digest", f"{login.user}:{login.password}")
+        yield client
+
+
+@contextmanager
+def queue_set(hosts: str, root: str, acl: Acl, login: Login = MINE) -> Iterator[QueueSet]:
+    with Session(SessionSettings(hosts, digest=login, acl=acl)) as session:
+        yield QueueSet(session, Layout(root), list(Queue), dead=Queue.DEAD, owner="doctor")
+
+
+def found(doctor: Doctor) -> dict[Kind, Finding]:
+    kinds = {Kind.OPEN_NODES, Kind.FOREIGN_RIGHTS}
+    return {finding.kind: finding for finding in doctor.look() if finding.kind in kinds}
+
+
+def tree(client: KazooClient, path: str) -> list[str]:
+    return [path, *(each for name in client.get_children(path) for each in tree(client, f"{path}/{name}"))]
+
+
+def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> None:
+    with queue_set(zookeeper_hosts, root, Acl.OPEN) as before:
+        before.put(Queue.ACCEPT, "job", {})
+        assert found(Doctor(before)) == {}, "open is what was asked for"
+    with as_login(zookeeper_hosts) as client, zookeeper_client(zookeeper_hosts) as stranger:
+        count = len(tree(client, root))
+        assert count > 10
+        # What runs have been given by name stays theirs.
+        client.create(f"{root}/attempt", b"", acl=[*OPEN_ACL_UNSAFE, RUN])
+        client.create(f"{root}/narrow", b"", acl=[OURS, RUN])
+        stranger.create(f"{root}/planted", b"", ephemeral=True)
+        with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues:
+            doctor = Doctor(queues)
+            finding = found(doctor)[Kind.OPEN_NODES]
+            assert (finding.path, finding.fixable) == (root, True)
+            assert f"{count + 2:,} nodes ({root}, " in finding.what
+            assert f"and {count + 2 - 10:,} more)" in finding.what
+            assert Kind.FOREIGN_RIGHTS not in found(doctor)
+            mended = [each for each in doctor.mend(doctor.look()) if each.kind is Kind.OPEN_NODES]
+            assert [each.fixed for each in mended] == [True]
+            assert found(doctor) == {}
+            for path in tree(client, root):
+                with pytest.raises(NoAuthError):
+                    stranger.get(path)
+            expected = {RUN, OURS}
+            assert set(client.get_acls(f"{root}/attempt")[0]) == expected
+            assert set(client.get_acls(f"{root}/narrow")[0]) == expected
+            assert client.get_acls(f"{root}/planted")[0] == [OURS]
+
+
+def test_a_node_that_everybody_may_only_read_is_open_too(zookeeper_hosts: str, root: str) -> None:
+    with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues, as_login(zookeeper_hosts) as client:
+        queues.put(Queue.ACCEPT, "job", {})
+        client.create(f"{root}/seen", b"", acl=[OURS, make_acl("world", "anyone", read=True)])
+        assert "1 nodes" in found(Doctor(queues))[Kind.OPEN_NODES].what
+        doctor = Doctor(queues)
+        doctor.mend(doctor.look())
+        assert client.get_acls(f"{root}/seen")[0] == [OURS]
+
+
+def test_nodes_of_an_old_password_are_reported_and_left(zookeeper_hosts: str, root: str) -> None:
+    old = Login(MINE.user, "the-old-password")
+    with (
+        queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues,
+        as_login(zookeeper_hosts) as client,
+        as_login(zookeeper_hosts, old) as former,
+    ):
+        queues.put(Queue.ACCEPT, "job", {})
+        theirs = make_digest_acl(old.user, old.password, all=True)
+        client.create(f"{root}/readable", b"", acl=[theirs, ACL(Permissions.READ, OURS.id)])
+        client.create(f"{root}/closed", b"", acl=[theirs])
+        doctor = Doctor(queues)
+        finding = found(doctor)[Kind.FOREIGN_RIGHTS]
+        assert not finding.fixable
+        assert "2 nodes" in finding.what
+        assert f"{root}/closed" in finding.what
+        assert f"{root}/readable" in finding.what
+        former.set_acls(f"{root}/closed", [OURS])
+        former.set_acls(f"{root}/readable", [OURS])
+        assert found(doctor) == {}
+
+
+def test_a_root_that_is_closed_to_this_login_is_a_finding_and_no_error(
+    zookeeper_hosts: str, root: str
+) -> None:
+    with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues:
+        queues.put(Queue.ACCEPT, "job", {})
+    other = Login(MINE.user, "a-new-password")
+    with queue_set(zookeeper_hosts, root, Acl.CREATOR, other) as queues:
+        (finding,) = Doctor(queues).look()
+        assert (finding.kind, finding.path) == (Kind.FOREIGN_RIGHTS, root)
+
+
+def test_what_is_made_during_the_walk_below_a_closed_node_is_closed(zookeeper_hosts: str, root: str) -> None:
+    """A stranger makes a node after the look at a folder's rights and before its listing."""
+    with (
+        queue_set(zookeeper_hosts, root, Acl.OPEN) as queues,
+        zookeeper_client(zookeeper_hosts) as stranger,
+        as_login(zookeeper_hosts) as client,
+    ):
+        client.create(root, b"")
+        session = queues.session
+        made = list[str]()
+
+        def closing(rights: Rights) -> Sequence[Grant] | None:
+            made.append(stranger.create(f"{root}/late", b"")) if not made else None
+            return Ours(session.settings).closing(rights)
+
+        walked = [path for path, _ in access_below(session, root, closing)]
+        assert walked == [root, f"{root}/late"]
+        assert client.get_acls(f"{root}/late")[0] == [OURS]
+        with pytest.raises(NoAuthError):
+            stranger.create(f"{root}/later", b"")
+
+
+def test_ten_thousands_of_nodes_are_closed_in_a_walk(zookeeper_hosts: str, root: str) -> None:
+    count = 10_000
+    with as_login(zookeeper_hosts) as client, queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues:
+        client.create(root, b"")
+        for reply in [client.create_async(f"{root}/{number:05}", b"") for number in range(count)]:
+            reply.get(60)
+        for _ in access_below(queues.session, root, Ours(queues.session.settings).closing):
+            pass
+        rights = [seen for _, seen in access_below(queues.session, root)]
+        assert len(rights) == count + 1
+        assert not any(seen.is_open for seen in rights)  # type: ignore[union-attr]  # all are there

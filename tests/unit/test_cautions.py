@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+from loguru import logger
+
+from orchestrator.archive.settings import ArchiveSettings
+from orchestrator.cautions import Caution, Exposure, cautions
+from orchestrator.doctor.findings import Kind, Severity
+from orchestrator.doctor.rights import look_at_settings
+from orchestrator.logs.settings import LogSettings
+from orchestrator.settings import Settings
+from orchestrator.wiring import open_logs
+from orchestrator.zookeeper_access import LoginFile, TlsFiles
+
+
+def secret(folder: Path, mode: int) -> Path:
+    file = folder / f"secret-{mode:o}"
+    file.write_text("the-secret\n", "utf-8")
+    file.chmod(mode)
+    return file
+
+
+def found(settings: Settings) -> list[tuple[Exposure, str]]:
+    return [(caution.exposure, caution.place) for caution in cautions(settings)]
+
+
+def digest(file: Path, hosts: str) -> Settings:
+    return Settings(
+        zookeeper_hosts=hosts,
+        zookeeper_login=LoginFile(scheme="digest", user="ada", password_file=file, without_tls=False),
+    )
+
+
+def test_a_password_file_that_others_may_read_is_reported(tmp_path: Path) -> None:
+    assert found(digest(secret(tmp_path, 0o600), "localhost:1")) == []
+    for mode, readers in ((0o640, "its group"), (0o644, "every user of this host")):
+        file = secret(tmp_path, mode)
+        (caution,) = cautions(digest(file, "localhost:1"))
+        assert isinstance(caution, Caution)
+        assert (caution.exposure, caution.place) == (Exposure.READABLE_FILE, str(file))
+        assert readers in caution.what
+        assert "the-secret" not in repr(caution)
+
+
+def test_a_login_that_leaves_the_host_without_tls_is_reported(tmp_path: Path) -> None:
+    file = secret(tmp_path, 0o600)
+    assert found(digest(file, "localhost:1,zk:2181")) == [(Exposure.NO_TLS, "zookeeper_login")]
+    settings = digest(file, "zk:2181").model_copy(update={"zookeeper_tls": TlsFiles.model_construct()})
+    assert found(settings) == []
+
+
+def test_keys_for_a_server_without_tls_are_reported(tmp_path: Path) -> None:
+    file = secret(tmp_path, 0o600)
+    for url, expected in (
+        ("http://search:9200", [(Exposure.NO_TLS, "logs.url"), (Exposure.NO_TLS, "archive.url")]),
+        ("https://search:9200", []),
+        ("http://127.0.0.1:9200", []),
+    ):
+        settings = Settings(
+            logs=LogSettings(url=url, key_file=file), archive=ArchiveSettings(url=url, key_file=file)
+        )
+        assert found(settings) == expected
+
+
+def test_every_kind_of_key_file_is_looked_at(tmp_path: Path) -> None:
+    file = secret(tmp_path, 0o644)
+    settings = Settings.model_validate(
+        {
+            "zookeeper_hosts": "localhost:1",
+            "zookeeper_tls": {"key_file": file, "certificate_file": file},
+            "logs": {"url": "https://h:1", "key_file": file},
+            "archive": {"url": "https://h:1", "key_file": file},
+            "metrics": {"address": "1", "token_file": file, "certificate_file": file},
+        }
+    )
+    assert [caution.what.partition(" is in ")[0] for caution in cautions(settings)] == [
+        "the key of zookeeper_tls",
+        "the key of logs",
+        "the key of archive",
+        "the token of metrics",
+        "the key of metrics",
+    ]
+
+
+def test_settings_of_spark_with_a_secret_are_for_their_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = secret(tmp_path, 0o644)
+    monkeypatch.setenv("ORCHESTRATOR_CONFIG", str(config))
+    conf = {"spark.hadoop.fs.s3a.secret.key": "the-secret"}
+    settings = Settings.model_validate({"spark": {"*": {"conf": conf}}})
+    assert found(settings) == [(Exposure.READABLE_FILE, str(config))]
+
+
+def test_a_program_that_keeps_logs_says_it_once_at_its_start(tmp_path: Path) -> None:
+    file, said = secret(tmp_path, 0o644), list[str]()
+    handler = logger.add(
+        lambda message: said.append(message.record["message"]), level="WARNING", format="{message}"
+    )
+    try:
+        settings = digest(file, "localhost:1").model_copy(update={"state_dir": tmp_path / "state"})
+        with open_logs(settings):
+            pass
+    finally:
+        logger.remove(handler)
+    (words,) = [words for words in said if str(file) in words]
+    assert words.endswith(f"which every user of this host may read; `chmod go= {file}`")
+
+
+def test_the_doctor_reports_them(tmp_path: Path) -> None:
+    file = secret(tmp_path, 0o644)
+    findings = list(look_at_settings(digest(file, "zk:1")))
+    assert [(finding.kind, finding.path, finding.severity) for finding in findings] == [
+        (Kind.READABLE_SECRET, str(file), Severity.WARNING),
+        (Kind.UNENCRYPTED_LOGIN, "zookeeper_login", Severity.WARNING),
+    ]
