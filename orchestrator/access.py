@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from orchestrator.client import Client
-from orchestrator.entry import KIND, find_hosts, open_session, pool_limit
+from orchestrator.entry import KIND, find_zookeeper, open_session, pool_limit
+from orchestrator.policy import Policy
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
 from queues.names import Layout
@@ -21,12 +22,12 @@ def build_queue_set(session: Session, settings: Settings, owner: str) -> QueueSe
 
 def build_client(session: Session, settings: Settings) -> Client:
     """The library API on a session of its own."""
-    return Client(build_queue_set(session, settings, owner=f"client-{os.getpid()}"))
+    return Client(build_queue_set(session, settings, owner=f"client-{os.getpid()}"), Policy(settings.policy))
 
 
 @contextmanager
 def connected_client(*, zookeeper: str | None = None, root: str | None = None) -> Iterator[Client]:
     """The library API with a session that ends with the context; see `Client.connect`."""
-    settings = load_settings(zookeeper_hosts=zookeeper, root=root)
-    with open_session(settings, find_hosts(settings)) as session:
+    settings = find_zookeeper(load_settings(zookeeper_hosts=zookeeper, root=root))
+    with open_session(settings, settings.zookeeper_hosts) as session:
         yield build_client(session, settings)

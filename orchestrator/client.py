@@ -1,10 +1,10 @@
 """The library API: enqueue jobs, look at them, wait for them, stop them, and what operators do by hand."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.cluster_config import ClusterConfig
+from orchestrator.cluster_config import Change, ClusterConfig
 from orchestrator.errors import NoSuchPool
 from orchestrator.history.history import History
 from orchestrator.jobs import Jobs
@@ -16,10 +16,12 @@ from orchestrator.operating.queue_views import PoolLoad, QueueLoad, QueueViews
 from orchestrator.operating.removal import Removal
 from orchestrator.operating.replay import Replay, Replayed
 from orchestrator.operating.views import JobDetail, Views
+from orchestrator.policy import Policy
 from orchestrator.schedules.book import Book
 from orchestrator.states import Queue, Status
 from queues.names import DEFAULT_POOL
-from queues.pools import PoolLimits
+from queues.operations import Operation
+from queues.pools import Note, PoolLimits
 from queues.queue import QueueSet
 from spark_runner.attempt import Attempt
 
@@ -33,8 +35,8 @@ __all__ = ["Client", "JobDetail", "PoolLoad", "QueueLoad", "Replayed"]
 class Client(Jobs):
     """What people and programs do with jobs. Safe to use from several threads."""
 
-    def __init__(self, queue_set: QueueSet) -> None:
-        super().__init__(queue_set)
+    def __init__(self, queue_set: QueueSet, policy: Policy | None = None) -> None:
+        super().__init__(queue_set, policy)
         self._set = queue_set
         self._views = Views(queue_set)
         self._queue_views = QueueViews(queue_set)
@@ -187,7 +189,31 @@ class Client(Jobs):
             self._set.ensure_pool()
         elif pool not in (known := self._set.pools.names(low=True)):
             raise NoSuchPool(pool, known)
-        return self._set.pools.change(pool, **limits)
+        return self._set.pools.change(pool, self._noted(pool), **limits)
+
+    def _noted(self, pool: str) -> Note:
+        trail = self._by_hand.trail
+
+        def note(
+            before: Mapping[str, Any], after: Mapping[str, Any]
+        ) -> tuple[dict[str, Any], Sequence[Operation]]:
+            act = trail.act("set")
+            kept = {"at": act.at, "by": act.by, "host": act.host, "before": before, "after": after}
+            return kept, [trail.entry(act, "pool", pool, pool=pool, before=before, after=after)]
+
+        return note
+
+    def changes(self) -> Sequence[Change]:
+        """Who has changed which limit, of all workers and of the pools that there are, oldest first.
+
+        Of each node the last ones, 20 and 10; raises ConfigUnreadable.
+        """
+        changes = list(self.config.read().changes)
+        for pool in self._set.pools.names(low=True):
+            for kept in self._set.pools.changed(pool):
+                with suppress(ValueError):  # what somebody has written there by hand
+                    changes.append(Change.model_validate({"version": 0, **kept, "pool": pool}))
+        return sorted(changes, key=lambda change: change.at)
 
     def pool_loads(self) -> Sequence[PoolLoad]:
         """Every pool with its jobs, the workers that serve it, and its limits."""
@@ -198,7 +224,10 @@ class Client(Jobs):
 
         Raises NoSuchPool, PoolInUse; nothing is changed then. A job that comes meanwhile makes it again.
         """
-        if not self._set.remove_pool(pool):
+        trail = self._by_hand.trail
+        if not self._set.remove_pool(
+            pool, lambda: [trail.entry(trail.act("remove"), "pool", pool, pool=pool)]
+        ):
             raise NoSuchPool(pool, self._set.pools.names(low=True))
 
     def pause(self, pool: str) -> PoolLimits:

@@ -1,7 +1,5 @@
 """The limits that stand in ZooKeeper: changed by operators, followed by workers while they run."""
 
-import getpass
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +7,14 @@ from typing import Any
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from orchestrator.audit.trail import Trail
 from orchestrator.errors import ConfigUnreadable, SettingsError
 from orchestrator.loop import Loop
+from orchestrator.models.act import Word
 from orchestrator.models.fields import explain
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
-from queues.documents import decode, encode, timestamp
+from queues.documents import decode, encode
 from queues.errors import Conflict
 from queues.operations import Set
 from queues.session import Session, Stat
@@ -32,8 +32,10 @@ class Change(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     version: int  # of the node, from this change on
-    at: str
-    by: str
+    at: Word
+    by: Word  # the login that ZooKeeper has seen
+    host: Word = ""  # as the client says
+    pool: Word = ""  # whose limits they are; empty: they hold for all workers
     before: dict[str, Any]
     after: dict[str, Any]
 
@@ -60,6 +62,7 @@ class ClusterConfig:
 
     def __init__(self, session: Session, nodes: Nodes, defaults: Limits | None = None) -> None:
         self._session = session
+        self._trail = Trail(session, nodes)
         self._path = nodes.config
         self._defaults = Limits() if defaults is None else defaults
         self._limits = self._defaults
@@ -125,17 +128,18 @@ class ClusterConfig:
             if values == stored.values:
                 return stored.limits
             names = [name for name in Limits.model_fields if values.get(name) != stored.values.get(name)]
+            act = self._trail.act("set")
+            before = {name: stored.values.get(name) for name in names}
+            after = {name: values.get(name) for name in names}
             change = Change(
-                version=stored.version + 1,
-                at=timestamp(),
-                by=_operator(),
-                before={name: stored.values.get(name) for name in names},
-                after={name: values.get(name) for name in names},
+                version=stored.version + 1, at=act.at, by=act.by, host=act.host, before=before, after=after
             )
             kept = (*stored.changes, change)[-_KEPT_CHANGES:]
             document = _Document(values=values, changed=kept)
             try:
-                commit(self._session, [Set(self._path, encode(document.model_dump()), stored.version)])
+                data = encode(document.model_dump(exclude={"changed": {"__all__": {"pool"}}}))
+                entry = self._trail.entry(act, "config", "config", before=before, after=after)
+                commit(self._session, [Set(self._path, data, stored.version), entry])
             except Conflict:
                 continue  # somebody else changed it meanwhile: theirs and ours; or our reply was lost
             return self._with(values)
@@ -169,12 +173,3 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
         return Limits.model_validate(values).model_dump(mode="json", exclude_unset=True)
     except ValidationError as error:
         raise SettingsError(explain(error, Limits, _SOURCE)) from error
-
-
-def _operator() -> str:
-    """Who is at this terminal, for those who ask who it was."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user id without a name
-        user = f"uid {os.getuid()}"
-    return f"{user}@{os.uname().nodename}"

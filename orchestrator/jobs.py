@@ -3,12 +3,14 @@
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from orchestrator.errors import WaitTimeout
+from orchestrator.errors import DefinitionError, WaitTimeout
+from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.models.job import JobState, JobView
-from orchestrator.plan import compile_program
+from orchestrator.plan import Plan, compile_program, encode_plan, plan_path
+from orchestrator.policy import Policy
 from orchestrator.records import view_of
 from orchestrator.states import Queue
 from queues.documents import encode
@@ -22,7 +24,8 @@ _RESCAN_SECONDS = 5.0  # how long a lost watch can hide a change
 class Jobs:
     """Jobs from their submission to their end. Safe to use from several threads."""
 
-    def __init__(self, entrance: Entrance) -> None:
+    def __init__(self, entrance: Entrance, policy: Policy | None = None) -> None:
+        self._policy = policy or Policy()
         self._entrance = entrance
         self._session = entrance.session
         self._layout = entrance.layout
@@ -35,38 +38,56 @@ class Jobs:
         pool: str | None = None,
         delay: float = 0.0,
         riders: Sequence[Operation] = (),
+        origin: str = "",
     ) -> JobView:
         """Enqueue a job, due after `delay` seconds; exactly once by id. `pool`: not that of the definition.
 
-        `riders` are done in the same multi, or nothing is: Conflict. Raises SqlError for a script that cannot
-        be run, DefinitionError, InvalidName, IdTaken, QueueFull; nothing is enqueued then.
+        `riders` are done in the same multi, or nothing is: Conflict. `origin`: for people, on whose behalf
+        this login enqueues it. Raises SqlError for a script that cannot be run, DefinitionError (also for
+        what the `policy` of the settings refuses), InvalidName, IdTaken, QueueFull; nothing is enqueued then.
         """
-        compile_program(definition)
+        plan = compile_program(definition)
         if pool is not None:
             definition = build_definition(
                 definition.model_dump(exclude_defaults=True) | {"pool": pool}, "pool"
             )
-        return self.enqueue(definition, job_id=job_id, delay=delay, riders=riders)
+        return self.enqueue(definition, plan, job_id=job_id, delay=delay, riders=riders, origin=origin)
 
     def enqueue(
         self,
         definition: Definition,
+        plan: Plan | None,
         *,
         job_id: str | None = None,
         delay: float = 0.0,
         riders: Sequence[Operation] = (),
+        origin: str = "",
     ) -> JobView:
-        """Enqueue a job whose program the caller has compiled, to see that it can be run; see `submit`."""
+        """Enqueue a job whose program the caller has compiled: `plan` is what that gave. See `submit`."""
+        if definition.script and plan is None:
+            raise DefinitionError(f"the script of {definition.name!r} was not compiled")
+        self._policy.check(definition.pool, definition, plan=plan)
         job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
         document = encode(definition.model_dump(mode="json", exclude_defaults=True))
-        state = JobState.enqueued(definition.name, queued_limit=definition.timeout.queued)
+        compiled = None if plan is None else encode_plan(plan)
+
+        def below(path: str) -> Iterator[Operation]:
+            yield Create(f"{path}/definition", document)
+            if compiled is not None:
+                yield Create(plan_path(path), compiled)
+            yield from riders
+
+        submitted = Act.now(self._session, "submit", origin)
+        state = JobState.enqueued(
+            definition.name, queued_limit=definition.timeout.queued, submitted=submitted
+        )
         record = self._entrance.put(
             Queue.ACCEPT,
             job_id,
             state.model_dump(mode="json", exclude_defaults=True),
             pool=definition.pool,
             delay_ms=round(delay * 1000),
-            extra=lambda path: [Create(f"{path}/definition", document), *riders],
+            extra=below,
         )
         return view_of(record)
 

@@ -69,6 +69,15 @@ class Nodes:
         return f"{self.schedules}/{name}"
 
     @property
+    def audit(self) -> str:
+        """The folder of the changes of operators that are not in a log spool yet."""
+        return f"{self.root}/audit"
+
+    def audit_entry(self, name: str) -> str:
+        """The node of one such change."""
+        return f"{self.audit}/{name}"
+
+    @property
     def histories(self) -> str:
         """The folder of what the last runs of each name took."""
         return f"{self.root}/history"

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.settings import Settings, config_file
-from orchestrator.settings_sources import from_environment, from_file, names
+from orchestrator.logs.record.redaction import REDACTOR, masked
+from orchestrator.settings import Settings, config_file, file_settings
+from orchestrator.settings_sources import from_environment, names
 
 
 class Origin(StrEnum):
@@ -37,7 +38,7 @@ def local_settings(settings: Settings) -> list[Setting]:
     # In the order of `load_settings`.
     sources: list[tuple[Origin, Mapping[str, Any]]] = [
         (Origin.ENVIRONMENT, from_environment(Settings, os.environ)),
-        (Origin.FILE, from_file(Settings, config_file())),
+        (Origin.FILE, file_settings()),
     ]
     return [
         _setting(path, value, sources)
@@ -59,11 +60,19 @@ def _setting(
     path: tuple[str, ...], value: Any, sources: Sequence[tuple[Origin, Mapping[str, Any]]]
 ) -> Setting:
     name = ".".join(path)
+    value = _shown(path[-1], value)
     for origin, document in sources:
         if _has(document, path):
             place = _variable(path) if origin is Origin.ENVIRONMENT else str(config_file())
             return Setting(name, value, origin, place)
     return Setting(name, value, Origin.DEFAULT)
+
+
+def _shown(name: str, value: Any) -> Any:
+    """A value without secrets: of a name that says so, and in addresses."""
+    if isinstance(value, str) and value.strip("*"):
+        return masked({name: value})[name] if not name.endswith(("_file", "_dir")) else value
+    return REDACTOR.document(value)
 
 
 def _has(document: Mapping[str, Any], path: tuple[str, ...]) -> bool:

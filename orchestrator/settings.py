@@ -16,17 +16,21 @@ from pydantic import (
 )
 
 from orchestrator.archive.settings import ArchiveSettings
+from orchestrator.driver_settings import DriverSettings
 from orchestrator.errors import SettingsError
 from orchestrator.logs.settings import LogSettings
 from orchestrator.models.fields import Seconds, explain
-from orchestrator.models.listening import Listening
+from orchestrator.models.listening import Listening, is_loopback
+from orchestrator.policy_settings import PoolPolicy
 from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
 from orchestrator.warm_settings import WarmSettings
-from orchestrator.zookeeper_access import LoginFile, TlsFiles
+from orchestrator.zookeeper_access import DriverAccess, GroupLogin, LoginFile, TlsFiles
 from queues.session.settings import Acl
 from spark_runner.control_groups import usable_processors
 
 _NAME = "spark-job-orchestrator"
+_CONFIG = "ORCHESTRATOR_CONFIG"
+_PORT = re.compile(r"[0-9]{1,5}")
 _MAX_PORT = 65535
 _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
@@ -42,12 +46,24 @@ def _cache_dir() -> Path:
 
 
 def config_file() -> Path:
-    """The TOML file of settings; it need not exist."""
-    named = os.environ.get("ORCHESTRATOR_CONFIG")
+    """The TOML file of settings; it need not exist, unless ORCHESTRATOR_CONFIG names it."""
+    named = os.environ.get(_CONFIG)
     if named:
         return Path(named).expanduser()
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(base).expanduser() / _NAME / "config.toml"
+
+
+def file_settings() -> dict[str, Any]:
+    """What the TOML file sets; raises SettingsError when one that is there, or is named, cannot be read."""
+    file, named = config_file(), bool(os.environ.get(_CONFIG))
+    try:
+        return from_file(Settings, file, required=named)
+    except OSError as error:
+        hint = f"; {_CONFIG} names it: mend that, or unset it" if named else ""
+        raise SettingsError(f"the settings in {file} cannot be read: {error.strerror}{hint}") from error
+    except ValueError as error:  # no TOML
+        raise SettingsError(f"{file}: {error}") from error
 
 
 class Settings(BaseModel):
@@ -65,7 +81,13 @@ class Settings(BaseModel):
     )
     zookeeper_tls: TlsFiles | None = Field(None, description="how the connection is encrypted")
     zookeeper_login: LoginFile | None = Field(None, description="as whom to act")
+    zookeeper_group: GroupLogin | None = Field(
+        None, description="a second login, of a team: with acl creator, what one makes is for all of them"
+    )
     zookeeper_acl: Acl = Field(Acl.OPEN, description="creator = what we make is for this login alone")
+    zookeeper_drivers: DriverAccess = Field(
+        default_factory=DriverAccess.model_construct, description="what drivers present where they must"
+    )
     root: str = Field("/orchestrator", description="the node below which everything stands")
     session_timeout: Annotated[Seconds, Field(ge=1, le=300)] = Field(
         10.0, description="the server may grant less, by default 40 s at most"
@@ -84,8 +106,14 @@ class Settings(BaseModel):
     spark: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="by pool, * = all: what the part spark of a definition leaves empty"
     )
+    policy: dict[str, PoolPolicy] = Field(
+        default_factory=dict, description="by pool, * = all: what definitions may use; see docs/operating.md"
+    )
     warm: WarmSettings = Field(
         default_factory=WarmSettings.model_construct, description="servers for pools with spark start = warm"
+    )
+    drivers: DriverSettings = Field(
+        default_factory=DriverSettings.model_construct, description="environment and user of drivers"
     )
     retention: Annotated[Seconds, Field(ge=60)] = Field(
         7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
@@ -124,8 +152,9 @@ class Settings(BaseModel):
     def _are_hosts(cls, value: str) -> str:
         hosts, slash, folder = value.partition("/")
         for host in filter(None, hosts.split(",")):
-            _, colon, port = host.rpartition(":")
-            if colon and not (port.isdigit() and 0 < int(port) <= _MAX_PORT):
+            name, colon, port = host.rpartition(":")
+            is_port = _PORT.fullmatch(port) and 0 < int(port) <= _MAX_PORT
+            if not (name or port).isprintable() or (colon and not is_port):
                 message = f"{host!r} is not host:port with a port from 1 to {_MAX_PORT}"
                 raise ValueError(message)
         if slash and not (hosts and _PATH.fullmatch(slash + folder)):
@@ -143,20 +172,46 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        guarded = self.zookeeper_tls is not None or self.zookeeper_login is not None
+        group, login = self.zookeeper_group, self.zookeeper_login
+        guarded = any(part is not None for part in (self.zookeeper_tls, login, group))
         if guarded and not self.zookeeper_hosts:
             message = "zookeeper_tls and zookeeper_login are for the servers that zookeeper_hosts names"
             raise ValueError(message)
         certified = self.zookeeper_tls is not None and self.zookeeper_tls.certificate_file is not None
-        if self.zookeeper_acl is Acl.CREATOR and not (self.zookeeper_login or certified):
+        is_safe = self.zookeeper_tls is not None or self.is_zookeeper_on_loopback
+        if login is not None and login.scheme == "sasl" and not (is_safe or login.without_tls):
+            message = (
+                "zookeeper_login with scheme 'sasl' is for servers that speak TLS: set zookeeper_tls, or "
+                "zookeeper_login.without_tls where the way to them is safe in itself"
+            )
+            raise ValueError(message)
+        if self.zookeeper_acl is Acl.CREATOR and not (login or certified):
             message = "zookeeper_acl = 'creator' needs zookeeper_login, or a certificate in zookeeper_tls"
             raise ValueError(message)
+        if group is not None and (login.scheme == "digest" if login is not None else not certified):
+            message = (
+                "zookeeper_group is shared: beside it each one needs zookeeper_login with scheme sasl, or a "
+                "certificate in zookeeper_tls"
+            )
+            raise ValueError(message)
         return self
+
+    @property
+    def is_zookeeper_on_loopback(self) -> bool:
+        """Whether what is sent to ZooKeeper stays on this host."""
+        addresses = self.zookeeper_hosts.partition("/")[0].split(",")
+        hosts = [address.rpartition(":")[0] or address for address in map(str.strip, addresses)]
+        return all(is_loopback(host.strip("[]")) for host in hosts)
 
     @property
     def logs_dir(self) -> Path:
         """Log spools and refused records, unless `logs.dir` names another place."""
         return self.state_dir / "logs"
+
+    @property
+    def users_dir(self) -> Path:
+        """What drivers have that run as another user: no part of `state_dir`, which is for one alone."""
+        return self.state_dir.with_name(f"{self.state_dir.name}-users")
 
     @property
     def zookeeper_dir(self) -> Path:
@@ -168,9 +223,7 @@ def load_settings(**flags: Any) -> Settings:
     """The settings in force; `flags` that are None were not given. Raises SettingsError."""
     given = {name: value for name, value in flags.items() if value is not None}
     try:
-        below = merged(from_environment(Settings, os.environ), from_file(Settings, config_file()))
+        below = merged(from_environment(Settings, os.environ), file_settings())
         return Settings.model_validate(merged(given, below))
     except ValidationError as error:
         raise SettingsError(explain(error, Settings, "settings")) from error
-    except ValueError as error:  # a TOML file that is none
-        raise SettingsError(f"{config_file()}: {error}") from error

@@ -1,6 +1,9 @@
 """What environment and TOML file say of a model's fields."""
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -9,6 +12,7 @@ from pydantic import AliasChoices, BaseModel
 
 PREFIX = "ORCHESTRATOR_"
 _DELIMITER = "__"
+_MAX_BYTES = 1024 * 1024
 
 
 def from_environment(model: type[BaseModel], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -32,22 +36,44 @@ def from_environment(model: type[BaseModel], environment: Mapping[str, str]) -> 
     return found
 
 
-def from_file(model: type[BaseModel], path: Path) -> dict[str, Any]:
-    """The fields that a TOML file sets, and what else it has; nothing when there is no file.
+def from_file(model: type[BaseModel], path: Path, *, required: bool = False) -> dict[str, Any]:
+    """The fields that a TOML file sets, and what else it has; nothing when there is none, unless `required`.
 
-    Raises ValueError for a file that is no TOML, OSError for one that cannot be read.
+    Raises ValueError for a file that is no TOML, OSError for one that cannot be read or is no file.
     """
-    if not path.is_file():
+    try:
+        text = _text_of(path)
+    except (FileNotFoundError, NotADirectoryError):
+        if required:
+            raise
+        return {}
+    if not text:
         return {}
     import tomllib  # noqa: PLC0415 - most have no such file, and each command reads settings
 
-    with path.open("rb") as file:
-        document = tomllib.load(file)
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        message = "it is nested too deeply"
+        raise ValueError(message) from None
     for field in model.model_fields:
         for name in names(model, field):
             if name in document:
                 document.setdefault(field, document.pop(name))
     return document
+
+
+def _text_of(path: Path) -> str:
+    # Without waiting: a FIFO without a writer would hold every command for ever.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        found = os.fstat(file.fileno())
+        if str(path) == os.devnull:  # the usual way to say that there is to be none
+            return ""
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no file", str(path))
+        if found.st_size > _MAX_BYTES:
+            raise ValueError(f"it has {found.st_size:,} bytes, and settings {_MAX_BYTES:,} at most")
+        return file.read().decode("utf-8")
 
 
 def names(model: type[BaseModel], field: str) -> list[str]:
@@ -73,7 +99,7 @@ def merged(above: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]
 def _table(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

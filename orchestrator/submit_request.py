@@ -2,14 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orchestrator.errors import DefinitionError
-from orchestrator.logs.record.redaction import secrets_in
+from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import Spark
-from orchestrator.plan import compile_program
+from orchestrator.plan import Plan, program_of
+from orchestrator.policy import Policy
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest
@@ -20,6 +21,7 @@ _PATTERN = re.compile(r"[*?\[{]")  # Spark takes several files at once
 
 def submit_request(
     definition: Definition,
+    plan: Plan | None,
     spark: Spark,
     attempt: Attempt,
     *,
@@ -30,13 +32,18 @@ def submit_request(
     zookeeper: SessionSettings,
     is_short: bool,
     is_warm: bool,
+    policy: Policy,
 ) -> SubmitRequest:
-    """The request for one submission of an attempt; raises SqlError, DefinitionError.
+    """The request for one submission of an attempt; raises DefinitionError.
 
-    `spark` is what the definition says of it, filled up; `zookeeper` is how the driver reaches it; `is_short`
-    asks for a JVM that starts quickly, `is_warm` for one that is there already; scripts alone may share one.
+    That is also for what the policy does not allow.
+
+    `plan` is that of a SQL script, as it was submitted; `spark` is what the definition says of it, filled up;
+    `zookeeper` is how the driver reaches it; `is_short` asks for a JVM that starts quickly, `is_warm` for one
+    that is there already; scripts alone may share one.
     """
-    plan = {
+    policy.check(pool, definition, spark=spark, plan=plan)
+    work = {
         "run": attempt.run,
         "run_key": attempt.run_key,
         "attempt_path": attempt.path,
@@ -45,13 +52,13 @@ def submit_request(
         "job": {  # as logs name it
             "id": job_id,
             "name": definition.name,
-            "attempt": int(attempt.document["attempt"]),
+            "attempt": attempt.number,
             "pool": pool,
             "deploy_mode": spark.target.deploy_mode,
         },
         "lease_seconds": definition.timeout.lease,
         "zookeeper": zookeeper.for_plan(),
-        **compile_program(definition),
+        **program_of(definition, plan),
     }
     directory = definition.directory
     jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
@@ -63,17 +70,29 @@ def submit_request(
         }
     )
     conf = found.properties
+    script = work.get("sql")
+    own = secrets_in({**definition.variables, **conf})
+    secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
+    REDACTOR.add_of_job(secrets)
+    work["secrets"] = secrets
+    if script is not None:
+        script["denied_formats"] = policy.denied_formats(pool)
+    may_share = script is not None and not (script["names_files"] or script["needs_own_jvm"])
     return SubmitRequest(
         run=attempt.run,
         incarnation=incarnation,
         name=definition.name,
-        plan=plan,
+        plan=work,
         target=spark.target,
         conf=conf,
-        secrets=tuple(secrets_in({**definition.variables, **conf})),
+        secrets=tuple(secrets),
         is_short=is_short,
-        is_warm=is_warm and "sql" in plan and not plan["sql"]["names_files"],
+        is_warm=is_warm and may_share,
     )
+
+
+def _passwords(zookeeper: SessionSettings) -> Iterator[str]:
+    return (login.password for login in (zookeeper.sasl, zookeeper.digest) if login and login.password)
 
 
 def _found(names: Iterable[str], kind: str, directory: str) -> tuple[str, ...]:

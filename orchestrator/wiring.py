@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from loguru import logger
+
 from orchestrator.access import build_client, build_queue_set
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.guard import Guard
@@ -15,13 +17,18 @@ from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.admission.starts import Starts
 from orchestrator.archive.kinds import open_archive
+from orchestrator.audit.documents import AuditLog
+from orchestrator.callbacks.callback import Callbacks
+from orchestrator.cautions import cautions
 from orchestrator.client import Client
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.driver_logs.collector import DriverLogs
-from orchestrator.entry import find_hosts, open_session
+from orchestrator.entry import find_zookeeper, open_session
+from orchestrator.errors import SettingsError
 from orchestrator.handlers.job import Context
 from orchestrator.history.history import History
 from orchestrator.hooks import Hook, Hooks, installed_hooks
+from orchestrator.leader.audit_trail import AuditTrail
 from orchestrator.leader.depth import Depth
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
@@ -41,6 +48,7 @@ from orchestrator.metrics.queue_events import QueueEvents
 from orchestrator.metrics.registry import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
+from orchestrator.policy import Policy
 from orchestrator.pool_spark import pool_confs, pool_spark, warm_specs
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings
@@ -53,6 +61,7 @@ from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner, Runners, installed_backends
+from spark_runner.runners.run_as import RunAsError, Users
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.backend import StandaloneBackend
 from spark_runner.runners.warm.keeper import WarmKeeper
@@ -65,7 +74,7 @@ __all__ = [
     "build_queue_set",
     "build_runners",
     "build_worker",
-    "find_hosts",
+    "find_zookeeper",
     "open_logs",
     "open_session",
 ]
@@ -73,14 +82,17 @@ __all__ = [
 DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
 
 
-def build_runners(settings: Settings, *, owned: bool = False, warm: bool = True) -> Runners:
+def build_runners(
+    settings: Settings, *, owned: bool = False, warm: bool = True, users: Users | None = None
+) -> Runners:
     """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does.
 
-    Without `warm` no servers are kept: they are not for a single job.
+    Without `warm` no servers are kept: they are not for a single job. `users`: as whom drivers are started.
     """
-    archives = ClassArchives(settings.cache_dir) if settings.class_archives else None
-    submits = SparkSubmits(settings.state_dir, owned=owned, quick_start=archives)
-    shared = SparkSubmits(settings.state_dir / "warm", owned=owned, quick_start=archives)
+    cache_dir = settings.cache_dir if users is None else users.folder
+    archives = ClassArchives(cache_dir) if settings.class_archives else None
+    kept = partial(SparkSubmits, owned=owned, quick_start=archives, passed_on=settings.drivers.environment)
+    submits, shared = kept(settings.state_dir, users=users), kept(settings.state_dir / "warm")
     specs = warm_specs(settings.spark, pool_spark(settings.spark)) if warm else []
     keeper = WarmKeeper(WarmServers(shared, settings.warm.recycling), specs)
     local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=keeper)
@@ -96,14 +108,26 @@ def build_runners(settings: Settings, *, owned: bool = False, warm: bool = True)
     )
 
 
+def users_of_drivers(settings: Settings) -> Users | None:
+    """As whom the drivers of a worker run, None for all as itself; raises SettingsError where they cannot."""
+    if not settings.drivers.run_as:
+        return None
+    try:
+        return Users(settings.users_dir, settings.drivers.run_as)
+    except RunAsError as error:
+        raise SettingsError(str(error)) from error
+
+
 @contextmanager
 def open_logs(settings: Settings) -> Iterator[LogPipeline]:
     """The logs of this process and of the drivers of this host, to the spool and on where that is asked."""
-    if settings.zookeeper_login is not None:
-        REDACTOR.add([settings.zookeeper_login.password_file.read_text("utf-8").strip()])
+    logins = (settings.zookeeper_login, settings.zookeeper_group, settings.zookeeper_drivers.login)
+    REDACTOR.add([login.login().secret().strip() for login in logins if login is not None])
     for conf in pool_confs(settings.spark):
         REDACTOR.add(secrets_in(conf))
     with LogPipeline(settings.logs, settings.logs_dir, "orchestrator") as pipeline:
+        for caution in cautions(settings):
+            logger.warning(f"{caution.what}; {caution.remedy}")
         if pipeline.spool is None:
             yield pipeline
             return
@@ -121,16 +145,17 @@ def build_leadership(
     queue_set: QueueSet, context: Context, settings: Settings, name: str, metrics: Metrics
 ) -> Leadership:
     """A candidate for the lead with all duties; `metrics` shows what the leader counts."""
-    nodes, client = Nodes(settings.root), Client(queue_set)
+    nodes, client = Nodes(settings.root), Client(queue_set, context.policy)
     election = Election(queue_set.session, nodes, name)
     duties: list[Duty] = [
-        QueuedTimeout(queue_set, context.hooks, election.fence),
-        Planner(client.schedules, submit=client.submit, get=client.get, fence=election.fence),
+        QueuedTimeout(queue_set, context.hooks, election.fence, context.audit),
+        Planner(client.schedules, submit=client.enqueue, get=client.get, fence=election.fence),
         RetentionCount(queue_set, lambda: context.limits().retention_count, election.fence),
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),
         OldHistories(queue_set, nodes, election.fence),
         Depth(queue_set, metrics),
+        *([] if context.audit is None else [AuditTrail(queue_set, nodes, election.fence, context.audit)]),
         Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
         *(
             [OldLogs(lambda: daily_indices(settings.logs), settings.logs.retention_days)]
@@ -175,15 +200,23 @@ def build_worker(
             memory_guard=settings.memory_guard,
         ),
     )
+    tls = settings.zookeeper_tls
+    if tls is not None and tls.certificate_file and not settings.zookeeper_drivers.certificate_file:
+        logger.warning(
+            "drivers present no certificate to ZooKeeper, this worker does: where the servers ask for one "
+            "(ssl.clientAuth=need), set certificate_file and key_file of zookeeper_drivers"
+        )
     in_force = (lambda: config.limits) if limits is None else limits
     metrics = Metrics()
     queue_set.listen(QueueEvents(metrics.registry).note)
     starts = Starts(settings.state_dir / "starts", name)  # those of all workers with this state directory
+    policy = Policy(settings.policy)
     context = Context(
         session=session,
         layout=queue_set.layout,
         clock=queue_set.clock,
-        runners=build_runners(settings, owned=owned, warm=accepts is None) if runners is None else runners,
+        runners=runners
+        or build_runners(settings, owned=owned, warm=accepts is None, users=users_of_drivers(settings)),
         kill_grace=settings.kill_grace,
         slots=slots,
         declined=Declined(slots.name_room),
@@ -191,9 +224,13 @@ def build_worker(
         hosts=Hosts(session, nodes),
         limits=in_force,
         spark_of=pool_spark(settings.spark),
+        policy=policy,
+        callbacks=Callbacks(check=policy.check_callback),
         guard=Guard(in_force, starts, Host()) if guarded else None,
         hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
         history=History(session, nodes),
+        audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
+        driver_access=settings.zookeeper_drivers,
         archive=open_archive(settings.archive, settings.state_dir),
     )
     if logs is not None:

@@ -10,6 +10,7 @@ from spark_runner.control_groups import ControlGroup, group_name, own_groups, re
 from spark_runner.pressure import Resource, waited_percent
 from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE, environments, value_in
 
+_MAX_DIGITS = 19
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
@@ -101,7 +102,7 @@ class Host:
         """The processes that belong to a driver: their folders, whose they are, what it declares."""
         for pid, environment in environments(self._proc):
             declared = value_in(environment, MEMORY_VARIABLE)
-            if declared.isdecimal():
+            if declared.isascii() and declared.isdecimal() and len(declared) < _MAX_DIGITS:
                 run, incarnation = (
                     value_in(environment, name) for name in (RUN_VARIABLE, INCARNATION_VARIABLE)
                 )

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.models.job import JobState
 from queues.documents import timestamp
 from queues.record import Record
@@ -36,7 +37,11 @@ def document_of(
     *,
     taken_over_from: str = "",
 ) -> Document:
-    """All that ZooKeeper knows of a job. `taken_over_from`: an archive in which it may stand as well."""
+    """All that ZooKeeper knows of a job, but for secrets; an archive may have other readers.
+
+    `taken_over_from`: an archive in which it may stand as well.
+    """
+    REDACTOR.add_of_job(secrets_of(definition))
     document = {
         "run_key": record.run_key,
         "id": record.id,
@@ -47,4 +52,5 @@ def document_of(
         "archived": timestamp(),
         "host": socket.gethostname(),
     }
-    return {**document, "taken_over_from": taken_over_from} if taken_over_from else document
+    masked: Document = REDACTOR.document(document)
+    return {**masked, "taken_over_from": taken_over_from} if taken_over_from else masked

@@ -19,7 +19,8 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
-from orchestrator.doctor.findings import Finding
+from orchestrator.doctor.findings import Finding, in_order
+from orchestrator.doctor.rights import look_at_settings
 from orchestrator.doctor.servers import ServerStatus
 from orchestrator.errors import NotConfirmed
 from orchestrator.states import Queue
@@ -111,7 +112,7 @@ def doctor(
         fix and not yes and not sys.stdin.isatty()
     ):  # before the look: a script must not depend on what it finds
         raise NotConfirmed("nobody can be asked here whether to mend what is found: give --yes")
-    with connected(start_own=not fix) as (client, _):
+    with connected(start_own=not fix) as (client, settings):
         found = client.doctor.look()
         fixable = [finding for finding in found if finding.fixable]
         if fix and fixable:
@@ -119,6 +120,7 @@ def doctor(
                 _tell(fixable, stderr_console())
             confirm(f"Mend these {len(fixable):,}?", yes=yes)
             found = client.doctor.mend(found)
+        found = in_order([*found, *look_at_settings(settings)])
     if output is OutputFormat.TABLE:
         _tell(found, stdout_console())
     else:

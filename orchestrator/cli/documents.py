@@ -4,9 +4,12 @@ import json
 import sys
 
 from orchestrator.cli.options import OutputFormat
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.visible import visible_json
 
 
 def print_json(document: object, output: OutputFormat = OutputFormat.JSON) -> None:
-    """One JSON document on stdout: indented, or on one line for jsonl."""
+    """One JSON document on stdout: indented, or on one line for jsonl; secrets in it are masked."""
     indent = 2 if output is OutputFormat.JSON else None
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=indent) + "\n")
+    text = json.dumps(REDACTOR.document(document), ensure_ascii=False, indent=indent)
+    sys.stdout.write(visible_json(text) + "\n")

@@ -19,6 +19,8 @@ from orchestrator.errors import (
 )
 from orchestrator.logs.console import settle
 from orchestrator.logs.errors import LogsError
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.visible import visible
 from queues.embedded.errors import DataDirectoryInUse
 from queues.errors import (
     AccessDenied,
@@ -38,9 +40,12 @@ from queues.errors import (
     TooLarge,
     Unreachable,
 )
+from queues.private_directory import UnsafeDirectory
 from spark_runner.errors import SparkRunnerError
+from spark_runner.shortened import shortened
 from spark_runner.sql.errors import SqlError
 
+_MAX_CHARACTERS = 20_000  # of an error: it may quote what has no end
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
     ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound), Exit.NOT_FOUND),
@@ -60,7 +65,16 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ),
     ((WaitTimeout,), Exit.TIMEOUT),
     (
-        (DefinitionError, SettingsError, NotConfirmed, SqlError, InvalidName, InvalidLimit, TooLarge),
+        (
+            DefinitionError,
+            SettingsError,
+            UnsafeDirectory,
+            NotConfirmed,
+            SqlError,
+            InvalidName,
+            InvalidLimit,
+            TooLarge,
+        ),
         Exit.USAGE,
     ),
     ((CorruptRecord, QueueError, SparkRunnerError, OrchestratorError, LogsError), Exit.FAILED),
@@ -76,7 +90,12 @@ def explain_error(error: Exception, *, verbose: bool) -> Exit:
         logger.opt(exception=error).error("{}", type(error).__name__)
     for types, code in _CODES:
         if isinstance(error, types):
-            typer.echo(f"error: {error}", err=True)
+            typer.echo(visible(f"error: {_words(error)}"), err=True)
             return code
-    typer.echo(f"error: unexpected {type(error).__name__}: {error} (-v shows where)", err=True)
+    message = f"error: unexpected {type(error).__name__}: {_words(error)} (-v shows where)"
+    typer.echo(visible(message), err=True)
     return Exit.FAILED
+
+
+def _words(error: Exception) -> str:
+    return shortened(REDACTOR.mask(str(error)), _MAX_CHARACTERS)

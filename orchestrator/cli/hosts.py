@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from orchestrator.entry import build_jobs, find_hosts, open_session
+from orchestrator.entry import build_jobs, find_zookeeper, open_session
 from orchestrator.errors import NotRunning
 from orchestrator.jobs import Jobs
 from orchestrator.settings import Settings, load_settings
@@ -12,26 +12,26 @@ from orchestrator.settings import Settings, load_settings
 @contextmanager
 def connected_jobs() -> Iterator[Jobs]:
     """Jobs in the ZooKeeper that is configured, or runs here; raises NotRunning, Unreachable."""
-    settings = load_settings()
-    with open_session(settings, find_hosts(settings)) as session:
+    settings = find_zookeeper(load_settings())
+    with open_session(settings, settings.zookeeper_hosts) as session:
         yield build_jobs(session, settings)
 
 
 @contextmanager
-def connected_hosts(settings: Settings, *, start_own: bool = True) -> Iterator[tuple[str, bool]]:
-    """The configured ZooKeeper or the one that runs here, and whether it goes on without us.
+def reached_zookeeper(settings: Settings, *, start_own: bool = True) -> Iterator[Settings]:
+    """The settings with the configured ZooKeeper, or with the one that runs here.
 
     `start_own`: where none runs but an earlier one has left its data, that is served for as long as the
     command takes, so that the jobs of an earlier `run` can be looked at. Raises NotRunning.
     """
     with ExitStack() as stack:
         try:
-            hosts, goes_on = find_hosts(settings), True
+            found = find_zookeeper(settings)
         except NotRunning:
             # Loaded where it is needed: most commands find a server that runs.
             from orchestrator.cli import own_server  # noqa: PLC0415
 
             if not (start_own and own_server.has_data(settings)):
                 raise
-            hosts, goes_on = own_server.own_or_neighbours(settings, stack), False
-        yield hosts, goes_on
+            found = own_server.own_or_neighbours(settings, stack)
+        yield found

@@ -1,5 +1,7 @@
 """Options that many commands share, each with one meaning."""
 
+import math
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -11,6 +13,8 @@ from orchestrator.models.fields import parse_seconds
 from queues.names import check_pool
 
 _MAX_WEIGHT = 1000  # as of pools
+_WEIGHT = re.compile(r"[0-9]{0,4}")
+_MAX_WATCH_SECONDS = 86_400.0
 
 
 class OutputFormat(StrEnum):
@@ -25,6 +29,13 @@ class Verbosity:
     """What -v and -q said; set while the command line is read."""
 
     verbose = False
+
+
+def a_number(value: float | None) -> float | None:
+    """The same; a range refuses all but what is no number at all."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is no number")
+    return value
 
 
 def _verbose(count: int) -> int:
@@ -58,7 +69,16 @@ Variables = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable, ${NAME} in the script.")
 ]
 Watch = Annotated[
-    float | None, typer.Option("--watch", "-w", metavar="SECONDS", min=0.2, help="Show again and again.")
+    float | None,
+    typer.Option(
+        "--watch",
+        "-w",
+        metavar="SECONDS",
+        min=0.2,
+        max=_MAX_WATCH_SECONDS,
+        callback=a_number,
+        help="Show again and again.",
+    ),
 ]
 
 
@@ -80,7 +100,7 @@ def parse_pools(assignments: list[str] | None) -> dict[str, int] | None:
     pools = {}
     for assignment in assignments:
         name, _, weight = assignment.partition("=")
-        if not (weight or "1").isdecimal() or not 1 <= int(weight or "1") <= _MAX_WEIGHT:
+        if not _WEIGHT.fullmatch(weight) or not 1 <= int(weight or "1") <= _MAX_WEIGHT:
             raise SettingsError(
                 f"--pool {assignment!r}: write NAME or NAME=WEIGHT, from 1 to {_MAX_WEIGHT:,}"
             )

@@ -1,19 +1,21 @@
 """Data on stdout: a table for people, JSON for programs."""
 
-import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.visible import visible
 from orchestrator.times import seconds_between
 
 T = TypeVar("T")
@@ -21,15 +23,31 @@ T = TypeVar("T")
 _MAX_PLAIN_WIDTH = 400  # a pipe has no width of its own; wide enough that no cell is folded
 
 
+class _SafeConsole(Console):
+    """The one exit of tables and words: what others wrote into them commands no terminal, and is no secret.
+
+    Cells of tables are masked where they are made.
+    """
+
+    def print(self, *objects: Any, **named: Any) -> None:
+        """What rich does with texts that hold no secret."""
+        super().print(*(REDACTOR.mask(each) if isinstance(each, str) else each for each in objects), **named)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of anything that is printed; rich's own commands are no text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
 def stdout_console() -> Console:
     """A console on stdout; colours and folding only on a terminal."""
     width = None if sys.stdout.isatty() else _MAX_PLAIN_WIDTH
-    return Console(width=width, highlight=False, emoji=False)
+    return _SafeConsole(width=width, highlight=False, emoji=False)
 
 
 def stderr_console() -> Console:
     """A console on stderr."""
-    return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
+    return _SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
@@ -46,7 +64,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return visible(REDACTOR.mask(str(value)))  # before the columns are measured
 
 
 def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: OutputFormat) -> None:
@@ -56,7 +76,7 @@ def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: O
             print_json(list(rows))
         case OutputFormat.JSONL:
             for row in rows:
-                sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+                print_json(row, output)
         case OutputFormat.TABLE:
             cells = [[row[key] for key in columns] for row in rows]
             stdout_console().print(table(list(columns.values()), cells))

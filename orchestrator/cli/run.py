@@ -18,6 +18,7 @@ from orchestrator.cli.result import local_result, show_end, show_result
 from orchestrator.cli.submission import load_definition
 from orchestrator.client import Client
 from orchestrator.errors import AlreadyEnded
+from orchestrator.logs.console import mask_uncaught
 from orchestrator.models.job import JobView
 from orchestrator.plan import compile_program
 from orchestrator.settings import load_settings
@@ -52,28 +53,29 @@ def run(
     Example: orchestrator run examples/flights.sql --set bad_visibility=1
     """
     interrupt = Interrupt.install()
+    mask_uncaught()
     # Nobody waits for a second attempt at a terminal: a bare script is run once.
     definition = load_definition(str(script), parse_variables(variables), attempts=1)
-    compile_program(definition)
+    plan = compile_program(definition)
     job_id = check_id(f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}" if job_id is None else job_id)
     settings = load_settings()
     find_java()
     with ExitStack() as stack:
         screen = stack.enter_context(display(quiet=bool(quiet)))
         screen.say(f"job {job_id}")
-        hosts, kept = stack.enter_context(zookeeper_for_run(settings))
+        settings, kept = stack.enter_context(zookeeper_for_run(settings))
         if not kept:
             screen.say("another run is under way: this job cannot be looked at after its end")
         logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
-            session = stack.enter_context(open_session(settings, hosts))
+            session = stack.enter_context(open_session(settings, settings.zookeeper_hosts))
         client = build_client(session, settings)
         worker = build_worker(
             session, settings, owned=True, guarded=False, accepts=lambda item: item == job_id, logs=logs
         )
         if interrupt.is_set():
             raise typer.Exit(interrupt.exit_code)
-        client.submit(definition, job_id=job_id)
+        client.enqueue(definition, plan, job_id=job_id)
         worker.start()
         stack.callback(worker.drain)
         job = _follow(client, job_id, screen, interrupt)

@@ -1,33 +1,32 @@
 """What runs until told to stop: `up`, `worker`, `zookeeper`; and the real zkCli."""
 
 import contextlib
-import os
-import subprocess
+import shlex
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
-from orchestrator.cli.hosts import connected_hosts
+from orchestrator.cli.hosts import reached_zookeeper
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.options import Quiet, Verbose, Verbosity, parse_pools
 from orchestrator.cli.output import stderr_console
-from orchestrator.cli.own_server import (
-    prepare_state_dir,
-    zookeeper_for_others,
-)
+from orchestrator.cli.own_server import zookeeper_for_others
 from orchestrator.client import Client
+from orchestrator.directories import prepare_directories
 from orchestrator.errors import AlreadyEnded
-from orchestrator.logs.console import log_to_stderr
+from orchestrator.logs.console import log_to_stderr, mask_uncaught
 from orchestrator.metrics.server import serving
 from orchestrator.settings import Settings, load_settings
+from orchestrator.settings_sources import PREFIX
 from orchestrator.states import Queue
-from orchestrator.wiring import build_client, build_worker, find_hosts, open_logs, open_session
+from orchestrator.wiring import build_client, build_worker, find_zookeeper, open_logs, open_session
 from orchestrator.worker.worker import Worker
 from queues.embedded.java import find_java
-from queues.embedded.zkcli import zkcli_command
+from queues.embedded.zkcli import run_zkcli
 from queues.errors import ItemNotFound
 
 _CHECK_SECONDS = 1.0
@@ -60,7 +59,8 @@ def up(
     find_java()
     _log(verbose, quiet)
     with ExitStack() as stack:
-        hosts = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
+        settings = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
+        hosts = settings.zookeeper_hosts
         logs = stack.enter_context(open_logs(settings))
         session = stack.enter_context(open_session(settings, hosts))
         served = build_worker(session, settings, owned=True, logs=logs)
@@ -117,13 +117,13 @@ def worker(
     interrupt.force_when_repeated()
     settings, pools = _settings(slots, metrics_address), parse_pools(pool)
     find_java()
-    prepare_state_dir(settings)
+    prepare_directories(settings)
     _log(verbose, quiet)
-    hosts = find_hosts(settings)
+    settings = find_zookeeper(settings)
     with ExitStack() as stack:
         logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
-            session = stack.enter_context(open_session(settings, hosts))
+            session = stack.enter_context(open_session(settings, settings.zookeeper_hosts))
         served = build_worker(session, settings, pools=pools, logs=logs)
         stack.enter_context(serving(settings.metrics, served.metrics.registry, served.probes))
         served.start()
@@ -139,9 +139,11 @@ def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> 
     interrupt = Interrupt.install()
     settings = load_settings()
     _log(verbose, quiet)
-    with zookeeper_for_others(settings, owner="zookeeper", port=port) as hosts:
-        _say(quiet, f"ZooKeeper runs at {hosts}; Ctrl-C ends it. For other programs:")
-        _say(quiet, f"  export ZOOKEEPER_HOSTS={hosts}")
+    with zookeeper_for_others(settings, owner="zookeeper", port=port) as found:
+        _say(quiet, f"ZooKeeper runs at {found.zookeeper_hosts}; Ctrl-C ends it. Commands with this state")
+        _say(quiet, "directory find it and log in by themselves. Others of this user:")
+        for line in _exports(found):
+            _say(quiet, f"  {line}")
         while not interrupt.wait(_CHECK_SECONDS):
             pass
     if not interrupt.is_terminate:
@@ -149,19 +151,25 @@ def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> 
 
 
 def zkcli(context: typer.Context) -> None:
-    """The real zkCli, connected to what is configured.
+    """The real zkCli, connected to what is configured, and logged in.
 
     Example: orchestrator zkcli ls /orchestrator/queues
     """
-    settings: Settings = load_settings()
-    with connected_hosts(settings) as (hosts, borrowed):
-        with open_session(settings, hosts):
-            pass  # zkCli itself would try for ever
-        command = zkcli_command(hosts, context.args)
-        if borrowed:
-            os.execv(command[0], command)  # noqa: S606 - the terminal belongs to zkCli from here on
-        code = subprocess.run(command, check=False).returncode
+    with reached_zookeeper(load_settings()) as found:
+        with open_session(found, found.zookeeper_hosts) as session:
+            reached = session.settings  # zkCli itself would try for ever
+        code = run_zkcli(reached, context.args)
     raise typer.Exit(code)
+
+
+def _exports(found: Settings) -> Iterator[str]:
+    yield f"export ZOOKEEPER_HOSTS={found.zookeeper_hosts}"
+    if (login := found.zookeeper_login) is not None:
+        prefix, file = f"export {PREFIX}ZOOKEEPER_", shlex.quote(str(login.password_file))
+        yield f"{prefix}LOGIN__SCHEME={login.scheme} {prefix[7:]}LOGIN__USER={login.user}"
+        yield f"{prefix}LOGIN__PASSWORD_FILE={file} {prefix[7:]}ACL={found.zookeeper_acl}"
+        yield f"{prefix}LOGIN__OWN_SERVER=true"
+        yield f"# plain zkCli: addauth {login.scheme} {login.user}:PASSWORD, which is in that file"
 
 
 def _settings(slots: int | None, metrics_address: str | None) -> Settings:
@@ -173,6 +181,7 @@ def _settings(slots: int | None, metrics_address: str | None) -> Settings:
 def _log(verbose: int, quiet: bool) -> None:  # typer's flag
     if not verbose and not quiet and not Verbosity.verbose:
         log_to_stderr("INFO")
+    mask_uncaught()
 
 
 def _say(quiet: bool, words: str) -> None:  # typer's flag

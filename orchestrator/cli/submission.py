@@ -1,6 +1,5 @@
 """From what the user names to a definition."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from orchestrator.models.definition import (
     parse_definition,
     read_program,
 )
+from orchestrator.models.text_input import read_standard_input
 
 _PROGRAMS = {".sql", ".py"}
 _DEFINITIONS = {".yaml", ".yml", ".json"}
@@ -28,7 +28,11 @@ def load_definition(
     path = Path(file)
     chosen: dict[str, Any] = {} if pool is None else {"pool": pool}
     if file == "-":
-        definition = parse_definition(sys.stdin.read(), "standard input", Path.cwd())
+        try:
+            text = read_standard_input()
+        except ValueError as error:
+            raise DefinitionError(f"standard input: {error}") from error
+        definition = parse_definition(text, "standard input", Path.cwd())
     elif path.suffix in _PROGRAMS:
         retry = {} if attempts is None else {"retry": {"attempts": attempts}}
         return definition_of_program(path, variables=variables, **retry, **chosen)

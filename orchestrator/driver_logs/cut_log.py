@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark_runner.log_limit import OLDER, Cut, read_cut
+from spark_runner.plain_file import open_plain
 
 _TRIES = 3  # a log is cut within moments, and then not for a long time
 
@@ -76,8 +77,8 @@ def _pread(path: Path, size: int, offset: int) -> bytes:
     if size <= 0:
         return b""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+        file = open_plain(path)
+    except (FileNotFoundError, ValueError):  # the second for a pipe or a device in its place
         return b""
     try:
         return os.pread(file, size, offset)

@@ -1,6 +1,5 @@
 """What all documents of one submission say: whose they are."""
 
-import json
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,10 @@ from typing import Any
 
 from orchestrator.logs.record.document import ECS_VERSION
 from spark_runner.own_process import APPLICATION_FILE
-from spark_runner.runners.run_directory import SECRETS
+from spark_runner.plain_file import parse_json, read_json
+from spark_runner.runners.run_directory import SECRETS, RunDirectory, read_of_driver
+
+_MAX_CHARACTERS = 200  # of an id that a driver names
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,11 @@ def read_secrets(directory: Path) -> list[str]:
 
 def read_application(directory: Path) -> str:
     """The id of the Spark application, empty while the driver has not named it."""
-    return str(_read(directory / APPLICATION_FILE).get("application_id", ""))
+    try:
+        found = parse_json(read_of_driver(RunDirectory(directory).work, APPLICATION_FILE))
+    except (OSError, ValueError):
+        return ""
+    return str(found.get("application_id", ""))[:_MAX_CHARACTERS] if isinstance(found, dict) else ""
 
 
 def own_fields(dataset: str) -> dict[str, str | int]:
@@ -67,7 +73,7 @@ def _id_in(attempt_path: str) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        found = read_json(path)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

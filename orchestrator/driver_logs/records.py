@@ -1,4 +1,4 @@
-"""From lines to records: a stack trace is one record, any other line is one by itself.
+"""From lines to records: a stack trace is one record, and so is a private key; any other line is by itself.
 
 What a record is follows from its own lines and those behind it: who reads again from where a record began,
 up to where one ended, finds the same ones.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 class Kind(Enum):
     """What a record is."""
 
-    LINE = auto()
+    LINE = auto()  # of a private key several, which are masked as one
     JAVA = auto()  # a line and the trace below it
     PYTHON = auto()  # a traceback, those that it came from, and what Java says below it
 
@@ -41,7 +41,11 @@ _HINTS = (
     b"Suppressed: ",
     b" more",
     b" common fra",
+    b"PRIVATE KEY",
 )
+_KEY = re.compile(rb".*-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
+_OF_KEY = re.compile(rb"[A-Za-z0-9+/=]{1,100}\r?\n?\Z|[A-Za-z-]{1,40}: [\w,. -]{1,200}\r?\n?\Z|\r?\n?\Z")
+_END_OF_KEY = b"-----END "
 _CHAINED = (
     b"During handling of the above exception, another exception occurred:",
     b"The above exception was the direct cause of the following exception:",
@@ -88,6 +92,8 @@ def _grouped(lines: Sequence[bytes]) -> list[tuple[int, Kind]]:
                 end + 3 < len(lines) and _leads_on(lines[end : end + 3]) and _TRACEBACK.match(lines[end + 3])
             ):
                 end = _after_traceback(lines, end + 3)
+        if _KEY.match(lines[end - 1]) and _END_OF_KEY not in lines[end - 1]:  # also in the words of an error
+            end = _after_key(lines, end)
         below = _after_java(lines, end, kind)
         ends.append((below, Kind.JAVA if kind is Kind.LINE and below > end else kind))
         start = below
@@ -102,6 +108,13 @@ def _after_traceback(lines: Sequence[bytes], start: int) -> int:
         end += 1
     is_group = match is not None and match["group"] is not None  # all lines of that are indented
     return end if is_group else min(end + 1, len(lines))
+
+
+def _after_key(lines: Sequence[bytes], end: int) -> int:
+    """Behind the end of a key, or where something else begins: a key may be cut off."""
+    while end < len(lines) and _OF_KEY.match(lines[end]):
+        end += 1
+    return end + 1 if end < len(lines) and lines[end].startswith(_END_OF_KEY) else end
 
 
 def _after_java(lines: Sequence[bytes], end: int, kind: Kind) -> int:

@@ -136,7 +136,7 @@ class RunLogs:
     def _documents_of(self, stream: str) -> Documents:
         if not self._fields:
             plan = self._plan()
-            self._redactor.add(read_secrets(self._plan_directory))
+            self._redactor.add_of_job(read_secrets(self._plan_directory))
             is_submit = plan.is_handed_over and (self.directory / "shim.json").exists()
             _, executor = whose_logs(self.directory.name)
             dataset = "spark.executor" if executor else "spark.submit" if is_submit else "spark.driver"

@@ -1,6 +1,7 @@
 """The definition of a job: what a user writes, immutable once it is enqueued."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -13,11 +14,13 @@ from orchestrator.models.part import Part, text, texts
 from orchestrator.models.reading import read_document
 from orchestrator.models.schedule import Schedule
 from orchestrator.models.spark import Spark
+from orchestrator.models.text_input import read_file
 from queues.errors import InvalidName
 from queues.names import DEFAULT_POOL, LOW, check_pool
+from spark_runner.shortened import shortened
 
-MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 512 KiB
-_URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:\w+\}\S*")
+MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 768 KiB
+_URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:[A-Za-z0-9_]+\}\S*")
 
 ErrorClass = Literal[
     "user",
@@ -89,7 +92,7 @@ class Callback(Part):
     @field_validator("url")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        if value and not _URL.fullmatch(value):
+        if value and not (_URL.fullmatch(value) and value.isprintable()):
             message = f"{value!r} is not an http or https address"
             raise ValueError(message)
         return value
@@ -196,6 +199,7 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
         raise DefinitionError(str(error)) from error
     if not isinstance(document, dict):
         raise DefinitionError(f"{source}: a job definition is a mapping of fields, see README")
+    _refuse_nul(document, source)
     for field in ("script", "python"):
         value = document.get(field)
         # One line that ends like a file is a file's name; anything else is the text itself.
@@ -206,7 +210,10 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
             document.setdefault("directory", str(path.parent))
     if not isinstance(named := document.setdefault("directory", str(directory.resolve())), str):
         return build_definition(document, source)  # which says so
-    folder = Path(named).expanduser()
+    try:
+        folder = Path(named).expanduser()
+    except RuntimeError as error:  # no user has that name
+        raise DefinitionError(f"{source}: field 'directory': {shortened(named, 300)!r}: {error}") from error
     if named and not folder.is_absolute():
         folder = (directory / folder).resolve()
     document |= {"directory": str(folder) if named else ""}
@@ -234,6 +241,7 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
         definition = Definition.model_validate(document)
     except ValidationError as error:
         raise DefinitionError(explain(error, Definition, source)) from error
+    _refuse_nul(definition.model_dump(), source)
     try:
         size = len(definition.model_dump_json().encode())
     except ValueError as error:  # half of a surrogate pair, or bytes of the command line that are no UTF-8
@@ -246,11 +254,33 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
     return definition
 
 
+def _refuse_nul(document: dict[str, Any], source: str) -> None:
+    if (field := _with_nul(document)) is not None:
+        raise DefinitionError(f"{source}: field {field!r} holds the character NUL, which no program takes")
+
+
+def _with_nul(value: object) -> str | None:
+    """The field in which a NUL stands, None where there is none."""
+    if isinstance(value, str):
+        return "" if "\0" in value else None
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    for name, item in items:
+        if isinstance(name, str) and "\0" in name:
+            return shortened(name, 100)
+        if (below := _with_nul(item)) is not None:
+            return ".".join(filter(None, (shortened(str(name), 100), below)))
+    return None
+
+
 def read_program(path: Path) -> str:
     """The text of a script; raises DefinitionError when it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8-sig")  # without the mark that some editors put first
-    except UnicodeDecodeError as error:
-        raise DefinitionError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        return read_file(path)
     except OSError as error:
         raise DefinitionError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # NUL in a path is one, too
+        raise DefinitionError(f"{shortened(str(path), 300)}: {error}") from error

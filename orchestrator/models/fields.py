@@ -1,32 +1,50 @@
 """Field types that definitions and settings share, and errors that name the nearest field."""
 
-import difflib
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from spark_runner.connectors.nearest import nearest
+from spark_runner.shortened import shortened
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)")
+MAX_DAYS = 36_525
+"""The longest duration: a hundred years, so that what is due then is a time that calendars have."""
+
+_MAX_MISTAKES = 20
+_MAX_CHARACTERS = 300  # of what a user wrote, in a message
 
 
 def parse_seconds(value: str) -> float:
     """Seconds of a duration such as `30s`; raises ValueError with how to write one."""
     match = _DURATION.fullmatch(value.strip())
     if match is None:
-        message = f"{value!r} is not a duration; write a number with ms, s, m, h or d, for example 30s"
+        message = (
+            f"{shortened(value, _MAX_CHARACTERS)!r} is not a duration;"
+            " write a number with ms, s, m, h or d, for example 30s"
+        )
         raise ValueError(message)
-    return float(match[1]) * _UNITS[match[2]]
+    return _bounded(float(match[1]) * _UNITS[match[2]])
+
+
+def _bounded(seconds: float) -> float:
+    if not abs(seconds) <= MAX_DAYS * _UNITS["d"]:  # not a number fails every comparison
+        message = f"{seconds:g} s is no duration; the longest is {MAX_DAYS}d"
+        raise ValueError(message)
+    return seconds
 
 
 def _seconds(value: object) -> object:
     return parse_seconds(value) if isinstance(value, str) else value
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, BeforeValidator(_seconds), AfterValidator(_bounded)]
 """A duration: seconds as a number, or text such as `30s`, `10m`, `1d`."""
 
 
@@ -51,30 +69,34 @@ def format_seconds(seconds: float) -> str:
 
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:
     """What is wrong, a line per error, with the nearest name for a field that does not exist."""
-    return "\n".join(f"{source}: {line}" for line in _lines(error, model))
+    lines = [f"{source}: {line}" for line in islice(_lines(error, model), _MAX_MISTAKES)]
+    if (more := error.error_count() - len(lines)) > 0:
+        lines.append(f"{source}: {more:,} more mistakes")
+    return "\n".join(lines)
 
 
 def _lines(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
     for item in error.errors(include_url=False):
-        name = ".".join(str(part) for part in item["loc"])
+        name = shortened(".".join(str(part) for part in item["loc"]), _MAX_CHARACTERS)
         if item["type"] == "extra_forbidden":
             unknown = str(item["loc"][-1])
             known = _fields_at(model, item["loc"][:-1])
-            near = difflib.get_close_matches(unknown, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+            near = nearest(unknown, known)
+            hint = f"did you mean {near!r}?" if near else f"known here: {', '.join(sorted(known))}"
             yield f"unknown field {name!r}; {hint}"
         elif item["type"] == "missing":
             yield f"field {name!r} is missing"
         else:
-            words = item["msg"].removeprefix("Value error, ")
+            words = shortened(item["msg"].removeprefix("Value error, "), 2 * _MAX_CHARACTERS)
             hint = _nearest_literal(item) if item["type"] == "literal_error" else ""
             yield (f"field {name!r}: " if name else "") + words + hint
 
 
 def _nearest_literal(item: ErrorDetails) -> str:
     known = re.findall("'([^']*)'", str(item.get("ctx", {}).get("expected", "")))
-    near = difflib.get_close_matches(str(item["input"]), known, n=1)
-    return f", not {item['input']!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    given = shortened(str(item["input"]), _MAX_CHARACTERS)
+    near = nearest(given, known)
+    return f", not {given!r}" + (f"; did you mean {near!r}?" if near else "")
 
 
 def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:

@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.models.act import Act
 from orchestrator.models.waiting import Waiting
 from orchestrator.states import FINAL, Queue, Status
 from queues.documents import timestamp
@@ -27,13 +29,15 @@ class JobError(BaseModel):
     type: str = ""
     traceback: str = ""
 
-    @field_validator("message", "traceback")
+    @field_validator("message", "type", "traceback")
     @classmethod
     def _fits(cls, value: str, info: ValidationInfo) -> str:
-        # It stands in the record: what JSON would blow up six times, or UTF-8 cannot carry, is replaced.
-        limit = _MAX_MESSAGE if info.field_name == "message" else _MAX_TRACEBACK
+        # It stands in the record and on screens: a secret, what JSON would blow up six times, and what UTF-8
+        # cannot carry are replaced.
+        value = REDACTOR.mask(value)
+        limit = _MAX_TRACEBACK if info.field_name == "traceback" else _MAX_MESSAGE
         text = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
-        return text[:limit] if info.field_name == "message" else text[-limit:]
+        return text[-limit:] if info.field_name == "traceback" else text[:limit]
 
 
 class CallbackState(BaseModel):
@@ -106,9 +110,11 @@ class JobState(BaseModel):
     buried_error: JobError | None = None  # in dead: the error that it had before the one that buried it
     times: dict[str, str] = {}  # queue -> when the job last came to it
     waiting: Waiting | None = None  # why a worker left it in accept, at the last look since it came there
+    submitted: Act | None = None  # who enqueued it
+    actions: tuple[Act, ...] = ()  # what operators did to it, the last ones, oldest first
 
     @classmethod
-    def enqueued(cls, name: str, *, queued_limit: float = 0.0) -> "JobState":
+    def enqueued(cls, name: str, *, queued_limit: float = 0.0, submitted: Act | None = None) -> "JobState":
         """The state of a job that is being enqueued now."""
         now = timestamp()
         return cls(
@@ -117,6 +123,7 @@ class JobState(BaseModel):
             created=now,
             updated=now,
             queued_limit=queued_limit,
+            submitted=submitted,
             times={Queue.ACCEPT.value: now},
         )
 
@@ -164,6 +171,8 @@ class JobView(BaseModel):
     callback: CallbackState = CallbackState.model_construct()
     undelivered: tuple[Undelivered, ...] = ()
     times: dict[str, str]
+    submitted: Act | None = None
+    actions: tuple[Act, ...] = ()
 
     @classmethod
     def unreadable(cls, job_id: str, pool: str, queue: Queue, *, since: str, reason: str) -> "JobView":

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 _LOOPBACK = "127.0.0.1"
 _MAX_PORT = 65535
+_PORT = re.compile(r"[0-9]{1,5}")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -43,7 +44,7 @@ class Listening(BaseModel):
         if self.key_file is not None and self.certificate_file is None:
             message = "key_file is for a certificate_file, and there is none"
             raise ValueError(message)
-        if not self.address or _is_loopback(self.host):
+        if not self.address or is_loopback(self.host):
             return self
         if self.token_file is None or self.certificate_file is None:
             message = (
@@ -66,14 +67,15 @@ class Listening(BaseModel):
 
 def _parts(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
-    is_port = port.isascii() and port.isdecimal() and int(port) <= _MAX_PORT
+    is_port = _PORT.fullmatch(port) is not None and int(port) <= _MAX_PORT
     if not is_port or (colon and not _HOST.fullmatch(host)):
         message = f"{address!r} is not [host:]port with a port up to {_MAX_PORT}; all hosts are 0.0.0.0"
         raise ValueError(message)
     return host.strip("[]") or _LOOPBACK, int(port)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to this host stays on this one."""
     import ipaddress  # noqa: PLC0415 - each command reads settings, and few have an address
 
     try:

@@ -8,7 +8,7 @@ class Part(BaseModel):
 
     # Parts are checked as parts of the whole, which takes no validator of their own: their defaults are made
     # without one, too.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
 
 
 def texts(value: object) -> object:

@@ -1,13 +1,15 @@
 """When a periodic job is run, as its definition says it."""
 
-import difflib
 from datetime import datetime
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from orchestrator.models.fields import Seconds
+from spark_runner.connectors.nearest import nearest
+from spark_runner.shortened import shortened
 
+_MAX_CRON_CHARACTERS = 1_000
 _FIELDS = 5  # cronsim would take a sixth one, for seconds, which no other cron reads in the same way
 _MAX_EVERY_SECONDS = 366 * 86_400.0
 _HOW = "write five fields: minute, hour, day of month, month, day of week, for example '0 6 * * 1-5'"
@@ -71,9 +73,9 @@ class Schedule(BaseModel):
         try:
             ZoneInfo(value)
         except (KeyError, ValueError, OSError) as error:  # unknown, no name at all, a folder of names
-            near = difflib.get_close_matches(value, available_timezones(), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "write a name such as UTC or Europe/Berlin"
-            message = f"{value!r} is no timezone; {hint}"
+            near = nearest(value, available_timezones())
+            hint = f"did you mean {near!r}?" if near else "write a name such as UTC or Europe/Berlin"
+            message = f"{shortened(value, 100)!r} is no timezone; {hint}"
             raise ValueError(message) from error
         return value
 
@@ -82,6 +84,12 @@ class Schedule(BaseModel):
     def _is_cron(cls, value: str) -> str:
         if not value.strip():
             return ""
+        if len(value) > _MAX_CRON_CHARACTERS:
+            message = (
+                f"{shortened(value, 100)!r} is no cron expression: it has {len(value):,} characters,"
+                f" {_MAX_CRON_CHARACTERS:,} are the most"
+            )
+            raise ValueError(message)
         expression = " ".join(value.split())
         fields = len(expression.split())
         if fields != _FIELDS:

@@ -10,10 +10,10 @@ from orchestrator.models.part import Part, texts
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.runners.registry import is_installed
 
-_DEFAULT_MASTER = "local[*]"
-_HOSTS = r"[A-Za-z0-9._-]+:\d{1,5}(,[A-Za-z0-9._-]+:\d{1,5})*"
+DEFAULT_MASTER = "local[*]"
+_HOSTS = r"[A-Za-z0-9._-]+:[0-9]{1,5}(,[A-Za-z0-9._-]+:[0-9]{1,5})*"
 _FORMS = {
-    "local": (re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?"), "local, local[N] or local[*]"),
+    "local": (re.compile(r"local(\[(\*|[1-9][0-9]{0,5})(, *[0-9]{1,9})?\])?"), "local, local[N] or local[*]"),
     "standalone": (re.compile(rf"spark://{_HOSTS}"), "spark://host:7077, or spark://host1:7077,host2:7077"),
     "yarn": (re.compile(r"yarn"), "yarn: where it is stands in HADOOP_CONF_DIR of the worker"),
     "kubernetes": (re.compile(r"k8s://https?://[^\s/]+(/\S*)?"), "k8s://https://host:port"),
@@ -122,7 +122,7 @@ class Spark(Part):
     @property
     def target(self) -> Target:
         """Where it shall run, for the runners."""
-        master = self.master or _DEFAULT_MASTER
+        master = self.master or DEFAULT_MASTER
         backend = backend_of(master)
         mode = self.deploy_mode or ("cluster" if backend == "kubernetes" else "client")
         parts: dict[str, Part] = {

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
+from orchestrator.audit.trail import Trail
 from orchestrator.errors import CorruptSchedule, ScheduleNotFound
+from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition
 from orchestrator.nodes import Nodes
 from orchestrator.schedules.entry import Entry, ScheduleView
-from orchestrator.schedules.runs import check_registration
+from orchestrator.schedules.runs import compile_registration
 from queues.errors import Conflict, InvalidName
 from queues.names import check_id
 from queues.operations import Check, Create, Delete, Operation, Set
@@ -24,6 +26,7 @@ class Book:
         self.session = session
         self.nodes = nodes
         self.now_ms = now_ms
+        self._trail = Trail(session, nodes)
 
     def list(self) -> "tuple[ScheduleView, ...]":
         """All schedules by name; one that cannot be read is among them with the reason."""
@@ -47,35 +50,37 @@ class Book:
 
         Raises DefinitionError or SqlError for what could not be run, CorruptSchedule.
         """
-        check_registration(definition)
-        name, now = definition.name, self.now_ms()
+        plan = compile_registration(definition)
+        name, now, act = definition.name, self.now_ms(), self._trail.act("register")
         while True:
             try:
-                return self._change(name, lambda entry: entry.replaced(definition, now))
+                return self._change(name, act, lambda entry: entry.replaced(definition, plan, now, act.by))
             except ScheduleNotFound:
-                entry = Entry.registered_at(definition, now)
+                entry = Entry.registered_at(definition, plan, now, act)
             self.session.ensure_path(self.nodes.schedules)
             try:
-                commit(self.session, [Create(self._path(name), entry.encode()), Create(self._mark(entry))])
+                made = [Create(self._path(name), entry.encode()), Create(self._mark(entry))]
+                commit(self.session, [*made, self._record(act, entry)])
             except Conflict:
                 continue  # somebody else was faster, or it was our own lost reply: replace that
             return self._view(entry)
 
     def pause(self, name: str) -> ScheduleView:
         """Enqueue no further run, from this moment on; raises ScheduleNotFound, CorruptSchedule."""
-        return self._change(name, Entry.pausing)
+        return self._change(name, self._trail.act("pause"), Entry.pausing)
 
     def resume(self, name: str) -> ScheduleView:
         """Enqueue runs again, for the fire times from now on; raises ScheduleNotFound, CorruptSchedule."""
         now = self.now_ms()
-        return self._change(name, lambda entry: entry.resumed(now))
+        return self._change(name, self._trail.act("resume"), lambda entry: entry.resumed(now))
 
     def remove(self, name: str) -> None:
         """Forget a schedule; its runs stay. Raises ScheduleNotFound."""
-        path = self._path(name)
+        path, act = self._path(name), self._trail.act("remove")
         while (marks := self.session.children(path)) is not None:
             try:
-                commit(self.session, [*(Delete(f"{path}/{mark}") for mark in marks), Delete(path)])
+                gone = [*(Delete(f"{path}/{mark}") for mark in marks), Delete(path)]
+                commit(self.session, [*gone, self._trail.entry(act, "schedule", name)])
             except Conflict as conflict:
                 # Our own lost reply, else it was registered anew in this moment.
                 if not conflict.ambiguous or conflict.reason == "NotEmpty":
@@ -92,13 +97,19 @@ class Book:
     def _mark(self, entry: Entry) -> str:
         return f"{self._path(entry.definition.name)}/{entry.registration}"
 
-    def _change(self, name: str, change: Callable[[Entry], Entry]) -> ScheduleView:
+    def _record(self, act: Act, entry: Entry) -> Create:
+        schedule = entry.definition.schedule
+        pool, facts = entry.definition.pool, {"when": schedule.when, "paused": entry.paused}
+        return self._trail.entry(act, "schedule", entry.definition.name, pool=pool, after=facts)
+
+    def _change(self, name: str, act: Act, change: Callable[[Entry], Entry]) -> ScheduleView:
         while True:
             before, version = self._read(name)
             after = change(before)
             if after != before:
+                after = after.model_copy(update={"changed": act})
                 try:
-                    self.write(after, version)
+                    self.write(after, version, riders=[self._record(act, after)])
                 except Conflict:
                     continue  # the leader, or somebody else, has changed it meanwhile: theirs and ours
             return self._view(after)
@@ -119,15 +130,21 @@ class Book:
         found = self.session.get(path, wake, await_creation=False)
         return None if found is None else (Entry.decode(name, path, found[0]), found[1].version)
 
-    def write(self, entry: Entry, version: int, fence: Sequence[Operation] = ()) -> tuple[Entry, int]:
+    def write(
+        self,
+        entry: Entry,
+        version: int,
+        fence: Sequence[Operation] = (),
+        riders: Sequence[Operation] = (),
+    ) -> tuple[Entry, int]:
         """Set an entry that was read at this version; returns it with the new one. Raises Conflict.
 
-        `fence`: what else has to be so.
+        `fence`: what else has to be so; `riders`: what else is done.
         """
         written = entry if entry.registration else entry.marked()
         mark = Check(self._mark(entry)) if written is entry else Create(self._mark(written))
         path = self._path(entry.definition.name)
-        commit(self.session, [*fence, mark, Set(path, written.encode(), version)])
+        commit(self.session, [*fence, mark, Set(path, written.encode(), version), *riders])
         return written, version + 1
 
     def unchanged(self, entry: Entry, version: int) -> tuple[Operation, ...]:

@@ -6,14 +6,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from orchestrator.errors import CorruptSchedule
+from orchestrator.models.act import Act, Word
 from orchestrator.models.definition import Definition
 from orchestrator.models.fields import explain
 from orchestrator.models.schedule import Schedule
+from orchestrator.plan import Plan
 from orchestrator.schedules.fires import from_text, next_fire, to_text
 from orchestrator.schedules.runs import run_id
 from queues.documents import decode, encode, new_uuid
 
 _MAX_SKIPPED = 20  # told for people; the node stays readable
+
+
+_LEFT_OUT = ("early", "plan", "registered_by", "changed")  # of the node, where there is nothing
 
 
 class Skipped(BaseModel):
@@ -46,6 +51,7 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     definition: Definition
+    plan: dict[str, Any] | None = None  # of the SQL script of its runs; see `compile_registration`
     # Which of those that had this name it is: all versions of nodes begin at 0. Older nodes have none.
     registration: str = ""
     paused: bool = False
@@ -54,6 +60,8 @@ class Entry(BaseModel):
     last: str | None = None  # the last fire time whose run was enqueued
     early: str | None = None  # runs until then were enqueued before their time, by a clock that was ahead
     skipped: tuple[Skipped, ...] = ()  # the last ones
+    registered_by: Word = ""  # the login that ZooKeeper has seen
+    changed: Act | None = None  # what an operator did last
 
     @field_validator("handled", "last", "early")
     @classmethod
@@ -63,10 +71,11 @@ class Entry(BaseModel):
         return value
 
     @classmethod
-    def registered_at(cls, definition: Definition, now: int) -> "Entry":
+    def registered_at(cls, definition: Definition, plan: Plan | None, now: int, act: Act) -> "Entry":
         """A new one: the fire times before now are none of its business."""
         at = to_text(now)
-        return cls(definition=definition, registered=at, handled=at).marked()
+        registered = cls(definition=definition, plan=_own(plan), registered=at, handled=at)
+        return registered.model_copy(update={"registered_by": act.by, "changed": act}).marked()
 
     def marked(self) -> "Entry":
         """The same as a registration of its own."""
@@ -92,7 +101,7 @@ class Entry(BaseModel):
     def encode(self) -> bytes:
         """The bytes of the node: JSON that a person can read."""
         definition = self.definition.model_dump(mode="json", exclude_defaults=True)
-        left_out = {"definition"} if self.early else {"definition", "early"}
+        left_out = {"definition"} | {name for name in _LEFT_OUT if not getattr(self, name)}
         return encode({**self.model_dump(mode="json", exclude=left_out), "definition": definition})
 
     @property
@@ -146,11 +155,16 @@ class Entry(BaseModel):
         return not any(item.covers(fire) for item in self.skipped)
 
     # ------------------------------------------------------------------ what people ask for
-    def replaced(self, definition: Definition, now: int) -> "Entry":
+    def replaced(self, definition: Definition, plan: Plan | None, now: int, by: str) -> "Entry":
         """Another definition; with other times only those from now on count. Paused stays paused."""
         before, after = self.definition.schedule, definition.schedule
         same = (before.cron, before.every, before.timezone) == (after.cron, after.every, after.timezone)
-        changes: dict[str, object] = {"definition": definition, "registered": to_text(now)}
+        changes: dict[str, object] = {
+            "definition": definition,
+            "plan": _own(plan),
+            "registered": to_text(now),
+            "registered_by": by,
+        }
         if same:
             return self.model_copy(update=changes)
         changes["early"] = None  # that was of its old times
@@ -168,6 +182,10 @@ class Entry(BaseModel):
         return self.model_copy(update={"handled": to_text(max(now, self.handled_ms))})
 
 
+def _own(plan: Plan | None) -> dict[str, Any] | None:
+    return None if plan is None else dict(plan)
+
+
 class ScheduleView(BaseModel):
     """A schedule as `list` and `show` tell it; times are ISO 8601 in UTC."""
 
@@ -183,6 +201,8 @@ class ScheduleView(BaseModel):
     overlap: Literal["skip", "queue"]
     catch_up: bool
     registered: str
+    registered_by: str = ""
+    changed: Act | None = None  # what an operator did last
     handled: str
     skipped: tuple[Skipped, ...]
     path: str = Field(description="its node")
@@ -226,6 +246,8 @@ class ScheduleView(BaseModel):
             overlap=schedule.overlap,
             catch_up=schedule.catch_up,
             registered=entry.registered,
+            registered_by=entry.registered_by,
+            changed=entry.changed,
             handled=entry.handled,
             skipped=entry.skipped,
             path=path,

@@ -8,11 +8,12 @@ from loguru import logger
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobView
+from orchestrator.plan import Plan
 from orchestrator.schedules.book import Book
 from orchestrator.schedules.entry import Entry
 from orchestrator.schedules.fires import GRACE_MS, MAX_CATCH_UP, Due, due, to_text
 from orchestrator.schedules.known import Known, KnownSchedules
-from orchestrator.schedules.runs import run_definition, run_id
+from orchestrator.schedules.runs import run_definition, run_id, run_plan
 from queues.errors import (
     Conflict,
     CorruptRecord,
@@ -25,7 +26,6 @@ from queues.errors import (
     Unreachable,
 )
 from queues.operations import Operation
-from spark_runner.sql.errors import SqlError
 
 _LONGEST_SECONDS = 5.0  # until the next step: a new schedule is seen by then
 _RETRY_SECONDS = 1.0  # after something could not be done for one schedule
@@ -33,9 +33,17 @@ _AHEAD_MS = 10_000  # the clocks of two who lead one after the other differ by l
 
 
 class Submit(Protocol):
-    """Enqueues a job, as `Client.submit` does."""
+    """Enqueues a job, as `Client.enqueue` does."""
 
-    def __call__(self, definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> object:
+    def __call__(
+        self,
+        definition: Definition,
+        plan: Plan | None,
+        *,
+        job_id: str,
+        riders: Sequence[Operation],
+        origin: str,
+    ) -> object:
         """Raises IdTaken when a job has the id, Conflict when a rider is refused."""
 
 
@@ -152,12 +160,14 @@ class Planner:
         try:
             self._submit(
                 run_definition(definition, fire),
+                run_plan(definition, entry.plan, fire),
                 job_id=job_id,
                 riders=[*self._fenced, *self._book.unchanged(entry, known.version)],
+                origin=_origin(entry),
             )
         except IdTaken:
             pass  # by whoever led before, or leads as well: that is what was wanted
-        except (DefinitionError, SqlError, TooLarge) as error:
+        except (DefinitionError, TooLarge) as error:
             logger.error("schedule {}: {} cannot be enqueued: {}", known.name, job_id, error)
             return entry.skipping(fire, fire, f"it could not be enqueued: {error}"[:500])
         else:
@@ -170,6 +180,11 @@ class Planner:
             return self._get(job_id)
         except (ItemNotFound, CorruptRecord):
             return None
+
+
+def _origin(entry: Entry) -> str:
+    by = f", registered by {entry.registered_by}" if entry.registered_by else ""
+    return f"schedule {entry.definition.name}{by}"
 
 
 def _is_ahead(entry: Entry, now: int) -> bool:

@@ -131,7 +131,7 @@ class Presence:
             "jobs": running[:_MAX_NAMED],
             # Why it takes no new job, null when it does.
             "refuses": refused and {"reason": refused.reason, "message": recordable(refused.message)},
-            "logs": self._log_trouble(),  # why its log records are not where they should be
+            "logs": recordable(self._log_trouble()),  # why its log records are not where they should be
         }
 
 

@@ -11,6 +11,7 @@ from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.handlers.warnings import recordable
+from orchestrator.models.act import with_act
 from orchestrator.models.job import JobError, JobState
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Queue, Status, check_transition
@@ -66,9 +67,15 @@ class Steps:
                 return self._change(
                     job, status, changes, (*extra, *removal), queue=Queue.FINISH, delay=retention
                 )
-            case Keep(changes, delay):
+            case Keep(changes, extra, delay):
                 return self._change(
-                    job, job.state.status, changes, (), queue=Queue(job.claim.queue), delay=delay
+                    job,
+                    job.state.status,
+                    changes,
+                    extra,
+                    queue=Queue(job.claim.queue),
+                    delay=delay,
+                    gets_on=False,
                 )
             case Bury(reason, extra):
                 return self._bury(job, reason, extra)
@@ -97,6 +104,7 @@ class Steps:
         queue: Queue,
         delay: float = 0.0,
         pool: str | None = None,
+        gets_on: bool = True,
     ) -> Change:
         before = job.state
         check_transition(before.status, status)
@@ -106,13 +114,18 @@ class Steps:
             news.setdefault("warning", None)
         if queue is not stood_in:
             news["times"] = {**before.times, queue.value: now}
+        if job.stop_act is not None and job.stop_act not in before.actions:
+            news["actions"] = with_act(before.actions, job.stop_act)
         told = news.get("callback", before.callback)
         # Whose end has been told, in vain perhaps, runs no more, though it may stay in kill for hours.
         is_told_before = status is Status.KILL and "outbox" in news
         if status not in _HOLDS_PLACES or queue is Queue.FINISH or told.attempts or is_told_before:
             extra += self._places(job, before, news)
         after = before.evolve(**news)
-        is_same = queue is stood_in and not (extra or delay or pool)  # words alone: it came no further
+        if status is not before.status:
+            self._audit(job)
+        # Words alone: it came no further.
+        is_same = queue is stood_in and not (delay or pool or (extra and gets_on))
         step = job.claim.step(
             payload=_payload(after),
             claims=job.claim.record.claims if is_same else 0,
@@ -123,6 +136,10 @@ class Steps:
             release=bool(delay) or self._context.draining.is_set(),
         )
         return Change(job, step, before, after, stood_in, queue)
+
+    def _audit(self, job: HeldJob) -> None:
+        if self._context.audit is not None:
+            self._context.audit.write_submission(job.claim.record)
 
     def _places(self, job: HeldJob, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
         """What gives the places of a running job back; its numbers go from the record with them."""
@@ -160,6 +177,7 @@ class Steps:
     def _bury(self, job: HeldJob, reason: JobError, extra: tuple[Operation, ...] = ()) -> Change:
         logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
         raw = job.claim.record.payload
+        self._audit(job)
         news: dict[str, Any] = {
             "status": Status.DEAD.value,
             "error": reason.model_dump(exclude_defaults=True),

@@ -1,12 +1,26 @@
 import json
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
+from loguru import logger
+from rich.text import Text
 
+from orchestrator.cli.exits import explain_error
+from orchestrator.cli.job.log_files import Tail, _print
 from orchestrator.cli.live import describe_progress, states
+from orchestrator.cli.logs.tail import show_entries
 from orchestrator.cli.options import OutputFormat
-from orchestrator.cli.output import duration, elapsed, show_rows
+from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console, stdout_console
+from orchestrator.errors import DefinitionError
+from orchestrator.logs.console import log_to_stderr
+from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.visible import visible
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue, Status
+from spark_runner.runners.base import LogFile
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": 22}]
 
@@ -73,3 +87,85 @@ def test_progress_is_one_line() -> None:
     rows = {"phase": "it reads", "read": {"rows": 1234, "bytes": 5}, "written": {"rows": 0, "bytes": 0}}
     assert describe_progress(rows) == "it reads · 1,234 rows read"
     assert describe_progress(None) == ""
+
+
+EVIL = "a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\r\udc80"
+SHOWN = r"a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\x0d\udc80"
+BY_RICH = SHOWN.replace(r"\x07", "").replace(r"\x0d", "")  # which drops these two
+
+
+def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_rows([{"id": EVIL}], {"id": "name"}, OutputFormat.TABLE)
+    assert capsys.readouterr().out.splitlines()[2].strip() == SHOWN
+    stdout_console().print(EVIL, markup=False, soft_wrap=True)
+    stderr_console().print(EVIL, markup=False)
+    seen = capsys.readouterr()
+    assert (seen.out.strip(), seen.err.strip()) == (BY_RICH, BY_RICH)
+    explain_error(DefinitionError(EVIL), verbose=False)
+    explain_error(RuntimeError(EVIL), verbose=False)
+    assert capsys.readouterr().err.count(SHOWN) == 2
+    show_entries([Entry("x", {"log.stream": "stdout", "message": EVIL})], OutputFormat.TABLE)
+    assert capsys.readouterr().out == f"{SHOWN}\n"
+
+
+def test_what_rich_itself_says_to_a_terminal_is_let_through() -> None:
+    console = stdout_console()
+    with console.capture() as captured:
+        console.print(Text("red", style="red"))
+        console.show_cursor(show=False)
+    assert captured.get() == "red\n"  # no terminal
+    coloured = type(console)(force_terminal=True, color_system="standard")
+    with coloured.capture() as captured:
+        coloured.print(Text(f"red{EVIL}", style="red"), soft_wrap=True)
+    assert captured.get() == f"\x1b[31mred{BY_RICH}\x1b[0m\n"
+
+
+@pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.JSONL])
+def test_json_says_the_same_and_commands_no_terminal(
+    output: OutputFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_rows([{"id": EVIL}], {"id": "name"}, output)
+    text = capsys.readouterr().out
+    assert text.replace("\n", "").isprintable()
+    assert json.loads(text) in ({"id": EVIL}, [{"id": EVIL}])
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "a\tb\nc\r\n", "\u00fc\u4e2d\U0001f468\u200d\U0001f469", "\u0645\u06cc\u200c\u062e"]
+)
+def test_texts_of_all_languages_are_shown_as_they_are(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_words_of_the_log_on_stderr_command_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr("INFO")
+    try:
+        logger.info("the job says {}", EVIL)
+    finally:
+        logger.remove()
+    assert SHOWN in capsys.readouterr().err
+
+
+def test_what_a_job_printed_commands_no_terminal_and_is_given_to_a_pipe_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "stdout"
+    printed = "\u00e9\x1b]0;owned\x07\n".encode() + b"\xff\n"
+    log.write_bytes(printed)
+    for (reading, writing), expected in (
+        (os.openpty(), "\u00e9\\x1b]0;owned\\x07\r\n\\xff\r\n".encode()),
+        (os.pipe(), printed),
+    ):
+        with os.fdopen(writing, "w") as stdout, ExitStack() as stack:
+            monkeypatch.setattr(sys, "stdout", stdout)
+            _print([Tail(stack, LogFile("", "stdout", log))], headings=False)
+            assert os.read(reading, 1000) == expected
+        os.close(reading)
+
+
+def test_an_error_is_told_to_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    for error in (DefinitionError("x" * 1_000_000), RuntimeError("x" * 1_000_000)):
+        explain_error(error, verbose=False)
+        assert "[... 980,000 characters ...]" in capsys.readouterr().err

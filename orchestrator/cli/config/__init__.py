@@ -22,7 +22,7 @@ app = lazy_app(
         Command(
             "history",
             "orchestrator.cli.config.commands:history",
-            "Show the last changes of what holds for all workers, oldest first; those of pools are not kept.",
+            "Show who changed which limit, of all workers and of the pools, from what to what, oldest first.",
         ),
     ],
     help="Look at settings; change limits while workers run.",

@@ -34,6 +34,7 @@ _CHANGES = {
     "version": "version",
     "at_here": "when",
     "by": "by",
+    "host": "host",
     "name": "name",
     "was": "before",
     "now": "after",
@@ -119,13 +120,20 @@ def unset(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
 
 
 def history(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Show the last changes of what holds for all workers, oldest first; those of pools are not kept."""
+    """Show who changed which limit, of all workers and of the pools, from what to what, oldest first.
+
+    The node of all workers keeps the last 20 changes, that of each pool 10; the logs have all.
+
+    Example: orchestrator config history -o json
+    """
     with connected(start_own=False) as (client, _):
-        changes = client.config.read().changes
+        changes = client.changes()
     rows: list[dict[str, Any]] = []
     for change in changes:
         for name in change.after:
-            row = {"version": change.version, "at": change.at, "by": change.by, "name": name}
+            target = f"pool.{change.pool}.{name}" if change.pool else name
+            row = {"version": change.version, "at": change.at, "by": change.by, "host": change.host}
+            row |= {"name": target}
             row |= {"before": change.before.get(name), "after": change.after[name]}
             if output is OutputFormat.TABLE:
                 row |= {"at_here": local_time(change.at)}

@@ -1,7 +1,6 @@
 """What the NAME and VALUE of `config set` stand for."""
 
 import contextlib
-import difflib
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -15,6 +14,8 @@ from orchestrator.origins import variables
 from orchestrator.settings import Settings, config_file
 from queues.names import check_pool
 from queues.pools import LONGEST_ID_CHARACTERS, LS_LIMITS, PoolLimits, ls_limit
+from spark_runner.connectors.nearest import nearest
+from spark_runner.shortened import shortened
 
 POOL_LIMITS: dict[str, Any] = get_type_hints(PoolLimits)  # name -> type
 
@@ -68,6 +69,6 @@ class Target:
 
 
 def _unknown(name: str, known: list[str]) -> SettingsError:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    return SettingsError(f"there is no limit {name!r}; {hint}")
+    near = nearest(name, known)
+    hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+    return SettingsError(f"there is no limit {shortened(name, 100)!r}; {hint}")

@@ -1,5 +1,6 @@
 """The logs of one attempt, from the files of this host."""
 
+import codecs
 import os
 import sys
 import time
@@ -10,10 +11,14 @@ from threading import Event
 from typing import IO
 
 from orchestrator.client import Client, JobDetail
+from orchestrator.driver_logs.facts import read_secrets
 from orchestrator.errors import LogsElsewhere, NoSuchAttempt
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.visible import visible
 from spark_runner.attempt import run_name
 from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import OLDER
+from spark_runner.plain_file import open_plain
 from spark_runner.runners.base import LogFile, Place
 from spark_runner.runners.registry import Runners
 from spark_runner.spark_log import readable_lines
@@ -101,6 +106,8 @@ def _print_attempt(
 ) -> None:
     with ExitStack() as stack:
         tails = {log.path: Tail(stack, log) for log in logs}
+        for folder in {log.path.parent for log in logs}:
+            REDACTOR.add(read_secrets(folder))
 
         def print_new(found: Sequence[LogFile] = ()) -> None:
             # What a log was before it began anew has been printed; and what a spark-submit says is no news
@@ -123,7 +130,7 @@ def _print_attempt(
                 print_new()
         print_new(_logs(client, runners, job_id, number, streams) if follow else ())
         for tail in tails.values():
-            os.write(sys.stdout.fileno(), tail.rest())
+            _write(tail, tail.rest(), final=True)
 
 
 def _logs(
@@ -143,31 +150,39 @@ class Tail:
         self._stack, self._log = stack, log
         self._file: IO[bytes] | None = None
         self._part = b""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self.heading = f"==> {log.stream} ({log.path}) <==\n"
 
     def chunks(self) -> Iterator[bytes]:
         """What is new since the last call."""
         if self._file is None:
-            if not self._log.path.exists():
+            try:
+                file = open_plain(self._log.path)
+            except (FileNotFoundError, ValueError):  # the second for a pipe or a device in its place
                 return
-            self._file = self._stack.enter_context(self._log.path.open("rb"))
+            self._file = self._stack.enter_context(os.fdopen(file, "rb"))
         if os.fstat(self._file.fileno()).st_size < self._file.tell():  # it was too long, and begins anew
             self._file.seek(0)
             self._part = b""
         while chunk := self._file.read(_CHUNK_BYTES):
-            is_sparks = self._log.is_mixed or self._log.stream == LogStream.SPARK
-            yield self._readable(chunk) if is_sparks else chunk
+            yield self._readable(chunk)
 
     def rest(self) -> bytes:
         """What has been read and is no whole line: at the end that is all that comes of it."""
         rest, self._part = self._part, b""
-        return rest
+        return _masked(rest)
 
     def _readable(self, chunk: bytes) -> bytes:
-        """Whole lines of Spark's log as people read them; the beginning of one waits for the rest."""
+        """Whole lines without secrets, Spark's as people read them; what is no whole line yet waits."""
         lines, end, part = (self._part + chunk).rpartition(b"\n")
         self._part = part
-        return readable_lines(lines + end)
+        is_sparks = self._log.is_mixed or self._log.stream == LogStream.SPARK
+        return _masked(readable_lines(lines + end) if is_sparks else lines + end)
+
+
+def _masked(data: bytes) -> bytes:
+    text = data.decode("utf-8", "surrogateescape")
+    return REDACTOR.mask(text).encode("utf-8", "surrogateescape")
 
 
 _last_printed: list[Tail] = []
@@ -180,4 +195,11 @@ def _print(tails: Sequence[Tail], *, headings: bool) -> None:
                 sys.stdout.write(tail.heading)
                 sys.stdout.flush()
                 _last_printed[:] = [tail]
-            os.write(sys.stdout.fileno(), chunk)
+            _write(tail, chunk)
+
+
+def _write(tail: Tail, data: bytes, *, final: bool = False) -> None:
+    """As it is; on a terminal, as far as that is not commanded by it."""
+    if sys.stdout.isatty():
+        data = visible(tail.decoder.decode(data, final)).encode()
+    os.write(sys.stdout.fileno(), data)

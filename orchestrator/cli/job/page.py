@@ -19,7 +19,7 @@ def show_detail(detail: JobDetail) -> None:
         "job": f"{job.id} ({job.name})",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
         "waits": detail.waiting.message if detail.waiting else "",
-        "created": local_time(job.created),
+        "created": f"{local_time(job.created)}{_submitter(job)}",
         "next try": local_time(detail.due) if job.error else "",
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
@@ -36,6 +36,7 @@ def show_detail(detail: JobDetail) -> None:
     _show_error("before that", job.buried_error)
     console.print()
     console.print(_states(job))
+    _show_actions(job)
     if detail.attempts:
         console.print(attempts_table(detail.attempts, progress))
         if (wrote := written(detail.attempts[-1])) is not None:
@@ -49,7 +50,7 @@ def show_gone(job: JobView) -> None:
     facts = {
         "job": f"{job.id} ({job.name}), gone from ZooKeeper; this is the last that logs tell",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
-        "created": local_time(job.created),
+        "created": f"{local_time(job.created)}{_submitter(job)}",
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "spark": job.application_id or "",
@@ -58,12 +59,28 @@ def show_gone(job: JobView) -> None:
     _show_error("error", job.error)
     console.print()
     console.print(_states(job))
+    _show_actions(job)
 
 
 def _show_facts(facts: Mapping[str, str]) -> None:
     for name, value in facts.items():
         if value:
             stdout_console().print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
+
+
+def _submitter(job: JobView) -> str:
+    told = job.submitted
+    if told is None:
+        return ""  # by a version that did not record it
+    return f", by {told.by} on {told.host}" + (f" ({told.detail})" if told.detail else "")
+
+
+def _show_actions(job: JobView) -> None:
+    """What operators did to it, oldest first."""
+    if job.actions:
+        rows = [[act.action, local_time(act.at), act.by, act.host, act.detail] for act in job.actions]
+        stdout_console().print()
+        stdout_console().print(table(["action", "when", "by", "host", "detail"], rows))
 
 
 def _states(job: JobView) -> Table:

@@ -4,8 +4,9 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.job.page import show_detail, show_gone
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import show_page
-from orchestrator.client import JobDetail
+from orchestrator.client import Client, JobDetail
 from orchestrator.errors import NotRunning
+from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from queues.errors import ItemNotFound
 
 _DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by", "due")
@@ -26,7 +27,7 @@ def show(
     """
     try:
         with connected() as (client, _):
-            show_page(lambda: client.detail(job_id), show_detail, _document, output, watch)
+            show_page(lambda: _looked(client, job_id), show_detail, _document, output, watch)
     except (ItemNotFound, NotRunning):
         from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom, and slow
 
@@ -34,6 +35,12 @@ def show(
         if not gone:
             raise
         show_page(lambda: gone[0], show_gone, lambda job: job.model_dump(mode="json"), output, None)
+
+
+def _looked(client: Client, job_id: str) -> JobDetail:
+    detail = client.detail(job_id)
+    REDACTOR.add(secrets_of(detail.definition))  # also where they stand in other words of the job
+    return detail
 
 
 def _document(detail: JobDetail) -> dict[str, object]:

@@ -16,6 +16,7 @@ from orchestrator.cli.options import (
     parse_variables,
 )
 from orchestrator.cli.submission import load_definition
+from orchestrator.literal_secrets import literal_secrets, warning
 from orchestrator.plan import compile_program
 from queues.names import check_id
 
@@ -48,12 +49,14 @@ def submit(
         register(definition, output, once_only=once_only, quiet=quiet)
         return
     # What cannot be run is refused before anybody is asked to take it.
-    compile_program(definition)
+    plan = compile_program(definition)
+    if not quiet and (names := literal_secrets(definition, plan)):
+        typer.echo(f"warning: {warning(names)}", err=True)
     if job_id is not None:
         check_id(job_id)
     seconds = parse_seconds_of("--delay", delay) or 0.0
     with connected_jobs() as jobs:
-        job = jobs.enqueue(definition, job_id=job_id, delay=seconds)
+        job = jobs.enqueue(definition, plan, job_id=job_id, delay=seconds)
         if wait_:
             job = jobs.wait(job.id)
     if output is OutputFormat.TABLE:

@@ -6,7 +6,7 @@ import typer
 
 from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.logs.places import root_of, say
-from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, a_number
 from orchestrator.cli.output import show_rows
 from orchestrator.errors import SettingsError
 from orchestrator.logs.shipping.shipper import Shipper
@@ -23,7 +23,10 @@ _COLUMNS = {
 
 
 def drain(
-    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="So long at most.")] = 600.0,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, max=86_400, callback=a_number, metavar="SECONDS", help="So long at most."),
+    ] = 600.0,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,

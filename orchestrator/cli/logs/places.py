@@ -1,16 +1,21 @@
 """Where the logs of this host are, for the commands of this group."""
 
+import contextlib
 from pathlib import Path
 
 from orchestrator.cli.output import stderr_console
 from orchestrator.logs.pipeline import spool_root
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.settings import Settings
+from queues.private_directory import private_directory
 
 
 def root_of(settings: Settings) -> Path:
-    """The folder of the spools."""
-    return spool_root(settings.logs, settings.logs_dir)
+    """The folder of the spools; raises UnsafeDirectory where another user may have written there."""
+    root = spool_root(settings.logs, settings.logs_dir)
+    with contextlib.suppress(OSError):  # what cannot be used is reported where it is used
+        private_directory(root, make=False)
+    return root
 
 
 def reader_of(settings: Settings, *, quiet: bool = False) -> LogReader:

@@ -1,6 +1,5 @@
 """Options that say which log records are looked for."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -8,7 +7,9 @@ import typer
 
 from orchestrator.cli.options import parse_seconds_of
 from orchestrator.errors import DefinitionError
+from orchestrator.logs.reading.grep import Grep as Expression
 from orchestrator.logs.reading.query import LEVELS
+from spark_runner.shortened import shortened
 
 Level = Annotated[str | None, typer.Option(help=f"This and above: {', '.join(LEVELS)}.")]
 Grep = Annotated[
@@ -27,12 +28,13 @@ def level_of(text: str | None) -> str:
     return level
 
 
-def pattern_of(text: str | None) -> re.Pattern[str] | None:
+def pattern_of(text: str | None) -> Expression | None:
     """A regular expression; raises DefinitionError."""
     try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
-        raise DefinitionError(f"--grep {text!r} is no regular expression: {error}") from error
+        return None if text is None else Expression(text)
+    except ValueError as error:
+        message = f"--grep {shortened(text or '', 200)!r} is no regular expression of RE2: {error}"
+        raise DefinitionError(message) from error
 
 
 def since_of(text: str | None) -> str:
@@ -44,4 +46,7 @@ def since_of(text: str | None) -> str:
     except ValueError:
         seconds = parse_seconds_of("--since", text) or 0.0
         moment = datetime.now(UTC) - timedelta(seconds=seconds)
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
+    try:
+        return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
+    except (OverflowError, ValueError) as error:  # the first and the last days of all calendars
+        raise DefinitionError(f"--since {text!r}: no clock of this world shows that time") from error

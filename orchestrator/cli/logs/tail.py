@@ -1,17 +1,18 @@
 """`orchestrator logs tail`."""
 
-import json
 import sys
 from threading import Event
 from typing import Annotated
 
 import typer
 
+from orchestrator.cli.documents import print_json
 from orchestrator.cli.logs.places import reader_of
 from orchestrator.cli.logs.queries import Grep, Level, Since, level_of, pattern_of, since_of
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.visible import visible
 from orchestrator.settings import load_settings
 
 _FOLLOW_SECONDS = 1.0  # as often as shippers ship
@@ -49,7 +50,7 @@ def show_entries(entries: list[Entry], output: OutputFormat) -> None:
     """Write records to stdout: a line each for people, else their documents."""
     for entry in entries:
         if output is OutputFormat.TABLE:
-            sys.stdout.write(entry.line() + "\n")
+            sys.stdout.write(visible(entry.line()) + "\n")
         else:
-            sys.stdout.write(json.dumps({"_id": entry.id, **entry.document}, ensure_ascii=False) + "\n")
+            print_json({"_id": entry.id, **entry.document}, OutputFormat.JSONL)
     sys.stdout.flush()

@@ -79,7 +79,9 @@ def _show_view(view: ScheduleView) -> None:
         "last run": "" if view.last is None else f"{view.last_run}, {local_time(view.last)}",
         "overlap": view.overlap,
         "catch up": "yes" if view.catch_up else "no",
-        "registered": local_time(view.registered),
+        "registered": local_time(view.registered)
+        + (f", by {view.registered_by}" if view.registered_by else ""),
+        "changed": _changed(view),
         "node": view.path,
     }
     for fact, value in facts.items():
@@ -89,6 +91,11 @@ def _show_view(view: ScheduleView) -> None:
         rows = [[local_time(item.time), local_time(item.until), item.reason] for item in view.skipped]
         console.print()
         console.print(table(["no run at", "until", "because"], rows))
+
+
+def _changed(view: ScheduleView) -> str:
+    act = view.changed
+    return "" if act is None else f"{act.action}, {local_time(act.at)}, by {act.by} on {act.host}"
 
 
 def pause(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:

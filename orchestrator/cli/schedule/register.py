@@ -7,8 +7,11 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import stderr_console
 from orchestrator.errors import DefinitionError
+from orchestrator.literal_secrets import literal_secrets, warning
 from orchestrator.models.definition import Definition
-from orchestrator.schedules.runs import check_registration
+from orchestrator.policy import Policy
+from orchestrator.schedules.runs import compile_registration
+from orchestrator.settings import load_settings
 
 
 def register(
@@ -24,7 +27,10 @@ def register(
                 f"{option} is for a single run, and {definition.name!r} has a schedule: it is registered by "
                 "its name, and the ids of its runs are made of their fire times"
             )
-    check_registration(definition)
+    plan = compile_registration(definition)  # what cannot be run is refused before anything is connected
+    Policy(load_settings().policy).check(definition.pool, definition, plan=plan)
+    if not quiet and (names := literal_secrets(definition, plan)):
+        stderr_console().print(f"warning: {warning(names)}", markup=False)
     with connected(start_own=False) as (client, _):
         view = client.schedules.put(definition)
     if output is OutputFormat.TABLE:
