@@ -1,0 +1,206 @@
+"""Hostile jobs: what a program and a script reach from where their worker has started them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.states import Status
+from queues.session import Acl
+from tests.hostile.test_another_user import ROW
+from tests.integration.test_driver_rights import closed_settings, tree
+from tests.integration.test_run_as import POOL, TRY, Scene, needs_root, place
+from tests.jobs_support import Office, waits_for
+from tests.servers.secured import Secured
+from tests.waiting import wait_until
+from tests.warm_support import WarmHouse
+
+__all__ = ["place"]
+CHECKOUT = str(Path(__file__).parents[2])
+WAIT_S = 60
+
+# ---------------------------------------------------------------------- the nodes of others
+TOUCHES_ALL_NODES = """
+import json, os, sys
+sys.path.insert(0, {checkout!r})
+from kazoo.client import KazooClient
+from tests.hostile.powers import powers
+zookeeper = json.load(open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/plan.json"))["zookeeper"]
+hosts, _, folder = zookeeper["hosts"].partition("/")
+login = zookeeper.get("digest")
+auth = [("digest", login["user"] + ":" + login["password"])] if login else None
+client = KazooClient(hosts, auth_data=auth)
+client.start(timeout=30)
+nodes = json.load(open({nodes!r}))
+found = {{path: sorted(powers(client, "/" + folder + path)) for path in nodes}}
+client.stop()
+with open({found!r} + "~", "w") as file:
+    json.dump(found, file)
+os.rename({found!r} + "~", {found!r})
+"""
+
+
+@pytest.mark.parametrize("acl", Acl)
+def test_a_program_can_touch_other_nodes_only_where_acl_is_open(
+    secured: Secured, tmp_path: Path, process_mark: str, acl: Acl
+) -> None:
+    assert process_mark
+    settings = closed_settings(secured, tmp_path, "digest").model_copy(update={"zookeeper_acl": acl})
+    office = Office(settings)
+    listed, found, go_on = tmp_path / "nodes", tmp_path / "found", tmp_path / "go on"
+    try:
+        office.worker(slots=2)
+        victim = office.submit(waits_for(go_on), name="victim")
+        wait_until(lambda: office.client.get(victim).attempt, WAIT_S, "the victim runs")
+        nodes = list(tree(office.queues.session, settings.root))
+        listed.write_text(json.dumps(nodes), "utf-8")
+        program = TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
+        hostile = office.wait(office.submit(program, name="hostile"))
+        assert hostile.job.status is Status.SUCCESS, hostile.job.error
+        go_on.touch()
+        assert office.wait(victim).job.status is Status.SUCCESS
+    finally:
+        office.close()
+    touched = {path for path, can in json.loads(found.read_text("utf-8")).items() if can}
+    definitions = {path for path in nodes if path.endswith(f"{victim}/definition")}
+    assert len(definitions) == 1
+    assert touched == set() if acl is Acl.CREATOR else touched > definitions
+
+
+# ---------------------------------------------------------------------- the host of the worker
+@pytest.fixture
+def scene(place: Path) -> Iterator[Scene]:
+    made = Scene(place)
+    yield made
+    made.close()
+
+
+@needs_root
+def test_without_run_as_the_program_that_reached_nothing_reaches_all(
+    scene: Scene,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So `test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs` tries what works."""
+    secret = place / "password"
+    secret.write_text("s3cret", "utf-8")
+    secret.chmod(0o600)
+    other = scene.submit("open('outcome.json', 'w').write('{}')", pool="of-the-worker")
+    neighbour = scene.users.folder / POOL / "another-run.of-this-user"
+    neighbour.mkdir(mode=0o700, parents=True)
+    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # it is traced, which would stop this process
+        try:
+            monkeypatch.setenv("LC_WORKER", str(worker.pid))
+            monkeypatch.setenv("LC_PATHS", f"{scene.state}:{secret}:{neighbour}")
+            monkeypatch.setenv("LC_RUN", str(other.path))
+            monkeypatch.setenv("LC_SHIM", "")
+            monkeypatch.setenv("USER", "root")
+            found = scene.ended(scene.submit(TRY, pool="of-the-worker"))
+        finally:
+            worker.kill()
+    answers = dict(found.outcome or {})
+    assert answers["password"] == repr("s3cret")
+    tried = ("state", "write", "run", "own run", "environ", "memory", "signal", "shim", "root")
+    assert [name for name in tried if answers[name] == "PermissionError"] == []
+    assert answers["ptrace"] == 0
+
+
+TRICKS = {
+    "a link to a file of the worker": "os.symlink({secret!r}, path)",
+    "a queue of bytes that is never written": "os.mkfifo(path)",
+    "a file without end": "open(path, 'w').truncate(1 << 40)",
+}
+PLANTS = """
+import os
+names = "outcome.json application.json exit.json pids.json stdout.log stderr.log spark.log"
+for name in names.split():
+    path = os.path.join(os.environ["ORCHESTRATOR_RUN_DIR"], name)
+    try:
+        os.remove(path)
+    except OSError:
+        pass
+    {trick}
+os._exit(0)
+"""
+
+
+def test_what_a_program_plants_in_its_run_directory_is_not_followed_waited_for_or_believed(
+    office: Office, tmp_path: Path
+) -> None:
+    secret = tmp_path / "password"
+    secret.write_text('{"application_id": "s3cret-of-the-worker"}', "utf-8")
+    office.worker(slots=len(TRICKS))
+    planted = [
+        office.submit(PLANTS.format(trick=trick.format(secret=str(secret)))) for trick in TRICKS.values()
+    ]
+    for job_id in planted:
+        detail = office.wait(job_id)
+        assert detail.job.status is Status.ERROR_FAIL, detail
+        assert "s3cret" not in f"{detail}"
+    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+
+
+# ---------------------------------------------------------------------- the JVM of others
+# The sessions are new ones, as those in which scripts run. A tenant that leaves cancels all jobs of its name,
+# and other tests use the server too: no other test has these names.
+TENANT = """
+import sys
+from pathlib import Path
+from spark_runner.warm.tenancy import WarmJvm
+jvm = WarmJvm(Path(sys.argv[1]), "hostile-keeps")
+jvm.enter()
+spark = jvm.session().newSession()
+spark.range(3).selectExpr(f"concat('{sys.argv[2]}', id) AS row").createTempView("precious")
+spark.sql("CACHE TABLE precious")
+print(spark.sql("SELECT * FROM precious").collect(), flush=True)
+sys.stdin.read()
+spark.catalog.clearCache()
+jvm.leave()
+"""
+OTHER_TENANT = """
+import json, sys
+from pathlib import Path
+from spark_runner.warm.tenancy import WarmJvm
+jvm = WarmJvm(Path(sys.argv[1]), "hostile-asks")
+jvm.enter()
+spark = jvm.session().newSession()
+said = {}
+for query in sys.argv[2:]:
+    try:
+        said[query] = str(spark.sql(query).collect())
+    except Exception as error:
+        said[query] = f"{type(error).__name__}: {error}"
+print(json.dumps(said))
+jvm.leave()
+"""
+QUERIES = (
+    "SELECT * FROM precious",
+    "SHOW VIEWS",
+    "SHOW TABLES IN global_temp",
+    "SELECT * FROM global_temp.precious",
+    "SET -v",
+    "SELECT reflect('java.lang.System', 'getenv', 'PATH')",
+)
+
+
+@pytest.mark.spark
+def test_a_script_in_a_warm_server_reads_nothing_of_another(warm: WarmHouse) -> None:
+    server = warm.wait_open()
+    secret = server.gateway().secret
+    command = [sys.executable, "-c", TENANT, str(server.path), ROW]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tenant:
+        assert tenant.stdout is not None
+        assert ROW in tenant.stdout.readline(), "the rows are there for their own"
+        asked = [sys.executable, "-c", OTHER_TENANT, str(server.path), *QUERIES]
+        said = json.loads(subprocess.check_output(asked, text=True))
+        tenant.communicate()
+    assert {*said} == {*QUERIES}
+    for query, answer in said.items():
+        assert ROW not in answer, query
+        assert "precious" not in answer or "TABLE_OR_VIEW_NOT_FOUND" in answer, (query, answer)
+        assert secret not in answer, query
+        assert os.environ["PATH"] not in answer, query
