@@ -17,6 +17,7 @@ from queues.errors import ItemNotFound
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import fit_of
+from spark_runner.runners.environment import for_drivers
 from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, quick_flags
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
@@ -108,7 +109,7 @@ def make_archive(cache_dir: Path, *, is_short: bool) -> None:
     archives = ClassArchives(cache_dir)
     request = SubmitRequest("benchmark-1", uuid.uuid4().hex, "benchmark", {})
     conf_dir = archives.conf_dir(cache_dir)
-    environment = driver_environment(request, RunDirectory(cache_dir), conf_dir)
+    environment = driver_environment(request, RunDirectory(cache_dir), conf_dir, for_drivers(()))
     chosen = chosen_options(environment, {}) or []
     flags = quick_flags(SHORT_JOB_FLAGS, chosen) if is_short else []
     fit = fit_of(environment, {}, [*chosen, *flags], conf_dir)

@@ -54,7 +54,7 @@ def peer_steps(script: Path) -> list[dict[str, str]]:
             if not step["written"]:
                 steps.append({"kind": "read", "name": step["name"], "path": step["location"]})
         else:
-            query = Passage.from_json(source, step["query"]).text
+            query = Passage.from_json(source, step["query"], plan["values"]).text
             if step["kind"] == "view":
                 steps.append({"kind": "view", "name": step["name"], "query": query})
             else:

@@ -16,6 +16,7 @@ from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import Fit, fit_of
 from spark_runner.runners.class_archive.store import ArchiveStore
+from spark_runner.runners.environment import for_drivers
 from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
@@ -105,7 +106,8 @@ def _forget_others() -> None:
 
 def _environment(found: ClassArchives) -> dict[str, str]:
     request = SubmitRequest("none-1", "none", "", {})
-    return driver_environment(request, RunDirectory(_folder()), found.conf_dir(Path("/nowhere")))
+    conf_dir = found.conf_dir(Path("/nowhere"))
+    return driver_environment(request, RunDirectory(_folder()), conf_dir, for_drivers(()))
 
 
 @cache

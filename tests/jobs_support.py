@@ -28,7 +28,7 @@ from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
 
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
-ENVIRONMENT_MARK = "ORCHESTRATOR_TEST"  # inherited by every process that a test starts
+ENVIRONMENT_MARK = "LC_ORCHESTRATOR_TEST"  # a driver gets each name of this kind, so all processes have it
 
 
 def rescan_often(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.2) -> None:

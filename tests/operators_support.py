@@ -121,8 +121,9 @@ class Stage:
         ]
 
     def tree(self) -> set[str]:
-        """Every node below the root."""
-        return set(_below(self.session, self.queues.layout.root))
+        """Every node below the root, but what waits for the leader to bring it into the logs."""
+        audit = self.nodes.audit
+        return {path for path in _below(self.session, self.queues.layout.root) if not path.startswith(audit)}
 
     def is_gone(self, job_id: str = JOB) -> bool:
         try:

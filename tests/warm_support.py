@@ -12,6 +12,7 @@ import pytest
 
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.launch import Launch
+from spark_runner.runners.run_as import User
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm.keeper import WarmKeeper
@@ -38,6 +39,19 @@ found = {
     "tasks": [name for name in names if " in stage " in name],
 }
 print(json.dumps(found))
+jvm.leave()
+"""
+
+_ASK = """
+import sys
+from pathlib import Path
+from spark_runner.warm.tenancy import WarmJvm
+jvm = WarmJvm(Path(sys.argv[1]), "ask")
+jvm.enter()
+try:
+    print(jvm.session().sql(sys.argv[2]).collect())
+except Exception as error:
+    print(type(error).__name__, error)
 jvm.leave()
 """
 
@@ -74,6 +88,11 @@ def look_into(server: ServerFiles) -> dict[str, list[object]]:
     return found
 
 
+def ask(server: ServerFiles, query: str) -> str:
+    """What a query of a driver in its JVM gives: rows, or the error."""
+    return subprocess.check_output([sys.executable, "-c", _ASK, str(server.path), query], text=True)
+
+
 @contextmanager
 def warm_house(folder: Path, recycling: Mapping[str, float] | None = None) -> Iterator[WarmHouse]:
     """Servers of one test."""
@@ -87,12 +106,18 @@ def warm_house(folder: Path, recycling: Mapping[str, float] | None = None) -> It
 class _Unmarked(SparkSubmits):
     """What it starts is not of the test during which it does."""
 
-    def start(self, request: SubmitRequest, prepare: Callable[[RunDirectory], Launch]) -> Submission:
+    def start(
+        self,
+        request: SubmitRequest,
+        prepare: Callable[[RunDirectory], Launch],
+        *,
+        user: User | None = None,
+    ) -> Submission:
         def unmarked(directory: RunDirectory) -> Launch:
             launch = prepare(directory)
             return replace(launch, environment={**launch.environment, ENVIRONMENT_MARK: ""})
 
-        return super().start(request, unmarked)
+        return super().start(request, unmarked, user=user)
 
 
 @pytest.fixture(scope="session")

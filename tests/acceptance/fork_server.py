@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from tests.jobs_support import ENVIRONMENT_MARK
+
 PROJECT = Path(__file__).parents[2]
 START_TIMEOUT_S = 60
 READY = b"ready\n"
@@ -60,7 +62,7 @@ def open_fork_server() -> Iterator[ForkServer]:
         address = f"{folder}/socket"
         command = [sys.executable, "-m", "tests.acceptance.fork_server_process", address]
         # Its own mark would make it, and all that it starts, a process that a test has left behind.
-        environment = {**os.environ, "ORCHESTRATOR_TEST": "", "NO_COLOR": "1"}
+        environment = {**os.environ, ENVIRONMENT_MARK: "", "NO_COLOR": "1"}
         server = subprocess.Popen(
             command,
             cwd=PROJECT,

@@ -122,8 +122,8 @@ class Running:
                 self.kill()
 
 
-# Its own mark, and what `tests.class_archive` has made ready for all drivers.
-_KEPT = {"ORCHESTRATOR_TEST", "ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES"}
+# What `tests.class_archive` has made ready for all drivers.
+_KEPT = {"ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES"}
 
 
 class Desk:
@@ -140,7 +140,7 @@ class Desk:
         }
         self.environment = inherited | {
             "ORCHESTRATOR_STATE_DIR": str(self.state_dir),
-            "ORCHESTRATOR_CONFIG": str(directory / "no-config.toml"),  # whatever this machine has
+            "ORCHESTRATOR_CONFIG": os.devnull,  # whatever this machine has
             "ORCHESTRATOR_MEMORY_PRESSURE_LIMIT": "0",  # the pressure of the machine is that of all tests
             "ORCHESTRATOR_MEMORY_GUARD": "false",
             "NO_COLOR": "1",

@@ -44,6 +44,18 @@ def test_a_fault_is_told_with_its_node_and_mended_on_demand(operator: Desk, stag
     assert operator.type("cluster", "doctor", "-o", "json").code == 0
 
 
+def test_a_secret_of_this_host_that_others_may_read_is_told(operator: Desk, stage: Stage) -> None:
+    stage.put(Queue.FINISH, job_id=JOB)
+    key = operator.write("key", "secret")
+    key.chmod(0o644)
+    archive = {"ORCHESTRATOR_ARCHIVE__URL": "http://search:9200", "ORCHESTRATOR_ARCHIVE__KEY_FILE": str(key)}
+    operator.environment |= archive
+    ended = operator.type("cluster", "doctor", "-o", "json")
+    found = {row["kind"]: row["path"] for row in json.loads(ended.stdout)}
+    assert ended.code == 1
+    assert (found["readable-secret"], found["unencrypted-login"]) == (str(key), "archive.url")
+
+
 def test_the_status_of_a_cluster(operator: Desk, stage: Stage) -> None:
     stage.put(pool="team")
     stage.queues.pools.change("team", weight=3, cap=2, paused=True)

@@ -224,14 +224,17 @@ def test_zookeeper_unreachable(desk: Desk, command: list[str]) -> None:
 def test_the_history_tells_who_changed_what_from_what_to_what(shared_desk: Desk) -> None:
     for arguments in (("set", "retention", "3h"), ("set", "memory_guard", "off"), ("unset", "retention")):
         change(shared_desk, *arguments)
-    rows = shared_desk.type("config", "history", "-o", "json").json()
+    change(shared_desk, "set", "pool.default.cap", "4")
+    *rows, pool = shared_desk.type("config", "history", "-o", "json").json()
+    assert (pool["name"], pool["before"], pool["after"]) == ("pool.default.cap", 0, 4)
+    assert {row["by"] for row in (*rows, pool)} == {"ip:127.0.0.1"}
     assert [(row["version"], row["name"], row["before"], row["after"]) for row in rows] == [
         (1, "retention", None, 10_800.0),
         (2, "memory_guard", None, False),
         (3, "retention", 10_800.0, None),
     ]
     page = shared_desk.type("config", "history").stdout
-    assert re.search(r"^ *2 .*@.* memory_guard +false *$", page, re.MULTILINE), page
+    assert re.search(r"^ *2 .* ip:127\.0\.0\.1 .* memory_guard +false *$", page, re.MULTILINE), page
 
 
 def test_a_bound_that_zookeepers_own_tools_cannot_list_is_said(shared_desk: Desk, queues: QueueSet) -> None:

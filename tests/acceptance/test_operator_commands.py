@@ -1,6 +1,7 @@
 """What operators type: each command with its words, its documents and its exit codes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.acceptance.support import COMMAND, Desk
 from tests.acceptance.terminal import Terminal
 from tests.acceptance.words import assert_says
 from tests.claims_support import Collector
+from tests.jobs_support import python_job
 from tests.operators_support import Stage
 from tests.waiting import wait_until
 
@@ -157,6 +159,19 @@ def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: De
     stage.put(Queue.FINISH, job_id="ended")
     assert operator.type("job", "show", "ended", "-o", "json").json()["waiting"] is None
     assert "waits:" not in operator.type("job", "show", "ended").stdout
+
+
+def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Desk, stage: Stage) -> None:
+    stage.client.submit(python_job("pass"), job_id="a")
+    assert operator.type("queue", "requeue", "a", "--delay", "1h").code == 0
+    shown = operator.type("job", "show", "a").stdout
+    assert re.search(r"^created: .*, by ip:127\.0\.0\.1 on \S+$", shown, re.MULTILINE), shown
+    assert re.search(r"^requeue .* ip:127\.0\.0\.1 .* due in accept after 3600 s *$", shown, re.MULTILINE), (
+        shown
+    )
+    document = operator.type("job", "show", "a", "-o", "json").json()
+    assert document["submitted"]["by"] == "ip:127.0.0.1"
+    assert [act["action"] for act in document["actions"]] == ["requeue"]
 
 
 # ---------------------------------------------------------------------- kill, retry, remove

@@ -17,15 +17,19 @@ from tests.waiting import wait_until
 
 NOBODY = "nobody listens there (connection refused)"
 VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-KUBECONFIG = {
-    "apiVersion": "v1",
-    "kind": "Config",
-    "current-context": "it",
-    "clusters": [{"name": "it", "cluster": {"server": "https://127.0.0.1:1"}}],
-    "users": [{"name": "me", "user": {"token": "a-token"}}],
-    "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
-}
-"""Of somebody whom no cluster knows."""
+
+
+def kubeconfig(server: str) -> str:
+    """Of somebody whom no cluster knows."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": "a-token"}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
+    }
+    return yaml.safe_dump(document)
 
 
 @pytest.fixture
@@ -37,11 +41,11 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def desk(shared_desk: Desk) -> Desk:
+def desk(shared_desk: Desk, address: str) -> Desk:
     """One with a worker that reaches no cluster, whatever this machine knows."""
     for name in VARIABLES:
         shared_desk.environment.pop(name, None)
-    config = shared_desk.write("kubeconfig", yaml.safe_dump(KUBECONFIG))
+    config = shared_desk.write("kubeconfig", kubeconfig(f"https://{address}"))
     shared_desk.environment |= {"HOME": str(shared_desk.directory), "KUBECONFIG": str(config)}
     worker = shared_desk.start("worker", "--slots", "4")
     worker.wait_for_words("4 slots", COMMAND_TIMEOUT_S)

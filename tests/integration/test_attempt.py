@@ -5,7 +5,7 @@ import pytest
 
 from queues.errors import OutcomeUnknown
 from queues.operations import Operation
-from queues.session import ReplyLost, Session, boottime
+from queues.session import Login, ReplyLost, Session, boottime
 from queues.transaction import commit
 from spark_runner import exit_codes
 from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, recordable
@@ -144,6 +144,19 @@ def test_alive_is_made_again_after_a_lost_session(open_queues: Open, path: str) 
     expire(session)
     wait_until(lambda: watcher.exists(f"{path}/alive") is not None, 15, "alive is there again")
     driver.end({"state": "succeeded"})
+
+
+def test_the_run_of_an_attempt_is_the_one_of_its_node_whatever_its_driver_has_written() -> None:
+    written = {"run_key": "key", "attempt": 99, "state": "started"}
+    assert Attempt("/jobs/id/attempt-3-key", 1, written).run == "key-3"
+    assert Attempt("/jobs/id/attempt-3", 1, written).run == "key-3"
+
+
+@pytest.mark.parametrize("written", [None, 7, "", "user", "world:anyone", "a:b", "run:" + "x" * 28 + "\n"])
+def test_what_a_driver_writes_as_its_login_gets_no_rights_unless_it_is_one(written: object) -> None:
+    assert Attempt("/jobs/id/attempt-3-key", 1, {"login": written}).login == ""
+    login = Login.random("run-key-3").digest_id
+    assert Attempt("/jobs/id/attempt-3-key", 1, {"login": login}).login == login
 
 
 def test_previews_stay_out_of_zookeeper() -> None:

@@ -163,7 +163,7 @@ def test_no_multi_is_larger_than_the_server_takes(
     steps = [[Create(f"{zookeeper_root}/{number}", data)] for number in range(40)]
     assert commit_many(session, steps) == [None] * 40
     assert max(sum(len(o.data) for o in multi if isinstance(o, Create)) for multi in sent) <= MAX_MULTI_BYTES
-    assert len(sent) == 5
+    assert len(sent) == 4
 
 
 def test_steps_are_made_while_those_before_them_are_on_their_way(

@@ -25,6 +25,7 @@ from tests.waiting import wait_until
 BODY = {
     "id": "job",
     "run_key": "key",
+    "pool": "default",
     "event": "end",
     "number": 3,
     "attempt": 2,

@@ -230,7 +230,7 @@ def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_want
     for on_free in asks:
         with pytest.raises(NoPlace):
             callbacks.take_place(slow, on_free)
-    body = dict.fromkeys(("run_key", "attempt", "event", "status", "number"), "x")
+    body = dict.fromkeys(("run_key", "pool", "attempt", "event", "status", "number"), "x")
     with pytest.raises(CallbackError):
         callbacks.call_in_place(slow, body)
     assert called == ["gone", "first"]

@@ -92,7 +92,9 @@ class Place:
         secret = {"metadata": {"name": "some"}}
         program = PodProgram("local:///driver.py", (), code=secret, plan=secret)
         conf_dir = state_dir / "spark-conf"
-        return launch_pod(request, program, directory, "here", conf_dir=conf_dir, quick_start=archives)
+        return launch_pod(
+            request, program, directory, "here", context="", conf_dir=conf_dir, quick_start=archives
+        )
 
     def fit(self, archives: ClassArchives, *flags: str) -> Fit:
         found = fit_of(self.environment, {}, flags, archives.conf_dir(self.cache))

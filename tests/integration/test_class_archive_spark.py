@@ -11,6 +11,7 @@ from spark_runner.process import processes_of
 from spark_runner.runners.base import RunState, SubmitRequest, Target
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import Fit, fit_of
+from spark_runner.runners.environment import for_drivers
 from spark_runner.runners.java_flags import SHORT_JOB_FLAGS
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.local import LocalRunner
@@ -50,7 +51,7 @@ def _without_options_of_the_tests() -> Iterator[None]:
 def fit(archives: ClassArchives, *flags: str) -> Fit:
     conf_dir = archives.conf_dir(Path("/nowhere"))
     request = SubmitRequest("x-1", "y", "a name", {})
-    environment = driver_environment(request, RunDirectory(conf_dir), conf_dir)
+    environment = driver_environment(request, RunDirectory(conf_dir), conf_dir, for_drivers(()))
     found = fit_of(environment, {}, flags, conf_dir)
     assert found is not None
     return found

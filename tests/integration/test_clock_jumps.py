@@ -116,7 +116,7 @@ class Site:
         """What the leader does by the clock of this queue set."""
         QueuedTimeout(queue_set, Hooks(), tuple).step()
         client = build_client(queue_set.session, self.office.settings)
-        Planner(client.schedules, submit=client.submit, get=client.get, fence=tuple).step()
+        Planner(client.schedules, submit=client.enqueue, get=client.get, fence=tuple).step()
 
     def states(self, job_id: str) -> list[str]:
         return [attempt["state"] for attempt in self.office.client.detail(job_id).attempts]

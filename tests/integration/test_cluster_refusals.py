@@ -206,13 +206,13 @@ def on_kubernetes(url: str, namespace: str = "default") -> dict[str, Any]:
     }
 
 
-def kubeconfig(folder: Path, **cluster: str) -> str:
-    """Write the configuration of somebody whom no cluster knows; its path."""
+def kubeconfig(folder: Path, server: str, **cluster: str) -> str:
+    """Write the configuration of somebody whom no cluster knows, for this server; its path."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": "https://127.0.0.1:1", **cluster}}],
+        "clusters": [{"name": "it", "cluster": {"server": server, **cluster}}],
         "users": [{"name": "me", "user": {"token": "a-token"}}],
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
     }
@@ -238,21 +238,17 @@ def test_kubernetes_whose_kubeconfig_is_not_there(
     tried_again({"pod": (on_kubernetes(url), words)})
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", UNKNOWN])
 def test_kubernetes_that_does_not_answer(
-    tried_again: Tried, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int
+    tried_again: Tried, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int, host: str
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path))
-    here, elsewhere = f"https://127.0.0.1:{port}", f"https://{UNKNOWN}:6443"
-    begin, check = "the Kubernetes API at", "check the address in `spark.master`"
-    tried_again(
-        {
-            "nobody": (on_kubernetes(here), [f"{begin} {here} does not answer: {NOBODY}", check]),
-            "unknown": (
-                on_kubernetes(elsewhere),
-                [f"{begin} {elsewhere} does not answer: {UNKNOWN_HOST}", check],
-            ),
-        },
+    url, reason = f"https://{host}:{port}", UNKNOWN_HOST if host == UNKNOWN else NOBODY
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, url))
+    begin, check = (
+        f"the Kubernetes API at {url} does not answer: {reason}",
+        "check the address in `spark.master`",
     )
+    tried_again({"pod": (on_kubernetes(url), [begin, check])})
 
 
 @pytest.mark.parametrize("lacks", ["a name", "rights", "trust"])
@@ -268,14 +264,14 @@ def test_kubernetes_that_refuses_the_worker(
     begin = f"the Kubernetes API at {address.url}"
     match lacks:
         case "a name":
-            file = kubeconfig(tmp_path, **{"certificate-authority": str(address.ca)})
+            file = kubeconfig(tmp_path, address.url, **{"certificate-authority": str(address.ca)})
             words = [f"{begin} refused it (401)", f"renew the token or the certificate of KUBECONFIG={file}"]
         case "rights":
             token = cluster.account(namespace, "nobody", [])
             file = str(cluster.kubeconfig(tmp_path / "kubeconfig", namespace, token))
             words = [f"{begin} refused it (403)", 'cannot list resource "pods"', "docs/backends.md"]
         case _:
-            file = kubeconfig(tmp_path)
+            file = kubeconfig(tmp_path, address.url)
             words = [f"{begin} does not answer: its certificate is not trusted", f"KUBECONFIG={file}"]
     monkeypatch.setenv("KUBECONFIG", file)
     tried_again({"pod": (on_kubernetes(address.url, namespace), words)})

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.zookeeper_access import DriverAccess
 from queues.documents import encode, timestamp
 from queues.embedded.config import ServerConfig
 from queues.embedded.server import EmbeddedZooKeeper
@@ -63,10 +64,11 @@ class Site:
     def ledger(self) -> Path:
         return self.folder / "ledger"
 
-    def announce(self) -> None:
+    def announce(self, login: str = "") -> None:
         self.session.ensure_path(self.path.rpartition("/")[0])
         self.session.ensure_path(f"{self.root}/stops")
-        made = intent(self.path, run_key=self.run_key, number=1, place={"backend": "any"}, at=timestamp())
+        place = {"backend": "any"}
+        made = intent(self.path, run_key=self.run_key, number=1, place=place, at=timestamp(), login=login)
         commit(self.session, [made])
 
     def attempt(self) -> Attempt:
@@ -84,9 +86,11 @@ class Site:
         main: str = "Steps",
         directory: str = "",
         within: tuple[str, ...] = (),
+        zookeeper: SessionSettings | None = None,
         **settings: float,
     ) -> "Driver":
         """A driver, its command behind that of `within`; `settings` are other ones of its session."""
+        zookeeper = zookeeper or self.session.settings
         incarnation = uuid.uuid4().hex
         plan = {
             "run": f"{self.run_key}-1",
@@ -95,7 +99,7 @@ class Site:
             "stop_path": self.stop_path,
             "incarnation": incarnation,
             "lease_seconds": lease,
-            "zookeeper": {**self.session.settings.for_plan(), **settings},
+            "zookeeper": {**zookeeper.for_plan(), **settings},
             "jar": {"class": main, "arguments": [str(self.ledger), *steps]},
             "directory": directory,
         }
@@ -401,7 +405,7 @@ def test_without_zookeeper_a_driver_runs_nothing(own_site: Site, server: Embedde
     server.start()
 
 
-def test_a_zookeeper_that_asks_for_certificates_and_logins_lets_it_in(
+def test_a_zookeeper_that_asks_for_certificates_and_rights_lets_it_in_with_its_own_login_alone(
     secured: Secured, tmp_path: Path, jar: Path
 ) -> None:
     password = tmp_path / "password"
@@ -412,10 +416,22 @@ def test_a_zookeeper_that_asks_for_certificates_and_logins_lets_it_in(
         sasl=Login(ADA.user, password_file=str(password)),
         acl=Acl.CREATOR,
     )
+    own = secured.certificates.driver_tls
+    access = DriverAccess(certificate_file=Path(own.certificate_file), key_file=Path(own.key_file))
+    login, another = Login.random("run-1"), Login.random("run-2")
     with ExitStack() as stack, Session(settings) as session:
         site = Site(session, "", tmp_path, jar, stack)
-        site.announce()
-        driver = site.start("return")
+        site.announce(login.digest_id)
+        owners = session.owners(site.path)
+        late = site.start("return", zookeeper=access.settings(settings, another, owners))
+        assert late.ended() == exit_codes.SUPERSEDED, late.words()
+        assert "is for the driver of another submission" in late.words()
+        go = tmp_path / "go"
+        driver = site.start("wait", str(go), zookeeper=access.settings(settings, login, owners))
+        wait_until(lambda: session.exists(site.attempt().alive), END_S, "it shows life to its worker")
+        commit(session, [Create(site.stop_path, b"for another job")])  # which it cannot read
+        wait_until(lambda: session.get(site.attempt().alive), END_S, "its worker can read it")
+        go.touch()
         assert driver.ended() == 0, driver.words()
         assert site.attempt().state is AttemptState.SUCCEEDED
         assert SECRET not in driver.words()

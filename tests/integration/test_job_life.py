@@ -7,10 +7,12 @@ import pytest
 
 from orchestrator.errors import AlreadyEnded
 from orchestrator.handlers.poison import MAX_CLAIMS
+from orchestrator.models.definition import build_definition
+from orchestrator.plan import plan_path
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN
 from queues.errors import IdTaken, ItemNotFound
-from queues.operations import Create, Set
+from queues.operations import Create, Delete, Set
 from queues.transaction import commit
 from spark_runner.attempt import attempt_path, run_name
 from spark_runner.runners.local import LocalRunner
@@ -316,6 +318,32 @@ def test_a_finished_job_is_removed_when_its_time_is_over_with_its_files(office: 
 
     wait_until(is_gone, 60, "the job is removed")
     assert not list((office.settings.state_dir / "runs").glob(f"{run_key}-*"))
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (None, "was not compiled when the job was submitted"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"version": 1}', "its plan has version 1"),
+    ],
+)
+def test_a_script_without_a_plan_of_this_version_fails_and_is_removed_with_all_of_it(
+    office: Office, plan: bytes | None, words: str
+) -> None:
+    script = "CREATE TABLE t USING print; INSERT INTO t SELECT 1 AS n"
+    made = build_definition({"name": "sql", "script": script, "retry": {"attempts": 3}}, "test")
+    job_id = office.client.submit(made).id
+    node = plan_path(office.client.detail(job_id).record_path)
+    commit(office.queues.session, [Delete(node) if plan is None else Set(node, plan, -1)])
+    office.worker()
+    error = office.wait(job_id).job.error
+    assert error is not None
+    assert (error.error_class, office.client.get(job_id).attempt) == ("definition", 1)
+    assert words in error.message
+    office.client.requeue(job_id)
+    wait_until(lambda: not office.queues.contains(job_id), 60, "the job is removed")
+    assert office.queues.session.exists(node) is None
 
 
 def test_a_request_to_stop_that_came_too_late_is_removed(office: Office) -> None:

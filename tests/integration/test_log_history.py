@@ -110,7 +110,8 @@ def test_the_doctor_tells_whose_logs_are_not_shipped(office: Office, tmp_path: P
         assert office.wait(job_id).job.status is Status.SUCCESS, "the job runs all the same"
         found = wait_until(lambda: _about_logs(office.client), ENDS_S, "the worker is announced")
         assert "none.pem" in found[0].what
-        assert len(entries_of(tmp_path, LogQuery.of(job_id=job_id), 3)) == 3, "they wait"
+        query = LogQuery.of(job_id=job_id, event_action=TRANSITION)
+        assert len(entries_of(tmp_path, query, 3)) == 3, "they wait"
 
 
 def _about_logs(client: Client) -> list[Finding]:

@@ -11,6 +11,7 @@ from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.target import Target
 from orchestrator.logs.shipping.targets import open_target
 from orchestrator.logs.spool.writer import Spool
+from tests.hostile_server import stranger
 from tests.log_shipping_support import dead_letters, document, fill, record, shipping, wait_settled
 from tests.log_stub import Said, Stub, log_stub
 from tests.sls_stub import HOST, SlsStore, refused
@@ -148,3 +149,13 @@ def test_what_only_people_can_mend_stays_in_the_spool_until_they_have(
         assert shipper.counts.created == 0
     assert sorted(store.ids) == sorted(ids)
     assert dead_letters(root) == []
+
+
+def test_a_redirect_takes_the_token_of_the_worker_nowhere_else(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    fill(spool, [document(1)])
+    with stranger() as elsewhere, log_stub(SlsStore()) as stub:
+        stub.script = [Said(307, b"", {"Location": f"{elsewhere.url}/logstores/jobs/shards/lb"})]
+        with shipping(tmp_path / "spool", sls(stub), spool) as shipper:
+            wait_settled(shipper, 1)
+    assert elsewhere.seen == []

@@ -438,7 +438,8 @@ def test_a_job_is_due_when_an_operator_says(stage: Stage) -> None:
     stage.client.requeue(JOB, delay=3600)
     after = stage.queues.get(JOB)
     assert 3_600_000 <= after.token.due - now < 3_700_000
-    assert (after.payload, after.token.seq) == (before.payload, before.token.seq)
+    payload = {name: value for name, value in after.payload.items() if name != "actions"}
+    assert (payload, after.token.seq) == (before.payload, before.token.seq)
     stage.client.requeue(JOB)
     assert stage.queues.get(JOB).token.due <= stage.clock.now_ms()
     assert stage.places_of() == [("finish", "default")]

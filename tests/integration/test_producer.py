@@ -26,7 +26,7 @@ from queues.operations import Create, Delete, Operation
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.session import Posted, Session, SessionSettings
-from queues.transaction import commit
+from queues.transaction import MAX_MULTI_BYTES, commit
 from tests.claims_support import Collector, claim_of, lose_reply, names_node
 from tests.queues_support import QUEUES, Open, places_of
 from tests.waiting import wait_until
@@ -125,7 +125,7 @@ def test_what_cannot_be_put_is_named_with_its_reason_and_the_others_are_put(open
                 *items("a", "taken", "b", "b", "bad/id"),
                 NewItem({"text": "x" * 70_000}, "large"),
                 NewItem({"when": object()}, "payload"),
-                NewItem({}, "multi", riders=lambda path: [Create(f"{path}/x", b"x" * 600_000)]),
+                NewItem({}, "multi", riders=lambda path: [Create(f"{path}/x", b"x" * MAX_MULTI_BYTES)]),
                 *items("c"),
             ],
         )

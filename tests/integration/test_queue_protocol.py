@@ -81,7 +81,7 @@ def test_a_record_that_is_too_large_is_refused_before_it_is_sent(open_queues: Op
     with pytest.raises(TooLarge, match="65,536"):
         queues.put("accept", ITEM, {"text": "x" * 70_000})
     with pytest.raises(TooLarge):
-        transaction.commit(queues.session, [Create("/too-large", b"x" * 600_000)])
+        transaction.commit(queues.session, [Create("/too-large", b"x" * transaction.MAX_MULTI_BYTES)])
     assert places_of(queues, ITEM) == []
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator import plan as plans
 from orchestrator.cli.app import run_app
 from orchestrator.client import Client
 from orchestrator.errors import CorruptSchedule, DefinitionError, ScheduleNotFound
@@ -16,6 +17,7 @@ from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.schedule import Schedule
 from orchestrator.nodes import Nodes
+from orchestrator.plan import Plan, decode_plan, plan_path
 from orchestrator.schedules.book import Book
 from orchestrator.schedules.entry import Entry
 from orchestrator.schedules.fires import MAX_CATCH_UP, from_text, to_text
@@ -62,7 +64,7 @@ class Hall:
 
     def leader(
         self,
-        submit: Callable[[Client], Submit] = lambda client: client.submit,
+        submit: Callable[[Client], Submit] = lambda client: client.enqueue,
         fence: tuple[Operation, ...] = (),
     ) -> Planner:
         client = self.client()
@@ -124,7 +126,13 @@ def test_its_node_is_json_that_a_person_can_read(hall: Hall) -> None:
     hall.register()
     children = hall.book.session.children(hall.nodes.schedule("tick"))
     assert children == [hall.node()["registration"]]
-    assert hall.node() == {
+    node = hall.node()
+    changed = node.pop("changed")
+    assert (changed["action"], changed["by"], node.pop("registered_by")) == (
+        "register",
+        *["ip:127.0.0.1"] * 2,
+    )
+    assert node == {
         "registration": children[0],
         "paused": False,
         "registered": "2026-11-21T11:00:00Z",
@@ -244,6 +252,27 @@ def test_a_run_is_a_job_like_any_other_and_knows_its_fire_time(hall: Hall) -> No
     assert "schedule" not in detail.definition
 
 
+def test_the_leader_passes_the_plan_of_a_run_on_and_compiles_nothing(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "CREATE TABLE t USING print; INSERT INTO t SELECT '${fire_time}' AS at"
+    hall.book.put(Definition(name="sql", script=script, schedule=Schedule(every=60)))
+    hall.book.put(Definition(name="sql", script=f"-- again\n{script}", schedule=Schedule(every=60)))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the leader compiles")
+
+    monkeypatch.setattr(plans, "compile_script", refuse)
+    hall.pass_time(MINUTE)
+    hall.leader().step()
+    detail = hall.office.client.detail("sql-20261121T110100Z")
+    found = hall.book.session.get(plan_path(detail.record_path))
+    assert found is not None
+    plan = decode_plan(found[0])
+    assert plan["values"] == ["2026-11-21T11:01:00Z"]
+    assert [step["line"] for step in plan["steps"]] == [2, 2]
+
+
 def test_a_schedule_that_comes_later_is_seen_by_the_leader(hall: Hall) -> None:
     leader = hall.leader()
     assert leader.step() == 5
@@ -264,7 +293,7 @@ def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     hall.register(overlap="queue")
     client = hall.client()
     book = Book(hall.office.session(), hall.nodes, hall.clock)
-    leader = Planner(book, submit=client.submit, get=client.get, fence=tuple)
+    leader = Planner(book, submit=client.enqueue, get=client.get, fence=tuple)
     leader.step()
     expire(book.session)
     hall.register("other", overlap="queue")
@@ -296,7 +325,7 @@ def test_the_ensembles_clock_is_the_one_that_counts(office: Office) -> None:
     now = build_queue_set(office.session(), office.settings, owner="test").clock.now_ms()
     assert view.next is not None
     assert abs(from_text(view.next) - now) < 10_000
-    planner = Planner(book, submit=office.client.submit, get=office.client.get, fence=tuple)
+    planner = Planner(book, submit=office.client.enqueue, get=office.client.get, fence=tuple)
     loops = 0
     while not (runs := list(office.client.jobs())):
         threading.Event().wait(planner.step())
@@ -311,8 +340,15 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
     put: Counter[str] = Counter()
 
     def counting(client: Client) -> Submit:
-        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
-            client.submit(definition, job_id=job_id, riders=riders)
+        def submit(
+            definition: Definition,
+            plan: Plan | None,
+            *,
+            job_id: str,
+            riders: Sequence[Operation],
+            origin: str,
+        ) -> None:
+            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
             put[job_id] += 1
 
         return submit
@@ -344,8 +380,10 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
 
 
 def dies_after_put(client: Client) -> Submit:
-    def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
-        client.submit(definition, job_id=job_id, riders=riders)
+    def submit(
+        definition: Definition, plan: Plan | None, *, job_id: str, riders: Sequence[Operation], origin: str
+    ) -> None:
+        client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
         raise Died
 
     return submit
@@ -386,11 +424,18 @@ def interrupted(between: Callable[[str], object]) -> Callable[[Client], Submit]:
     def make(client: Client) -> Submit:
         first = [True]
 
-        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
+        def submit(
+            definition: Definition,
+            plan: Plan | None,
+            *,
+            job_id: str,
+            riders: Sequence[Operation],
+            origin: str,
+        ) -> None:
             if first:
                 first.clear()
                 between(job_id)
-            client.submit(definition, job_id=job_id, riders=riders)
+            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
 
         return submit
 
@@ -465,8 +510,15 @@ def test_a_late_leader_neither_enqueues_the_old_program_nor_brings_it_back(hall:
 
 def test_a_leader_that_is_late_after_its_put_does_not_bring_the_old_program_back(hall: Hall) -> None:
     def late(client: Client) -> Submit:
-        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
-            client.submit(definition, job_id=job_id, riders=riders)
+        def submit(
+            definition: Definition,
+            plan: Plan | None,
+            *,
+            job_id: str,
+            riders: Sequence[Operation],
+            origin: str,
+        ) -> None:
+            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
             register_anew(hall)
 
         return submit
@@ -769,10 +821,17 @@ def test_what_is_wrong_with_one_schedule_does_not_stop_the_others(hall: Hall) ->
         hall.register(name)
 
     def breaking(client: Client) -> Submit:
-        def submit(definition: Definition, *, job_id: str, riders: Sequence[Operation]) -> None:
+        def submit(
+            definition: Definition,
+            plan: Plan | None,
+            *,
+            job_id: str,
+            riders: Sequence[Operation],
+            origin: str,
+        ) -> None:
             if definition.name == "b":
                 raise RuntimeError(job_id)
-            client.submit(definition, job_id=job_id, riders=riders)
+            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
 
         return submit
 
@@ -799,15 +858,17 @@ def test_a_full_pool_delays_a_run(hall: Hall) -> None:
 
 
 def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_told(hall: Hall) -> None:
-    hall.register()
+    script = "CREATE TABLE t USING print; INSERT INTO t SELECT 1 AS n"
+    hall.book.put(Definition(name="tick", script=script, schedule=Schedule(every=60)))
     document = hall.node()
-    document["definition"]["python"] = "def"  # as if an older version had let it pass
+    del document["plan"]  # as an older version has registered it
     commit(hall.book.session, [Set(hall.nodes.schedule("tick"), encode(document), -1)])
     hall.pass_time(MINUTE)
     assert hall.leader().step() == 5
     (skipped,) = hall.book.get("tick").skipped
     assert skipped.time == "2026-11-21T11:01:00Z"
-    assert "job.py:1:" in skipped.reason
+    assert "was not compiled when it was registered, by an older version; register it again" in skipped.reason
+    assert hall.runs() == []
 
 
 def test_a_rider_that_is_refused_keeps_the_job_out(hall: Hall) -> None:

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.settings import Settings
 from orchestrator.states import Status
 from orchestrator.wiring import open_session
-from orchestrator.zookeeper_access import LoginFile, TlsFiles
+from orchestrator.zookeeper_access import DriverAccess, LoginFile, TlsFiles
 from queues.errors import AccessDenied
 from queues.session import Acl
 from tests.jobs_support import Office
@@ -16,7 +16,11 @@ from tests.servers.secured import ADA, SECRET, Secured
 
 @pytest.fixture
 def settings(secured: Secured, tmp_path: Path) -> Settings:
-    password, tls = tmp_path / "password", secured.certificates.tls
+    password, tls, of_drivers = (
+        tmp_path / "password",
+        secured.certificates.tls,
+        secured.certificates.driver_tls,
+    )
     password.write_text(f"{SECRET}\n", "utf-8")
     return Settings(
         zookeeper_hosts=f"{secured.hosts()}/{tmp_path.name}",
@@ -27,6 +31,9 @@ def settings(secured: Secured, tmp_path: Path) -> Settings:
         ),
         zookeeper_login=LoginFile(user=ADA.user, password_file=password),
         zookeeper_acl=Acl.CREATOR,
+        zookeeper_drivers=DriverAccess(
+            certificate_file=Path(of_drivers.certificate_file), key_file=Path(of_drivers.key_file)
+        ),
         state_dir=tmp_path / "state",
         session_timeout=4.0,
         kill_grace=2.0,

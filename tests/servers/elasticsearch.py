@@ -185,6 +185,7 @@ def _fetch(folder: Path) -> None:
         "mvn",
         "-q",
         "-B",
+        "--strict-checksums",
         "dependency:unpack",
         f"-Dartifact={ARTIFACT}",
         f"-DoutputDirectory={folder.parent}",

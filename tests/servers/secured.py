@@ -28,7 +28,7 @@ Server {{
 
 
 class Certificates:
-    """Two authorities; a server's certificate for `localhost`, and a client's, of the first."""
+    """Two authorities; of the first a server's certificate for `localhost`, a client's, and a driver's."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -39,7 +39,9 @@ class Certificates:
             )
         self._sign("server", "subjectAltName=DNS:localhost")
         self._sign("client", "subjectAltName=DNS:client")
+        self._sign("driver", "subjectAltName=DNS:driver")
         self.tls = Tls(self._path("ca.pem"), self._path("client.pem"), self._path("client.key"))
+        self.driver_tls = Tls(self._path("ca.pem"), self._path("driver.pem"), self._path("driver.key"))
         self.other_ca = self._path("other.pem")
         self.server = self._together("server")
         self.ca = self._path("ca.pem")

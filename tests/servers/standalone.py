@@ -19,6 +19,7 @@ from queues.embedded.guarded import GuardedProcess
 from queues.embedded.java import JarsMissing, JavaMissing, find_jars, find_java
 from queues.embedded.ports import free_ports
 from tests.class_archive import node_environment
+from tests.jobs_support import ENVIRONMENT_MARK
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
@@ -200,7 +201,7 @@ class StandaloneCluster:
         file.write_text("".join(f"{key} {value}\n" for key, value in properties.items()), "utf-8")
         environment = {
             MARK: self.mark,
-            "ORCHESTRATOR_TEST": "",  # a test that starts the cluster for all must not claim it
+            ENVIRONMENT_MARK: "",  # a test that starts the cluster for all must not claim it
             "JAVA_HOME": str(java.path.resolve().parents[1]),
             "SPARK_HOME": str(spark_home),
             "SPARK_CONF_DIR": str(conf),

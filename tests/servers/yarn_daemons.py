@@ -264,6 +264,7 @@ def _fetch(folder: Path) -> None:
         "mvn",
         "-q",
         "-B",
+        "--strict-checksums",
         "-f",
         str(pom),
         "dependency:copy-dependencies",

@@ -23,4 +23,5 @@ def test_each_that_is_mended_is_listed() -> None:
         Kind.ORPHAN_LOCK.value,
         Kind.STALE_STOP.value,
         Kind.STALE_SLOT.value,
+        Kind.OPEN_NODES.value,
     }

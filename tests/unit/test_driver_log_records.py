@@ -108,3 +108,19 @@ def test_reading_again_finds_the_same_records(pieces: list[bytes], data: st.Data
     assert records(lines, 0, whole=True) == quiet
     begin = upto + sum(len(each.data) for each in records(log[upto:], upto, whole=True))
     assert begin == len(log)
+
+
+@pytest.mark.parametrize("rest", [b"", b"Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\n"])
+def test_a_private_key_is_one_record_and_one_that_is_cut_off_ends_with_it(rest: bytes) -> None:
+    begin, body = b"key: -----BEGIN RSA PRIVATE KEY-----\n", b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldY\nWVo=\n"
+    key = begin + rest + body + b"-----END RSA PRIVATE KEY-----\n"
+    assert [each.data for each in records(b"a b\n" + key + b"c d\n", 0, whole=True)] == [
+        b"a b\n",
+        key,
+        b"c d\n",
+    ]
+    quoting = PYTHON.replace(b"list index out of range\n", begin) + rest + body
+    assert [each.data for each in records(quoting + b"c d\n", 0, whole=True)] == [quoting, b"c d\n"]
+    cut_off = begin + rest + body
+    assert [each.data for each in records(cut_off + b"c d\n", 0, whole=True)] == [cut_off, b"c d\n"]
+    assert [each.data for each in records(b"a b\n" + cut_off, 0, whole=False)] == [b"a b\n"]

@@ -22,7 +22,7 @@ from orchestrator.schedules.fires import (
     next_fire,
     to_text,
 )
-from orchestrator.schedules.runs import check_registration, run_definition, run_id
+from orchestrator.schedules.runs import compile_registration, run_definition, run_id
 
 BERLIN = "Europe/Berlin"
 SCRIPT = {"name": "nightly", "script": "CREATE TABLE t USING print; INSERT INTO t SELECT 1"}
@@ -193,8 +193,8 @@ def test_with_catch_up_a_flood_is_cut_to_its_end() -> None:
         ({"every": "1500ms"}, "1.5 s is no period"),
         ({"every": "367d"}, "from 1s to 366d"),
         ({"every": -1}, "-1 s is no period"),
-        ({"every": float("nan")}, "nan s is no period"),
-        ({"every": float("inf")}, "inf s is no period"),
+        ({"every": float("nan")}, "nan s is no duration"),
+        ({"every": float("inf")}, "inf s is no duration"),
         ({"every": "often"}, "'often' is not a duration"),
         ({"cron": "0 6 * * *", "timezone": "Europe/Berln"}, "did you mean 'Europe/Berlin'?"),
         ({"cron": "0 6 * * *", "timezone": "Europe"}, "'Europe' is no timezone"),
@@ -266,21 +266,21 @@ def test_a_python_program_has_the_fire_time_in_its_labels_alone() -> None:
 
 def test_a_script_may_use_the_fire_time() -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT '${fire_time}' AS at"
-    check_registration(
+    compile_registration(
         build_definition({"name": "x", "script": script, "schedule": {"every": "1h"}}, "job.yaml")
     )
 
 
 def test_a_name_whose_runs_would_have_no_valid_ids_is_refused() -> None:
     longest = {**SCRIPT, "name": "x" * 111, "schedule": {"every": "1h"}}
-    check_registration(build_definition(longest, "job.yaml"))
+    compile_registration(build_definition(longest, "job.yaml"))
     with pytest.raises(DefinitionError, match="has 112 characters, 111 are the most"):
-        check_registration(build_definition({**longest, "name": "x" * 112}, "job.yaml"))
+        compile_registration(build_definition({**longest, "name": "x" * 112}, "job.yaml"))
 
 
 def test_what_has_no_schedule_is_not_registered() -> None:
     with pytest.raises(DefinitionError, match="'nightly' has no schedule"):
-        check_registration(build_definition(SCRIPT, "job.yaml"))
+        compile_registration(build_definition(SCRIPT, "job.yaml"))
 
 
 def test_times_are_told_and_read_to_the_millisecond() -> None:

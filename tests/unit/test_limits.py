@@ -98,6 +98,7 @@ def config_toml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         for name in variables([field]):
             monkeypatch.delenv(name, raising=False)
     file = tmp_path / "config.toml"
+    file.touch()
     monkeypatch.setenv("ORCHESTRATOR_CONFIG", str(file))
     return file
 
@@ -123,8 +124,8 @@ def test_each_setting_tells_whether_it_comes_from_the_environment_the_file_or_no
 def test_the_variable_that_was_used_is_named_where_there_are_two(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setenv(name, "h:1")
-    assert shown()["zookeeper_hosts"] == ("h:1", Origin.ENVIRONMENT, name)
+    monkeypatch.setenv(name, "localhost:1")
+    assert shown()["zookeeper_hosts"] == ("localhost:1", Origin.ENVIRONMENT, name)
 
 
 def test_the_parts_of_a_table_may_come_from_different_places(
@@ -133,7 +134,7 @@ def test_the_parts_of_a_table_may_come_from_different_places(
     password = tmp_path / "password"
     password.write_text("the-secret\n", "utf-8")
     config_toml.write_text(
-        f"zookeeper_hosts = 'h:1'\n[zookeeper_login]\npassword_file = '{password}'\n", "utf-8"
+        f"zookeeper_hosts = 'localhost:1'\n[zookeeper_login]\npassword_file = '{password}'\n", "utf-8"
     )
     monkeypatch.setenv("ORCHESTRATOR_ZOOKEEPER_LOGIN__USER", "ada")
     found = shown()
@@ -144,7 +145,7 @@ def test_the_parts_of_a_table_may_come_from_different_places(
 
 
 def test_a_table_in_one_variable_is_named_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOKEEPER_HOSTS", "h:1")
+    monkeypatch.setenv("ZOOKEEPER_HOSTS", "localhost:1")
     monkeypatch.setenv("ORCHESTRATOR_ZOOKEEPER_TLS", '{"verify_hostname": false}')
     assert shown()["zookeeper_tls.verify_hostname"] == (
         False,

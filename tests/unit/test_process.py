@@ -78,7 +78,7 @@ def test_processes_are_found_by_the_run_in_their_environment(
     sleeper: subprocess.Popen[bytes], run: str
 ) -> None:
     assert processes_of(run) == [sleeper.pid]
-    assert RunProcess(sleeper.pid, run, "first") in run_processes()
+    assert RunProcess(sleeper.pid, run, "first", os.geteuid()) in run_processes()
 
 
 def test_the_run_must_be_the_whole_value(sleeper: subprocess.Popen[bytes], run: str) -> None:

@@ -1,9 +1,12 @@
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import SettingsError
 from orchestrator.settings import load_settings
+from tests.another_user import as_another_user
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +22,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ):
         monkeypatch.delenv(name, raising=False)
     file = tmp_path / "config.toml"
+    file.touch()
     monkeypatch.setenv("ORCHESTRATOR_CONFIG", str(file))
     return file
 
@@ -55,11 +59,19 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
         ('zookeeper_hosts = "/app"', "is not host:port,host:port/folder"),
         ('zookeeper_hosts = "h:0/app"', "'h:0' is not host:port"),
         ("zookeeper_acl = 'creator'", "needs zookeeper_login, or a certificate"),
+        (
+            "zookeeper_hosts = 'h:1'\n[zookeeper_group]\nuser = 'team'\npassword_file = '/dev/null'",
+            "beside it each one needs zookeeper_login with scheme sasl",
+        ),
         ("zookeeper_hosts = 'h:1'\nzookeeper_acl = 'mine'", "field 'zookeeper_acl'"),
         ("[zookeeper_tls]\nverify_hostname = true", "are for the servers that zookeeper_hosts names"),
         ("[zookeeper_tls]\nca_file = '/no/such'", "the file /no/such cannot be read: No such file"),
         ("[zookeeper_login]\nuser = 'ada'", "'zookeeper_login.password_file' is missing"),
         ("[zookeeper_login]\nuser = 'ada'\npassword = 'x'", "unknown field 'zookeeper_login.password'"),
+        (
+            "zookeeper_hosts = 'localhost,h'\n[zookeeper_login]\nuser = 'a'\npassword_file = '/etc/passwd'",
+            "'sasl' is for servers that speak TLS",
+        ),
     ],
 )
 def test_a_mistake_in_the_file_is_named(bare_environment: Path, text: str, words: str) -> None:
@@ -90,3 +102,70 @@ def test_a_login_comes_from_the_environment_or_from_a_table_of_the_file(
     assert changed.zookeeper_login is not None
     assert changed.zookeeper_login.user == "bob"
     assert "the-secret" not in repr(changed)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "more"),
+    [("localhost:1,127.0.0.2,[::1]:2/app", ""), ("h:1", "without_tls = true"), ("h:1", "scheme = 'digest'")],
+)
+def test_a_login_by_sasl_goes_without_tls_on_loopback_and_where_that_is_said(
+    bare_environment: Path, hosts: str, more: str
+) -> None:
+    bare_environment.write_text(
+        f"zookeeper_hosts = '{hosts}'\n[zookeeper_login]\nuser = 'a'\npassword_file = '/etc/passwd'\n{more}",
+        "utf-8",
+    )
+    assert load_settings().zookeeper_login is not None
+
+
+@pytest.mark.parametrize("make", [None, Path.mkdir, os.mkfifo], ids=["missing", "directory", "fifo"])
+def test_a_file_that_is_named_and_cannot_be_read_is_an_error(
+    bare_environment: Path, make: Callable[[Path], None] | None
+) -> None:
+    bare_environment.unlink()
+    if make is not None:
+        make(bare_environment)
+    with pytest.raises(
+        SettingsError, match=rf"{bare_environment} cannot be read: .*ORCHESTRATOR_CONFIG names it"
+    ):
+        load_settings()
+
+
+def test_a_file_that_may_not_be_read_is_an_error(
+    bare_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare_environment.parent.chmod(0o755)
+    bare_environment.write_text("slots = 2\n", "utf-8")
+    bare_environment.chmod(0o600)
+
+    def load() -> str:
+        try:
+            return str(load_settings().slots)
+        except SettingsError as error:
+            return str(error)
+
+    assert "cannot be read: Permission denied" in as_another_user(load)
+    home = bare_environment.parent / "spark-job-orchestrator"
+    home.mkdir()
+    bare_environment.rename(home / "config.toml")
+    monkeypatch.delenv("ORCHESTRATOR_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home.parent))
+    assert "cannot be read: Permission denied" in as_another_user(load)
+    assert load() == "2"
+
+
+def test_the_file_at_its_usual_place_need_not_exist(
+    bare_environment: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert bare_environment.exists()
+    monkeypatch.delenv("ORCHESTRATOR_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    assert load_settings().slots >= 1
+    monkeypatch.setenv("ORCHESTRATOR_CONFIG", os.devnull)
+    assert load_settings().slots >= 1
+
+
+def test_a_file_that_is_far_too_large_is_no_settings(bare_environment: Path) -> None:
+    bare_environment.write_bytes(b"#" * (1024 * 1024 + 1))
+    with pytest.raises(SettingsError, match="1,048,577 bytes"):
+        load_settings()

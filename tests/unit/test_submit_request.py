@@ -8,6 +8,8 @@ import pytest
 
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import build_definition
+from orchestrator.plan import compile_program
+from orchestrator.policy import Policy
 from orchestrator.submit_request import submit_request
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
@@ -24,6 +26,7 @@ def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequ
     attempt = Attempt(f"/attempt-2-{RUN_KEY}", 0, {"run_key": RUN_KEY, "attempt": 2, "state": "intent"})
     return submit_request(
         definition,
+        compile_program(definition),
         definition.spark,
         attempt,
         job_id="nightly",
@@ -33,6 +36,7 @@ def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequ
         zookeeper=SessionSettings("zk:2181"),
         is_short=False,
         is_warm=True,
+        policy=Policy(),
     )
 
 
