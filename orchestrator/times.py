@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+_MAX_CHARACTERS = 40
+
 
 def moment(timestamp: object) -> datetime | None:
     """A stored time in the time zone of this machine; None for what is none."""
@@ -12,6 +14,12 @@ def moment(timestamp: object) -> datetime | None:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
     except (ValueError, OverflowError):
         return None
+
+
+def stored_time(timestamp: object) -> str | None:
+    """A stored time as it stands, None for what is none: it may go into a record."""
+    fits = isinstance(timestamp, str) and len(timestamp) <= _MAX_CHARACTERS
+    return timestamp if fits and isinstance(timestamp, str) and moment(timestamp) else None
 
 
 def local_time(timestamp: object) -> str:

@@ -9,7 +9,7 @@ and what a driver sends a second time after a lost reply must not reach the atte
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -21,9 +21,10 @@ from spark_runner.redacted import redacted
 VERSION_INTENT = 0
 VERSION_STARTED = 1
 _LOGIN = re.compile(r"[A-Za-z0-9._-]{1,200}:[A-Za-z0-9+/]{27}=")  # a user and a SHA-1 in base64
-_NAME = re.compile(r"attempt-(\d{1,10})(?:-.+)?")  # as many digits as a path of a sequential node has
+_NAME = re.compile(r"attempt-(\d{1,10})(?:-(.+))?")  # as many digits as a path of a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
 _OF_DRIVER = READ | WRITE | CREATE | DELETE  # the last two for `alive`
+_MAX_OUTCOME_BYTES = 256 << 10
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -101,13 +102,16 @@ def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
     do their columns. Of a script with very many INSERTs the first ones are named, and the others counted.
     """
     facts = {key: value for key, value in outcome.items() if key != "state"}
-    tables = facts.get("tables", [])
+    told = facts.get("tables")
+    tables = [table for table in told if isinstance(table, Mapping)] if isinstance(told, list) else []
     facts["tables"] = [
         {key: value for key, value in table.items() if key not in {"preview", "columns"}}
         for table in tables[:MAX_TABLES]
     ]
     if len(tables) > MAX_TABLES:
         facts["tables_left_out"] = len(tables) - MAX_TABLES
+    if len(encode(facts)) > _MAX_OUTCOME_BYTES:
+        facts = {"left_out": f"its outcome has more than {_MAX_OUTCOME_BYTES >> 10} KiB"}
     masked: dict[str, Any] = redacted(facts)
     return masked
 
@@ -140,6 +144,26 @@ class Attempt:
         return cls.of(path, *found)
 
     @classmethod
+    def watched(cls, session: Session, path: str, wake: Wake | None = None) -> "Attempt | None":
+        """The same as a worker needs it: a driver must not hide by what it writes into its attempt.
+
+        What has been made unreadable since the attempt was announced has started: only its driver wrote.
+        Raises ValueError for an intent that cannot be read.
+        """
+        found = session.get(path, wake)
+        if found is None:
+            return None
+        try:
+            return cls.of(path, *found)
+        except ValueError:
+            if found[1].version == VERSION_INTENT:
+                raise
+            started = {"state": AttemptState.STARTED.value}
+            unreadable = cls(path, found[1].version, started, found[1].modified)
+            named = {"run_key": unreadable.run_key, "attempt": unreadable.number}
+            return replace(unreadable, document={**named, **started})
+
+    @classmethod
     def of(cls, path: str, data: bytes, stat: Stat) -> "Attempt":
         """The attempt in these bytes; raises ValueError for bytes of another kind."""
         document = decode(data)
@@ -148,13 +172,16 @@ class Attempt:
 
     @property
     def state(self) -> AttemptState:
-        """The state as it stands in the document."""
-        return AttemptState(self.document["state"])
+        """The state as it stands in the document; no driver takes back that it has started."""
+        state = AttemptState(self.document["state"])
+        is_taken = state is AttemptState.INTENT and self.version > VERSION_INTENT
+        return AttemptState.STARTED if is_taken else state
 
     @property
     def run_key(self) -> str:
-        """The run key of the job that made it."""
-        return str(self.document["run_key"])
+        """The run key of the job that made it: as its node is named, for a driver can write the document."""
+        named = _NAME.fullmatch(self.path.rpartition("/")[2])
+        return str(self.document.get("run_key")) if named is None or named[2] is None else named[2]
 
     @property
     def run(self) -> str:

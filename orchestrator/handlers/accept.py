@@ -57,6 +57,7 @@ def handle(job: HeldJob) -> Action:
     job.begun = number
     changes = {
         "attempt": number,
+        "place": place.to_json(),
         "slot": places.slot,
         "name_slot": places.name_slot,
         "callback": CallbackState(),

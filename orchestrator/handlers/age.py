@@ -17,9 +17,11 @@ def age(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
     so that no clock that is wrong ends what runs: an adopted attempt may get a second time what it had.
     """
     now = boottime()
-    if monitor.version != attempt.version:
-        monitor.version, monitor.version_since = attempt.version, now - _age_at_first_sight(job, attempt)
-    return now - monitor.version_since
+    if (
+        monitor.aged is not attempt.state
+    ):  # not its version: a driver can write its attempt as often as it likes
+        monitor.aged, monitor.aged_since = attempt.state, now - _age_at_first_sight(job, attempt)
+    return now - monitor.aged_since
 
 
 def _age_at_first_sight(job: HeldJob, attempt: Attempt) -> float:

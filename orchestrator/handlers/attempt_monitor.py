@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from orchestrator.handlers.warnings import is_other_kind, recordable
 from queues.documents import timestamp
 from queues.session import boottime
+from spark_runner.attempt import AttemptState
 from spark_runner.runners.base import Runner, RunState, Submission
 
 _PATIENCE_SECONDS = 30.0  # a driver takes so long to start on a cluster that has room
@@ -35,8 +36,8 @@ class AttemptMonitor:
     absent_since: float | None = None  # CLOCK_BOOTTIME; `alive` has been away since then
     progress: int = -1  # when `alive` was last written, by the ensemble's clock
     progress_since: float = field(default_factory=boottime)  # CLOCK_BOOTTIME
-    version: int = -1  # of the attempt, and since when it has that: see `age`
-    version_since: float = 0.0  # CLOCK_BOOTTIME
+    aged: AttemptState | None = None  # the state of the attempt, and since when it is that: see `age`
+    aged_since: float = 0.0  # CLOCK_BOOTTIME
     settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
     calm_until: float = 0.0  # monotonic; until then a silent backend causes no new warning
     ends_driver: bool = False  # its next look ends the driver, which may take long

@@ -39,7 +39,7 @@ from queues.errors import AccessDenied, CorruptRecord
 from queues.names import LOW, Layout
 from queues.operations import Delete, Operation
 from queues.session import Acl, Login, Session, Wake
-from spark_runner.attempt import Attempt, attempt_path, earlier_path
+from spark_runner.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Submission
 from spark_runner.runners.registry import Runners
@@ -187,10 +187,10 @@ class HeldJob:
         if number == 0:
             return None
         path, session = attempt_path(self.record_path, self.run_key, number), self.context.session
-        attempt = Attempt.read(session, path, wake)
+        attempt = Attempt.watched(session, path, wake)
         if attempt is None:
-            attempt = Attempt.read(session, earlier_path(self.record_path, number), wake)
-        if attempt is None or attempt.document.get("run_key") != self.run_key:
+            attempt = Attempt.watched(session, earlier_path(self.record_path, number), wake)
+        if attempt is None or attempt.run_key != self.run_key:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
         return attempt
 
@@ -209,6 +209,12 @@ class HeldJob:
             return True
         return self.login is not None and self.login.digest_id == attempt.login
 
+    def is_unsent(self, attempt: Attempt) -> bool:
+        """Whether an ended attempt was given up before anything was sent to its backend."""
+        # Records of earlier versions do not say it. Its node does, and is believed where no driver took it.
+        is_noted = attempt.version == VERSION_STARTED and bool(attempt.document.get("unsent"))
+        return self.state.unsent == attempt.number or (self.state.place is None and is_noted)
+
     def current_monitor(self) -> AttemptMonitor:
         """The monitor of the last attempt, a new one for each."""
         state = self.state
@@ -225,7 +231,10 @@ class HeldJob:
         """What stands in the node of the last attempt; None where that can be read by nobody."""
         if self.state.attempt == 0:
             return None
-        return self._document(attempt_path(self.record_path, self.run_key, self.state.attempt))
+        document = self._document(attempt_path(self.record_path, self.run_key, self.state.attempt))
+        if document is None or self.state.place is None:
+            return document
+        return {**document, "place": self.state.place}
 
     def alive(self) -> Mapping[str, Any]:
         """What the driver of the last attempt shows of itself now; empty without one."""
@@ -240,8 +249,11 @@ class HeldJob:
             return None
 
     def place(self, attempt: Attempt) -> Place:
-        """Where an attempt was submitted."""
-        return Place(**attempt.document["place"])
+        """Where an attempt was submitted: as the record says, which no driver can write.
+
+        Records of earlier versions do not say it; then its node has to.
+        """
+        return Place.of(self.state.place) or Place.of(attempt.document.get("place")) or Place("")
 
     def submissions(self, runner: Runner, run: str) -> list[Submission] | None:
         """Every submission of a run as its backend sees it now; None when it does not answer.

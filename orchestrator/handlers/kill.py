@@ -7,9 +7,10 @@ from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.remember import remember
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.states import Status
+from orchestrator.times import stored_time
 from queues.documents import timestamp
 from queues.operations import Set
-from spark_runner.attempt import Attempt, AttemptState, application_in
+from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner
 
 _LOOK_SECONDS = 1.0  # at a driver out of reach, which ends by itself
@@ -38,7 +39,7 @@ def handle(job: HeldJob) -> Action:
             asked = job.request_to_stop(attempt) if attempt.login else ()
             return Keep(extra=asked) if asked else Wait(_LOOK_SECONDS)
         case _:
-            if runner is not None and not attempt.document.get("unsent"):
+            if runner is not None and not job.is_unsent(attempt):
                 runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
             return _ended(job, attempt)
 
@@ -57,7 +58,7 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
     state = job.state
     if state.status is Status.CANCEL:  # stopped while it waited for its next attempt
         return conclude(job, Status.CANCEL)
-    times = {"started": attempt.document.get("started"), "ended": attempt.document.get("ended")}
+    times = {name: stored_time(attempt.document.get(name)) for name in ("started", "ended")}
     if application_id := application_in(attempt.document):
         times["application_id"] = application_id
     if verdict.status is not Status.KILL:
@@ -69,7 +70,7 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
         extra = () if request is None else (request[0],)
         return Move(Status.ERROR_FAIL, changes=times, extra=extra)
     remember(job)
-    never_ran = not attempt.incarnation
+    never_ran = not attempt.incarnation and attempt.version <= VERSION_STARTED
     return conclude(job, Status.CANCEL if never_ran else Status.KILL, times)
 
 

@@ -10,6 +10,7 @@ from orchestrator.callbacks.body import callback_body, kept, kept_bytes
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import JobState, Notice, Undelivered
 from orchestrator.states import Queue, Status
+from orchestrator.times import stored_time
 from queues.documents import timestamp
 from spark_runner.attempt import application_in
 
@@ -33,7 +34,7 @@ def with_running(job: HeldJob, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _running(job: HeldJob, document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    facts = {"started": document["started"], "announced": job.state.attempt}
+    facts = {"started": stored_time(document["started"]), "announced": job.state.attempt}
     if (named := application(job, document)) is not None:
         facts["application_id"] = named
     news = {**facts, **changes}

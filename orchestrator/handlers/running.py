@@ -36,7 +36,7 @@ def _look(job: HeldJob) -> Action:
         return Move(Status.ACCEPT)
     if not attempt.state.is_open:
         return (
-            (None if attempt.document.get("unsent") else _settle(job, attempt))
+            (None if job.is_unsent(attempt) else _settle(job, attempt))
             or submission.again(job, attempt)
             or move_by(attempt, verdict_of_attempt(attempt), **_seen(job, attempt))
         )

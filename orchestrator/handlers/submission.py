@@ -9,7 +9,7 @@ from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job import HeldJob
-from orchestrator.handlers.verdict import Verdict, error_of, move_by
+from orchestrator.handlers.verdict import Verdict, error_in, error_of, move_by
 from orchestrator.models.job import JobError
 from orchestrator.short_jobs import is_short
 from orchestrator.states import Status
@@ -177,15 +177,16 @@ def _too_late(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action
 def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> Move:
     # First the node, so that a driver that is just starting ends at once; then what is left of it. Where
     # nothing was sent nothing can be left, and a cluster that is away need not come back to say so.
-    facts = {"unsent": True} if unsent else {}
-    return Move(Status.RUNNING, extra=(_closed(attempt, error=error.model_dump(), passing=True, **facts),))
+    changes = {"unsent": attempt.number} if unsent else {}
+    closed = _closed(attempt, error=error.model_dump(), passing=True)
+    return Move(Status.RUNNING, changes=changes, extra=(closed,))
 
 
 def again(job: HeldJob, attempt: Attempt) -> Move | None:
     """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
-    if not attempt.document.get("passing"):
+    if attempt.state is not AttemptState.CLOSED or not attempt.document.get("passing"):
         return None
-    return resubmit.later(job, JobError.model_validate(attempt.document["error"]))
+    return resubmit.later(job, error_in(attempt))
 
 
 def _fail(attempt: Attempt, error: JobError) -> Move:

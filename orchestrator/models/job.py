@@ -15,7 +15,7 @@ from queues.record import Record
 UNREADABLE = "unreadable"
 """The error class of what stands for a record that cannot be read."""
 
-_MAX_MESSAGE, _MAX_TRACEBACK = 4_000, 8_000
+_MAX_CLASS, _MAX_MESSAGE, _MAX_TRACEBACK = 200, 4_000, 8_000
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -29,13 +29,15 @@ class JobError(BaseModel):
     type: str = ""
     traceback: str = ""
 
-    @field_validator("message", "type", "traceback")
+    @field_validator("error_class", "message", "type", "traceback")
     @classmethod
     def _fits(cls, value: str, info: ValidationInfo) -> str:
         # It stands in the record and on screens: a secret, what JSON would blow up six times, and what UTF-8
         # cannot carry are replaced.
         value = REDACTOR.mask(value)
-        limit = _MAX_TRACEBACK if info.field_name == "traceback" else _MAX_MESSAGE
+        limit = {"traceback": _MAX_TRACEBACK, "error_class": _MAX_CLASS}.get(
+            str(info.field_name), _MAX_MESSAGE
+        )
         text = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
         return text[-limit:] if info.field_name == "traceback" else text[:limit]
 
@@ -92,6 +94,8 @@ class JobState(BaseModel):
     started: str | None = None  # start of the last attempt
     ended: str | None = None  # when the last verdict was reached
     application_id: str | None = None  # of the last attempt, once it is known
+    place: dict[str, Any] | None = None  # where the last attempt was submitted
+    unsent: int = 0  # the attempt that was given up before anything was sent to its backend
     error: JobError | None = None
     warning: str | None = None  # why it is RUNNING_WARN
     last_seen: str | None = None  # when the backend told of the last attempt, as of the last change
