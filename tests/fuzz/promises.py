@@ -28,7 +28,8 @@ def check_error(error: Exception) -> None:
 
 
 def check_printable(text: str) -> None:
-    """A terminal shows this text and obeys nothing in it; raises Broken."""
+    """A terminal shows this text and obeys nothing in it but the ends of lines; raises Broken."""
+    text = text.replace("\r\n", "\n")  # of a script with the line ends of Windows
     for character in text:
         if unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t":
             place = text.index(character)
