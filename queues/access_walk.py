@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from queues.session import Grant, Rights, Seen, Session
 from queues.session.rights import MAX_ASKED
 
-Closing = Callable[[Rights], Sequence[Grant] | None]
-"""The rights that a node is to have, None where those that it has are right."""
+Closing = Callable[[str, Rights], Sequence[Grant] | None]
+"""The rights that the node at a path is to have, None where those that it has are right."""
 
 
 def access_below(session: Session, top: str, closing: Closing | None = None) -> Iterator[tuple[str, Seen]]:
@@ -32,7 +32,7 @@ def access_below(session: Session, top: str, closing: Closing | None = None) -> 
 def _close(session: Session, paths: Sequence[str], found: Sequence[Seen], closing: Closing) -> None:
     changes = list[tuple[str, Sequence[Grant], int]]()
     for path, rights in zip(paths, found, strict=True):
-        if isinstance(rights, Rights) and (grants := closing(rights)) is not None:
+        if isinstance(rights, Rights) and (grants := closing(path, rights)) is not None:
             changes.append((path, grants, rights.version))
     if changes:
         session.access.set(changes)

@@ -46,15 +46,20 @@ def look_at_drivers(survey: Survey) -> Iterator[Finding]:
             yield _unwatched(survey, run)
 
 
-def _runs(survey: Survey) -> Iterator[_Run]:
+def open_attempts(survey: Survey) -> list[tuple[Job, Attempt]]:
+    """The jobs of which a driver may run, with the attempt that it has or is to have."""
     jobs = _with_attempts(survey)
     paths = [attempt_path(job.path, job.record.run_key, job.state.attempt) for job in jobs]
     found = zip(jobs, paths, survey.session.get_many(paths), strict=True)
-    started = [
+    return [
         (job, attempt)
         for job, path, node in found
         if (attempt := _attempt(path, node)) is not None and attempt.state.is_open
     ]
+
+
+def _runs(survey: Survey) -> Iterator[_Run]:
+    started = open_attempts(survey)
     alive = _stats(survey.session, [attempt.alive for _, attempt in started])
     definitions = list[Found]()
     for at in range(0, len(started), _DEFINITIONS_AT_ONCE):
@@ -139,7 +144,8 @@ def _is_alone(survey: Survey, run: _Run) -> bool:
 
 
 def _unwatched(survey: Survey, run: _Run) -> Finding:
-    job_id, place = run.job.record.id, Place.of(run.attempt.document.get("place"))
+    job_id = run.job.record.id
+    place = Place.of(run.job.state.place) or Place.of(run.attempt.document.get("place"))
     remedy = "see in the logs of the workers why none takes it"
     if place is not None and not any(reaches(worker.document, place) for worker in survey.workers):
         where = f"on {place.host}, with the state directory of the one that submitted it"

@@ -2,9 +2,10 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from orchestrator.cautions import Exposure, cautions
+from orchestrator.doctor.drivers import open_attempts
 from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Survey
 from orchestrator.settings import Settings
@@ -21,26 +22,32 @@ _DIGESTS = ("sha1", "sha256", "sha384", "sha512", "sha3_256", "sha3_512")  # a s
 
 def look_at_rights(survey: Survey) -> Iterator[Finding]:
     """Nodes that are open to everybody, and those that are closed to our login, by their paths."""
-    return look(survey.session, survey.layout.root)
+    return look(survey.session, survey.layout.root, _needed(survey))
 
 
-def look(session: Session, root: str) -> Iterator[Finding]:
-    """The same, where there are nodes that cannot be read; raises what reads raise."""
+def look(session: Session, root: str, needed: Collection[str] = ()) -> Iterator[Finding]:
+    """The same, where there are nodes that cannot be read; raises what reads raise.
+
+    `needed`: the paths that drivers without a login of their own have to reach.
+    """
     if session.settings.acl is not Acl.CREATOR:
         return
     ours = Ours(session.settings)
-    is_open, foreign = list[str](), list[str]()
+    is_open, foreign, of_drivers = list[str](), list[str](), list[str]()
     for path, rights in access_below(session, root):
         if is_made_by_driver(path):
             continue
         if isinstance(rights, Rights) and rights.is_open:
-            is_open.append(path)
+            (of_drivers if path in needed else is_open).append(path)
         elif rights is not None and not (isinstance(rights, Rights) and ours.owns(rights)):
             foreign.append(path)
     if is_open:
         what = f"everybody who reaches ZooKeeper may touch {_named(is_open)}: zookeeper_acl was `open`"
         remedy = "--fix gives them to this login: first let all programs use it"
         yield Finding.of(Kind.OPEN_NODES, root, what, remedy, fixable=True)
+    if of_drivers:
+        what = f"drivers that were submitted without a login need {_named(of_drivers)}, open to everybody"
+        yield Finding.of(Kind.OPEN_NODES, of_drivers[0], what, "once they have ended, --fix closes these too")
     if foreign:
         what = f"another login, or one with an old password, owns {_named(foreign)}"
         remedy = "as that login give them to this one, in zkCli: `addauth digest USER:PASSWORD`, `setAcl -R`"
@@ -48,14 +55,30 @@ def look(session: Session, root: str) -> Iterator[Finding]:
 
 
 def mend(queue_set: QueueSet) -> None:
-    """Give the nodes that are open to this login; what others have by name stays theirs."""
-    if queue_set.session.settings.acl is Acl.CREATOR:
-        _close(queue_set.session, queue_set.layout.root)
+    """Give the nodes that are open to this login; what others have by name stays theirs.
 
+    What drivers without a login need stays open until they have ended: else they end without an outcome.
+    """
+    session = queue_set.session
+    if session.settings.acl is not Acl.CREATOR:
+        return
+    needed, ours = _needed(Survey.take(queue_set)), Ours(session.settings)
 
-def _close(session: Session, root: str) -> None:
-    for _ in access_below(session, root, Ours(session.settings).closing):
+    def closing(path: str, rights: Rights) -> Sequence[Grant] | None:
+        return None if {path, path.rpartition("/")[0]} & needed else ours.closing(path, rights)
+
+    for _ in access_below(session, queue_set.layout.root, closing):
         pass
+
+
+def _needed(survey: Survey) -> set[str]:
+    """The attempts of drivers that have no login, and the nodes by which they are asked to stop."""
+    return {
+        path
+        for job, attempt in open_attempts(survey)
+        if not attempt.login
+        for path in (attempt.path, survey.layout.stop(job.place.pool, job.record.id))
+    }
 
 
 def look_at_settings(settings: Settings) -> Iterator[Finding]:
@@ -89,7 +112,7 @@ class Ours:
             for grant in rights.grants
         )
 
-    def closing(self, rights: Rights) -> Sequence[Grant] | None:
+    def closing(self, _path: str, rights: Rights) -> Sequence[Grant] | None:
         """What an open node is to have: all for us, for others what they have by name; else None."""
         if not rights.is_open:
             return None

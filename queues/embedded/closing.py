@@ -17,7 +17,7 @@ def close_nodes(hosts: str, *, superuser: Login, owner: Login, is_new: bool) -> 
     """
     rights = (Grant(ALL, "digest", digest_of(owner)),)
 
-    def only_owner(found: Rights) -> tuple[Grant, ...] | None:
+    def only_owner(_path: str, found: Rights) -> tuple[Grant, ...] | None:
         return None if found.grants == rights else rights
 
     settings = SessionSettings(hosts, digest=superuser, call_timeout=_TIMEOUT_SECONDS)

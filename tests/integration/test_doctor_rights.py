@@ -139,9 +139,9 @@ def test_what_is_made_during_the_walk_below_a_closed_node_is_closed(zookeeper_ho
         session = queues.session
         made = list[str]()
 
-        def closing(rights: Rights) -> Sequence[Grant] | None:
+        def closing(path: str, rights: Rights) -> Sequence[Grant] | None:
             made.append(stranger.create(f"{root}/late", b"")) if not made else None
-            return Ours(session.settings).closing(rights)
+            return Ours(session.settings).closing(path, rights)
 
         walked = [path for path, _ in access_below(session, root, closing)]
         assert walked == [root, f"{root}/late"]

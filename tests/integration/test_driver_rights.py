@@ -11,6 +11,7 @@ import psutil
 import pytest
 from kazoo.client import KazooClient
 
+from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Kind
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import JobState
@@ -434,3 +435,31 @@ def test_a_request_to_stop_can_be_read_by_the_driver_that_it_is_for_alone(
     wait_until(lambda: attempt_of(office, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
     other = late_driver(job_id, Login.random("run-another"))
     assert not other._is_stopped()  # noqa: SLF001 - what its guard asks
+
+
+# ---------------------------------------------------------------------- drivers from before
+def test_a_driver_without_a_login_ends_well_though_its_root_is_closed_meanwhile(
+    secured: Secured, tmp_path: Path, process_mark: str
+) -> None:
+    assert process_mark
+    settings = closed_settings(secured, tmp_path, "digest")
+    with ExitStack() as stack:
+        before = Office(settings.model_copy(update={"zookeeper_acl": Acl.OPEN}))
+        stack.callback(before.close)
+        worker = before.worker()
+        job_id = before.submit(waits_for(tmp_path / "go"))
+        wait_until(lambda: is_started(before, job_id), WAIT_S, "the job runs")
+        path = attempt_of(before, job_id).path
+        worker.drain()
+        office = Office(settings)
+        stack.callback(office.close)
+        doctor = Doctor(office.queues)
+        left = [
+            each for each in doctor.mend(doctor.look()) if each.kind is Kind.OPEN_NODES and not each.fixed
+        ]
+        assert [each.path for each in left] == [path]
+        office.worker()
+        (tmp_path / "go").touch()
+        assert office.wait(job_id).job.status is Status.SUCCESS
+        doctor.mend(doctor.look())
+        assert Kind.OPEN_NODES not in {each.kind for each in doctor.look()}
