@@ -51,9 +51,7 @@ def with_own_server(settings: Settings, hosts: str, data_dir: Path) -> Settings:
     login = login_of(data_dir)
     if login is None:  # an earlier version runs it, open to everybody
         return settings.model_copy(update={"zookeeper_hosts": hosts})
-    file = LoginFile(
-        scheme="digest", user=USER, password_file=Path(login.password_file), own_server=login.own_server
-    )
+    file = LoginFile(scheme="digest", user=USER, password_file=Path(login.password_file), own_server=True)
     update = {"zookeeper_hosts": hosts, "zookeeper_login": file, "zookeeper_acl": Acl.CREATOR}
     return settings.model_copy(update=update)
 

@@ -1,5 +1,6 @@
 """How this program gets into a guarded ZooKeeper: files and names, never a secret."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +75,8 @@ class LoginFile(BaseModel):
 
     def login(self) -> Login:
         """The same for a session."""
-        return Login(self.user, password_file=str(self.password_file), own_server=self.own_server)
+        owner = os.geteuid() if self.own_server else None
+        return Login(self.user, password_file=str(self.password_file), server_uid=owner)
 
 
 class DriverAccess(BaseModel):
@@ -97,6 +99,9 @@ class DriverAccess(BaseModel):
         `run` is the login of its attempt; `owners` are the worker, as ZooKeeper knows it, who reads what the
         driver makes.
         """
+        if run is not None and worker.digest is not None:
+            # A driver may be another user: whose server it is says the login of the worker.
+            run = replace(run, server_uid=worker.digest.server_uid)
         presented = None if self.login is None else self.login.login()
         by_sasl = self.login is not None and self.login.scheme == "sasl"
         tls = None if worker.tls is None else self._tls(worker.tls)

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -19,13 +20,13 @@ def login_of(data_dir: Path) -> Login | None:
     file = data_dir.absolute() / PASSWORD_FILE
     with suppress(OSError):
         if file.stat().st_size:  # an empty one is what a crash of the machine left of it
-            return Login(USER, password_file=str(file), own_server=True)
+            return Login(USER, password_file=str(file), server_uid=os.geteuid())
     return None
 
 
 def make_login() -> Login:
     """A new one, with a password of 256 random bits."""
-    return Login(USER, secrets.token_urlsafe(_SECRET_BYTES), own_server=True)
+    return Login(USER, secrets.token_urlsafe(_SECRET_BYTES), server_uid=os.geteuid())
 
 
 def keep_login(data_dir: Path, login: Login) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from queues.embedded.config import LOOPBACK
 from queues.session import Login, SessionSettings
-from queues.session.peers import is_ours_to_answer, is_server_ours
+from queues.session.peers import is_ours_to_answer, is_server_of
 
 _CONNECT_SECONDS = 5.0  # then the next server is tried
 _HANDSHAKE_SECONDS = 30.0
@@ -41,7 +41,7 @@ class _Proxy:
     def __init__(self, settings: SessionSettings) -> None:
         self._servers = [_address(host) for host in settings.hosts.partition("/")[0].split(",")]
         self._greeting = b"" if settings.digest is None else _auth_message(settings.digest)
-        self._is_own = settings.digest is not None and settings.digest.own_server
+        self._owner = None if settings.digest is None else settings.digest.server_uid
         self._context = None if settings.tls is None else settings.tls.context()
         self.listener = socket.create_server((LOOPBACK, 0))
         self.port: int = self.listener.getsockname()[1]
@@ -58,7 +58,7 @@ class _Proxy:
             if not is_ours_to_answer(client):
                 return
             with self._server() as server:
-                if self._is_own and not is_server_ours(server):
+                if self._owner is not None and not is_server_of(server, self._owner):
                     return
                 for side in (client, server):
                     side.settimeout(_HANDSHAKE_SECONDS)

@@ -67,7 +67,8 @@ def build_client(settings: SessionSettings, contact: Contact) -> Any:
 def _sockets(settings: SessionSettings) -> Sockets:
     if settings.tls is not None:
         return TlsSockets(settings.tls)
-    return OwnSockets() if settings.digest is not None and settings.digest.own_server else Sockets()
+    owner = None if settings.digest is None else settings.digest.server_uid
+    return Sockets() if owner is None else OwnSockets(owner)
 
 
 def _sasl_options(user: str, password: str) -> dict[str, str]:

@@ -27,19 +27,23 @@ def is_ours_to_answer(client: socket.socket) -> bool:
     return _owners(client) == [(os.geteuid(), True)]
 
 
-def is_server_ours(server: socket.socket) -> bool:
+def is_server_of(server: socket.socket, user: int) -> bool:
     """Whether the listener at the other end is a process of this user on this host.
 
     A connection that is not accepted yet has no owner, and is its listener's.
     """
     accepted = [uid for uid, is_held in _owners(server) if is_held]
-    return is_listener_ours(*server.getpeername()[:2]) and all(uid == os.geteuid() for uid in accepted)
+    return _listeners(*server.getpeername()[:2]) == {user} and all(uid == user for uid in accepted)
 
 
 def is_listener_ours(host: str, port: int) -> bool:
     """Whether a process of this user, and no other, listens at exactly this address."""
+    return _listeners(host, port) == {os.geteuid()}
+
+
+def _listeners(host: str, port: int) -> set[int]:
     place = _hex(host, port)
-    return {row.uid for row in _rows() if row.state == _LISTENING and row.local == place} == {os.geteuid()}
+    return {row.uid for row in _rows() if row.state == _LISTENING and row.local == place}
 
 
 def _owners(connection: socket.socket) -> list[tuple[int, bool]]:

@@ -46,13 +46,13 @@ class Tls:
 class Login:
     """A user, and the password or the file in which it stands.
 
-    `own_server`: it is sent in the clear to a server that this user runs on this host, and to no other.
+    `server_uid`: it is sent in the clear to a server that this user runs on this host, and to no other.
     """
 
     user: str
     password: str = field(default="", repr=False)
     password_file: str = ""
-    own_server: bool = False
+    server_uid: int | None = None
 
     def __post_init__(self) -> None:
         if bool(self.password) == bool(self.password_file):

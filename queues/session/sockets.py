@@ -8,7 +8,7 @@ from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
-from queues.session.peers import is_server_ours
+from queues.session.peers import is_server_of
 from queues.session.settings import Tls
 
 # kazoo would wait for a whole session timeout at a host that swallows packets, with the others untried.
@@ -49,12 +49,16 @@ class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
 
 
 class OwnSockets(Sockets):
-    """The same to a server of this user on this host alone."""
+    """The same to a server of one user on this host alone."""
+
+    def __init__(self, user: int) -> None:
+        super().__init__()
+        self._user = user
 
     def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
-        if not is_server_ours(connected):
+        if not is_server_of(connected, self._user):
             # As if nothing listened there: when our server has ended, anybody may.
-            raise ConnectionRefusedError(f"{connected.getpeername()} is not a server of this user")
+            raise ConnectionRefusedError(f"{connected.getpeername()} is not a server of user {self._user}")
         return connected
 
 

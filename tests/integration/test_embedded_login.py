@@ -1,12 +1,14 @@
 """A closed server: what another user of the host can do there, who has its port and no password."""
 
 import contextlib
+import json
 import os
 import select
 import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
+from orchestrator.zookeeper_access import DriverAccess
 from queues.embedded import (
     EmbeddedZooKeeper,
     PortTaken,
@@ -29,7 +32,7 @@ from queues.embedded.four_letter import ask
 from queues.embedded.login_proxy import logged_in
 from queues.embedded.ports import free_ports
 from queues.errors import Unreachable
-from queues.session import Acl, Session, SessionSettings
+from queues.session import Acl, Login, Session, SessionSettings
 from tests.another_user import as_another_user
 from tests.servers.zookeeper import zookeeper_client
 
@@ -196,6 +199,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
         assert session.children("/") is not None
         hosts, login = server.hosts, login_of(tmp_path)
         assert login is not None
+        of_driver = DriverAccess().settings(session.settings, Login.random("run-1"), session.owners("/"))
     heard, hear = os.pipe()
     ready, be_ready = os.pipe()
 
@@ -214,11 +218,11 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
     thief = threading.Thread(target=as_another_user, args=(listen,))
     thief.start()
     os.read(ready, 1)
-    with (
-        pytest.raises(Unreachable),
-        Session(SessionSettings(hosts, digest=login, acl=Acl.CREATOR, connect_timeout=1)),
-    ):
-        pass
+    of_worker = SessionSettings(hosts, digest=login, acl=Acl.CREATOR)
+    of_driver = SessionSettings.from_plan(json.loads(json.dumps(of_driver.for_plan())))
+    for settings in (of_worker, of_driver):
+        with pytest.raises(Unreachable), Session(replace(settings, connect_timeout=1)):
+            pass
     with logged_in(SessionSettings(hosts, digest=login)) as way:
         host, port = way.split(":")
         with socket.create_connection((host, int(port))) as client:
@@ -231,6 +235,18 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
         assert not os.read(heard, 100_000)
     for end in (heard, hear, ready, be_ready):
         os.close(end)
+
+
+def test_a_driver_that_is_another_user_logs_in_to_the_server_of_its_worker(tmp_path: Path) -> None:
+    with closed(tmp_path) as server, session_of(server) as session:
+        login = Login.random("run-1")
+        of_driver = DriverAccess().settings(session.settings, login, session.owners("/"))
+
+        def see() -> str:
+            with Session(of_driver) as own:
+                return str(own.whoami())
+
+        assert as_another_user(see) == f"digest:{login.user}"
 
 
 def test_another_users_server_at_the_chosen_port_is_not_taken_for_ours(

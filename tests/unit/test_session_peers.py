@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from queues.session.peers import is_listener_ours, is_ours_to_answer, is_server_ours
-from tests.another_user import as_another_user
+from queues.session.peers import is_listener_ours, is_ours_to_answer, is_server_of
+from tests.another_user import STRANGER, as_another_user
 
 
 @pytest.fixture(params=[socket.AF_INET, socket.AF_INET6], ids=["ipv4", "ipv4 on ipv6"])
@@ -27,9 +27,9 @@ def connected(listener: socket.socket) -> socket.socket:
 def test_a_listener_of_this_user_is_known_before_and_after_it_accepts(listener: socket.socket) -> None:
     assert is_listener_ours("127.0.0.1", listener.getsockname()[1])
     with connected(listener) as client:
-        assert is_server_ours(client)
+        assert is_server_of(client, os.geteuid())
         with listener.accept()[0]:
-            assert is_server_ours(client)
+            assert is_server_of(client, os.geteuid())
 
 
 def test_a_client_of_this_user_is_known_and_one_that_has_closed_is_nobodys() -> None:
@@ -61,10 +61,11 @@ def test_a_listener_of_another_user_is_known_also_while_it_accepts_nothing() -> 
     try:
         assert not is_listener_ours("127.0.0.1", port)
         with socket.create_connection(("127.0.0.1", port), 5) as client:
-            assert not is_server_ours(client)
+            assert not is_server_of(client, os.geteuid())
             os.write(go_on, b"x")
             os.read(here, 1)
-            assert not is_server_ours(client)
+            assert not is_server_of(client, os.geteuid())
+            assert is_server_of(client, STRANGER)
     finally:
         os.write(go_on, b"xx")
         stranger.join()
@@ -77,4 +78,4 @@ def test_where_none_listens_at_exactly_this_address_it_is_not_ours() -> None:
         port = everywhere.getsockname()[1]
         assert not is_listener_ours("127.0.0.1", port)
         with socket.create_connection(("127.0.0.1", port), 5) as client:
-            assert not is_server_ours(client)
+            assert not is_server_of(client, os.geteuid())
