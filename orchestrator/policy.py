@@ -13,6 +13,7 @@ from orchestrator.models.definition import Definition
 from orchestrator.models.spark import DEFAULT_MASTER, Spark
 from orchestrator.plan import Plan
 from orchestrator.policy_patterns import matches, matches_any
+from orchestrator.policy_ports import openings
 from orchestrator.policy_settings import PoolPolicy
 from queues.names import LOW
 from spark_runner.runners.base import backend_of
@@ -85,6 +86,8 @@ class Policy:
         _check_masters(rules, own, spark)
         _check_kubernetes(rules, own, spark)
         _check_code(rules, definition)
+        for name, reason in openings(own, spark):
+            raise _reserved(name, reason)
         _check_environment(rules, definition)
         _check_callback(rules, definition)
         if plan is not None and rules.find("connectors")[1] is not None:
@@ -148,10 +151,14 @@ def _check_reserved(conf: Mapping[str, str]) -> None:
     for name in conf:
         for pattern, reason in _RESERVED:
             if matches(pattern, name) and name not in _NOT_RESERVED:
-                raise Refused(
-                    f"`conf` of a definition cannot set {name}: {reason}. "
-                    "An operator can set it in the setting `spark` of the pool"
-                )
+                raise _reserved(name, reason)
+
+
+def _reserved(name: str, reason: str) -> Refused:
+    return Refused(
+        f"`conf` of a definition cannot set {name}: {reason}. "
+        "An operator can set it in the setting `spark` of the pool"
+    )
 
 
 def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:

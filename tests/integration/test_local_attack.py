@@ -16,6 +16,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from tests.class_archive import archives
 from tests.hostile.targets import listening
 from tests.hostile.thief import loot
+from tests.opened_ports import OPENINGS, all_of
 from tests.waiting import wait_until
 from tests.warm_support import WarmHouse
 
@@ -105,6 +106,24 @@ def test_a_driver_gives_its_rows_to_no_other_user_of_the_host(
     said = loot(ports(run), shelf)
     assert "Expected SaslMessage" in said
     assert " gave " not in said
+
+
+@pytest.mark.parametrize("conf", [{}, {"spark.ui.enabled": "true"}], ids=["plain", "pages of the operator"])
+def test_a_driver_with_a_local_master_listens_on_loopback_alone(
+    runner: LocalRunner, run: str, tmp_path: Path, conf: Mapping[str, str]
+) -> None:
+    keep_rows(runner, run, conf, tmp_path)
+    assert len(ports(run)) == 4 + len(conf), "gateway, RPC, blocks, what Python counts; pages"
+
+
+def test_the_settings_that_a_definition_cannot_have_open_ports_beyond_loopback(
+    runner: LocalRunner, run: str, tmp_path: Path
+) -> None:
+    """So `test_policy_ports` refuses what works. The pages are on loopback, and have no login there."""
+    keep_rows(runner, run, all_of(OPENINGS), tmp_path)
+    with pytest.raises(AssertionError, match="reached from other hosts") as beyond:
+        ports(run)
+    assert str(beyond.value).count("addr(") >= len(OPENINGS) - 1, "RPC and blocks, Connect, JMX, a debugger"
 
 
 def test_a_warm_server_gives_the_rows_of_its_jobs_to_no_other_user_of_the_host(
