@@ -4,22 +4,22 @@ A rule binds what definitions say. What the `spark` of a pool says in the settin
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import DEFAULT_MASTER, Spark
 from orchestrator.plan import Plan
+from orchestrator.policy_files import check_files
 from orchestrator.policy_patterns import matches, matches_any
 from orchestrator.policy_ports import openings
+from orchestrator.policy_rules import ALL_POOLS, Listed, Refused, Rules, reserved, setting_name
 from orchestrator.policy_settings import PoolPolicy
 from queues.names import LOW
-from spark_runner.runners.base import backend_of
+from spark_runner.runners.base import Target, backend_of
 from spark_runner.sql.references import FILE_FORMATS
 
-ALL_POOLS = "*"
+__all__ = ["ALL_POOLS", "Listed", "Policy", "Refused"]
 _DEFAULT_NAMESPACE = "default"
 _REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
 _SET_VARIABLE = re.compile(r"spark\.(?:executorEnv|kubernetes\.driverEnv|yarn\.appMasterEnv)\.(.+)")
@@ -35,7 +35,10 @@ _RESERVED = (
     ("spark.submit.deployMode", "say `spark.deploy_mode` of the definition instead"),
     ("spark.kubernetes.authenticate.*", "it says with which credentials spark-submit acts"),
     ("spark.kubernetes.driver.master", "it says to which server a pod's credentials are sent"),
+    ("spark.kubernetes.trust.certificates", "it says that any server may have the worker's credentials"),
     ("spark.hadoop.yarn.resourcemanager.*", "it says to which cluster spark-submit logs in"),
+    ("spark.hadoop.hadoop.rpc.socket.factory.*", "it says to which cluster spark-submit logs in"),
+    ("spark.hadoop.hadoop.socks.*", "it says to which cluster spark-submit logs in"),
 )
 """Properties with which a definition would redirect the worker's own credentials, and why not."""
 
@@ -50,23 +53,15 @@ _PAST_PACKAGES = (
 _JAVA_OPTIONS = re.compile(r"spark\.(?:driver|executor)\.(?:extra|default)JavaOptions")
 
 
-class Refused(DefinitionError):
-    """The operator's settings do not allow what a definition asks for; the message names the rule."""
-
-
-class Listed(Enum):
-    """How an operator lists a host."""
-
-    OPEN = "there is no list"
-    BY_PATTERN = "an entry with * fits"
-    BY_NAME = "an entry names it"
-
-
 class Policy:
     """The rules of all pools."""
 
-    def __init__(self, tables: Mapping[str, PoolPolicy] | None = None) -> None:
+    def __init__(
+        self, tables: Mapping[str, PoolPolicy] | None = None, run_as: Mapping[str, str] | None = None
+    ) -> None:
+        """`run_as` are the users of drivers by pool, as far as they are others than the worker."""
         self._tables = dict(tables or {})
+        self._run_as = dict(run_as or {})
 
     def check(
         self,
@@ -87,12 +82,20 @@ class Policy:
         _check_kubernetes(rules, own, spark)
         _check_code(rules, definition)
         for name, reason in openings(own, spark):
-            raise _reserved(name, reason)
+            raise reserved(name, reason)
         _check_environment(rules, definition)
         _check_callback(rules, definition)
         if plan is not None and rules.find("connectors")[1] is not None:
             for connector in _connectors(plan):
                 rules.allow("connectors", connector, f"the connector {connector!r}")
+
+    def check_files(self, pool: str, definition: Definition, target: Target) -> None:
+        """Raise Refused for a file of this host that a job in cluster mode may not have.
+
+        For the worker to ask, right before it hands a driver over.
+        """
+        rules = Rules(pool.removesuffix(LOW), self._tables)
+        check_files(rules, definition, target, runs_as=not {rules.pool, ALL_POOLS}.isdisjoint(self._run_as))
 
     def denied_formats(self, pool: str) -> list[str]:
         """Formats of files that queries of the pool may not name: the driver refuses them once more."""
@@ -104,61 +107,11 @@ class Policy:
         return Rules(pool.removesuffix(LOW), self._tables).check_host(host, port)
 
 
-class Rules:
-    """The rules of one pool: each from its own table, else from that of all pools."""
-
-    def __init__(self, pool: str, tables: Mapping[str, PoolPolicy]) -> None:
-        self.pool = pool
-        self._tables = [(name, tables[name]) for name in (pool, ALL_POOLS) if name in tables]
-
-    def find(self, rule: str) -> tuple[str, Sequence[str] | None]:
-        """The setting that holds and its list; None where nothing is listed."""
-        for name, table in self._tables:
-            if (listed := getattr(table, rule)) is not None:
-                return _setting(name, rule), listed
-        return _setting(ALL_POOLS, rule), None
-
-    def allow(self, rule: str, value: str, what: str, *, is_open: bool = True) -> None:
-        """Raise Refused unless the value is listed; `is_open`: without a list all are allowed."""
-        setting, listed = self.find(rule)
-        if listed is None and is_open:
-            return
-        if not matches_any(listed or (), value):
-            raise self.refusal(setting, listed or (), what)
-
-    def refusal(self, setting: str, listed: Sequence[str], what: str) -> Refused:
-        """The words: what is refused, by which rule, and what is allowed."""
-        allowed = f"allowed: {', '.join(listed)}" if listed else "none is allowed"
-        return Refused(f"{what} is refused in pool {self.pool} by the setting {setting} ({allowed})")
-
-    def check_host(self, host: str, port: int) -> Listed:
-        """See `Policy.check_callback`."""
-        setting, listed = self.find("callback_hosts")
-        host = host.lower()
-        names = (host, f"{host}:{port}")
-        if listed is None:
-            return Listed.OPEN
-        if not any(matches_any(listed, name) for name in names):
-            raise self.refusal(setting, listed, f"the callback to {host}:{port}")
-        return Listed.BY_NAME if any(name in listed for name in names) else Listed.BY_PATTERN
-
-
-def _setting(pool: str, rule: str) -> str:
-    return f'policy."{pool}".{rule}' if pool == ALL_POOLS else f"policy.{pool}.{rule}"
-
-
 def _check_reserved(conf: Mapping[str, str]) -> None:
     for name in conf:
         for pattern, reason in _RESERVED:
             if matches(pattern, name) and name not in _NOT_RESERVED:
-                raise _reserved(name, reason)
-
-
-def _reserved(name: str, reason: str) -> Refused:
-    return Refused(
-        f"`conf` of a definition cannot set {name}: {reason}. "
-        "An operator can set it in the setting `spark` of the pool"
-    )
+                raise reserved(name, reason)
 
 
 def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
@@ -281,8 +234,8 @@ def _check_callback(rules: Rules, definition: Definition) -> None:
     if (named := _REFERENCE.search(url)) and lists == (None, None):
         raise Refused(
             f"the callback would send the worker's variable {named[1]!r} to {host}: an operator can list the "
-            f"host in the setting {_setting(ALL_POOLS, 'callback_hosts')}, or the variable in "
-            f"{_setting(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
+            f"host in the setting {setting_name(ALL_POOLS, 'callback_hosts')}, or the variable in "
+            f"{setting_name(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
         )
 
 

@@ -23,4 +23,8 @@ class PoolPolicy(BaseModel):
     environment: _Patterns = Field(None, description="variables, as ${env:NAME} and for executors and pods")
     packages: _Patterns = Field(None, description="group:artifact:version")
     repositories: _Patterns = Field(None, description="URLs of repositories, and of files from elsewhere")
+    files: _Patterns = Field(
+        None,
+        description="of the worker's host in cluster mode; with run_as, None = what all may read",
+    )
     connectors: _Patterns = Field(None, description="of tables in scripts")

@@ -43,6 +43,7 @@ def submit_request(
     that is there already; scripts alone may share one.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
+    policy.check_files(pool, definition, spark.target)
     work = {
         "run": attempt.run,
         "run_key": attempt.run_key,

@@ -210,7 +210,7 @@ def build_worker(
     metrics = Metrics()
     queue_set.listen(QueueEvents(metrics.registry).note)
     starts = Starts(settings.state_dir / "starts", name)  # those of all workers with this state directory
-    policy = Policy(settings.policy)
+    policy = Policy(settings.policy, settings.drivers.run_as)
     context = Context(
         session=session,
         layout=queue_set.layout,

@@ -55,6 +55,15 @@ def private_directory(path: Path, *, make: bool = True, mode: int = _PRIVATE) ->
     return path
 
 
+def is_replaceable(path: Path) -> bool:
+    """Whether another user than this one and root can put something else in the place of a file."""
+    try:
+        _check_above(path.absolute())
+    except (UnsafeDirectory, OSError):
+        return True
+    return False
+
+
 def check_files(directory: Path) -> None:
     """Check that all files in an own directory are this user's alone; raises UnsafeDirectory, OSError."""
     for path in directory.iterdir():

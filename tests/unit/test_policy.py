@@ -195,6 +195,9 @@ def test_what_is_listed_is_allowed(lists: dict[str, list[str]], spark: dict[str,
         "spark.kubernetes.authenticate.driver.oauthTokenFile",
         "spark.kubernetes.driver.master",
         "spark.hadoop.yarn.resourcemanager.address",
+        "spark.kubernetes.trust.certificates",
+        "spark.hadoop.hadoop.rpc.socket.factory.class.default",
+        "spark.hadoop.hadoop.socks.server",
     ],
 )
 def test_no_definition_redirects_spark_submit_and_its_credentials(name: str) -> None:

@@ -1,0 +1,117 @@
+"""Files of the worker's host that a definition names and a cluster gets: the worker itself reads them.
+
+A driver on the worker's host reads its files as its own user, so nothing is asked for it.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from orchestrator.models.definition import Definition
+from orchestrator.policy_patterns import matches, matches_any
+from orchestrator.policy_rules import Refused, Rules, reserved
+from queues.private_directory import is_replaceable
+from spark_runner.runners.base import Target
+
+_LISTS = (
+    *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives"),
+    *("spark.yarn.jars", "spark.yarn.archive"),
+    *("spark.yarn.dist.jars", "spark.yarn.dist.files", "spark.yarn.dist.archives", "spark.yarn.dist.pyFiles"),
+    *("spark.kerberos.keytab", "spark.yarn.keytab", "spark.kubernetes.kerberos.krb5.path"),
+    *("spark.metrics.conf", "spark.kubernetes.file.upload.path"),
+)
+"""Properties that name files which spark-submit reads, or a folder that it writes to."""
+
+_CODE_OF_THE_WORKER = (
+    *("spark.jars.ivySettings", "spark.jars.ivy"),
+    *("spark.hadoop.hadoop.security.*", "spark.hadoop.hadoop.kerberos.*"),
+)
+"""Properties with which spark-submit runs code or programs that they name, before any driver is there."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_UNCLEAR = re.compile(r"[*?\[\]{}\\%]")  # several files at once, or a name that Spark reads in another way
+
+
+class Unclear(ValueError):
+    """It cannot be told which file is meant."""
+
+
+def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as: bool) -> None:
+    """Raise Refused for what a job in cluster mode may not have; `runs_as`: its pool has a user of its own.
+
+    With such a user a spark-submit for YARN runs as that user, too, and reads what the user may read.
+    """
+    setting, listed = rules.find("files")
+    if target.deploy_mode != "cluster":
+        return
+    if listed is None and (not runs_as or target.backend == "yarn"):
+        return
+    for name in definition.spark.conf:
+        if any(matches(pattern, name) for pattern in _CODE_OF_THE_WORKER):
+            raise reserved(name, "it says what the worker itself runs")
+    for name, directory in _named_files(definition):
+        try:
+            path = of_this_host(name, directory)
+        except Unclear as error:
+            raise Refused(f"the file {name!r} is refused in pool {rules.pool}: {error}") from None
+        if path is None or (is_for_all(path) if listed is None else is_listed(listed, path)):
+            continue
+        allowed = ("what each user of the host may read",) if listed is None else listed
+        raise rules.refusal(setting, allowed, f"the file {name!r}")
+
+
+def _named_files(definition: Definition) -> Iterator[tuple[str, str]]:
+    """What a definition says of files, here or elsewhere, and the folder that relative names mean, if any."""
+    own = definition.spark
+    for name in filter(None, (*own.jars, *own.py_files, *own.files, definition.jar)):
+        yield name, definition.directory or "/"
+    for name in filter(None, (own.kubernetes.pod_template, *_items(own.conf, _LISTS))):
+        yield name, ""
+
+
+def _items(conf: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
+    """Each item of properties that are lists."""
+    for name in names:
+        yield from filter(None, map(str.strip, conf.get(name, "").split(",")))
+
+
+def of_this_host(name: str, directory: str) -> Path | None:
+    """The file that is meant, None for one elsewhere; raises Unclear."""
+    path = name.partition("#")[0]  # as in archive.zip#environment
+    if parts := _SCHEME.fullmatch(path):
+        if parts[1].lower() != "file":
+            return None
+        path = parts[2]
+        if path.startswith("//") and not path.startswith("///"):
+            raise Unclear("write file:///")
+        path = f"/{path.lstrip('/')}"
+    if _UNCLEAR.search(path):
+        raise Unclear(r"none of * ? [ ] { } \ % may be in its name")
+    full = Path(directory, path)
+    if not full.is_absolute() or ".." in full.parts:
+        raise Unclear("write the whole path, without `..`")
+    return full
+
+
+def is_listed(patterns: Sequence[str], path: Path) -> bool:
+    """Whether the file, and what it leads to where it is a link, is in a list."""
+    return matches_any(patterns, str(path)) and matches_any(patterns, str(path.resolve()))
+
+
+def is_for_all(path: Path) -> bool:
+    """Whether each user of this host may read a file, and none but root and this user can exchange it."""
+    try:
+        real = path.resolve(strict=True)
+        found = real.stat()
+    except OSError:
+        return False
+    return (
+        stat.S_ISREG(found.st_mode)
+        and found.st_uid in {0, os.geteuid()}
+        and bool(found.st_mode & stat.S_IROTH)
+        and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        and all(parent.stat().st_mode & stat.S_IXOTH for parent in real.parents)
+        and not is_replaceable(path)
+    )

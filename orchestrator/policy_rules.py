@@ -1,0 +1,74 @@
+"""The rules of a pool as its tables say them, and the words of a refusal."""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from orchestrator.errors import DefinitionError
+from orchestrator.policy_patterns import matches_any
+from orchestrator.policy_settings import PoolPolicy
+
+ALL_POOLS = "*"
+
+
+class Refused(DefinitionError):
+    """The operator's settings do not allow what a definition asks for; the message names the rule."""
+
+
+class Listed(Enum):
+    """How an operator lists a host."""
+
+    OPEN = "there is no list"
+    BY_PATTERN = "an entry with * fits"
+    BY_NAME = "an entry names it"
+
+
+class Rules:
+    """The rules of one pool: each from its own table, else from that of all pools."""
+
+    def __init__(self, pool: str, tables: Mapping[str, PoolPolicy]) -> None:
+        self.pool = pool
+        self._tables = [(name, tables[name]) for name in (pool, ALL_POOLS) if name in tables]
+
+    def find(self, rule: str) -> tuple[str, Sequence[str] | None]:
+        """The setting that holds and its list; None where nothing is listed."""
+        for name, table in self._tables:
+            if (listed := getattr(table, rule)) is not None:
+                return setting_name(name, rule), listed
+        return setting_name(ALL_POOLS, rule), None
+
+    def allow(self, rule: str, value: str, what: str, *, is_open: bool = True) -> None:
+        """Raise Refused unless the value is listed; `is_open`: without a list all are allowed."""
+        setting, listed = self.find(rule)
+        if listed is None and is_open:
+            return
+        if not matches_any(listed or (), value):
+            raise self.refusal(setting, listed or (), what)
+
+    def refusal(self, setting: str, listed: Sequence[str], what: str) -> Refused:
+        """The words: what is refused, by which rule, and what is allowed."""
+        allowed = f"allowed: {', '.join(listed)}" if listed else "none is allowed"
+        return Refused(f"{what} is refused in pool {self.pool} by the setting {setting} ({allowed})")
+
+    def check_host(self, host: str, port: int) -> Listed:
+        """See `Policy.check_callback`."""
+        setting, listed = self.find("callback_hosts")
+        host = host.lower()
+        names = (host, f"{host}:{port}")
+        if listed is None:
+            return Listed.OPEN
+        if not any(matches_any(listed, name) for name in names):
+            raise self.refusal(setting, listed, f"the callback to {host}:{port}")
+        return Listed.BY_NAME if any(name in listed for name in names) else Listed.BY_PATTERN
+
+
+def setting_name(pool: str, rule: str) -> str:
+    """The name of a list in the settings."""
+    return f'policy."{pool}".{rule}' if pool == ALL_POOLS else f"policy.{pool}.{rule}"
+
+
+def reserved(name: str, reason: str) -> Refused:
+    """The words for a property that is not for definitions to set."""
+    return Refused(
+        f"`conf` of a definition cannot set {name}: {reason}. "
+        "An operator can set it in the setting `spark` of the pool"
+    )
