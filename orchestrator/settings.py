@@ -57,13 +57,13 @@ def config_file() -> Path:
 def file_settings() -> dict[str, Any]:
     """What the TOML file sets; raises SettingsError when one that is there, or is named, cannot be read."""
     file, named = config_file(), bool(os.environ.get(_CONFIG))
+    hint = f"; {_CONFIG} names it: mend that, or unset it" if named else ""
     try:
         return from_file(Settings, file, required=named)
     except OSError as error:
-        hint = f"; {_CONFIG} names it: mend that, or unset it" if named else ""
         raise SettingsError(f"the settings in {file} cannot be read: {error.strerror}{hint}") from error
-    except ValueError as error:  # no TOML
-        raise SettingsError(f"{file}: {error}") from error
+    except ValueError as error:  # no TOML, or no file
+        raise SettingsError(f"{file}: {error}{hint}") from error
 
 
 class Settings(BaseModel):

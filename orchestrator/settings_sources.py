@@ -1,14 +1,14 @@
 """What environment and TOML file say of a model's fields."""
 
-import errno
 import json
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import AliasChoices, BaseModel
+
+from spark_runner.plain_file import read_plain
 
 PREFIX = "ORCHESTRATOR_"
 _DELIMITER = "__"
@@ -41,8 +41,10 @@ def from_file(model: type[BaseModel], path: Path, *, required: bool = False) -> 
 
     Raises ValueError for a file that is no TOML, OSError for one that cannot be read or is no file.
     """
+    if str(path) == os.devnull:  # the usual way to say that there is to be none
+        return {}
     try:
-        text = _text_of(path)
+        text = read_plain(path, _MAX_BYTES).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if required:
             raise
@@ -61,19 +63,6 @@ def from_file(model: type[BaseModel], path: Path, *, required: bool = False) -> 
             if name in document:
                 document.setdefault(field, document.pop(name))
     return document
-
-
-def _text_of(path: Path) -> str:
-    # Without waiting: a FIFO without a writer would hold every command for ever.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        found = os.fstat(file.fileno())
-        if str(path) == os.devnull:  # the usual way to say that there is to be none
-            return ""
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no file", str(path))
-        if found.st_size > _MAX_BYTES:
-            raise ValueError(f"it has {found.st_size:,} bytes, and settings {_MAX_BYTES:,} at most")
-        return file.read().decode("utf-8")
 
 
 def names(model: type[BaseModel], field: str) -> list[str]:

@@ -10,25 +10,34 @@ from typing import Any
 MAX_JSON_BYTES = 4 * 1024 * 1024
 
 
-def open_plain(path: Path) -> int:
+def open_plain(path: Path, *, of: int | None = None) -> int:
     """A descriptor of a regular file to read; raises ValueError for what is none, OSError.
 
-    A pipe to which nothing writes would be waited for, and a device has no end.
+    A pipe to which nothing writes would be waited for, and a device has no end. With `of`, the file has to be
+    of that user, and no symbolic link: whoever may write in its folder can lead there to files of ours.
     """
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    mode = os.fstat(file).st_mode
-    if stat.S_ISREG(mode):
+    follow = 0 if of is None else os.O_NOFOLLOW
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | follow)
+    found = os.fstat(file)
+    mode = found.st_mode
+    if stat.S_ISREG(mode) and of in {None, found.st_uid}:
         return file
     os.close(file)
+    if stat.S_ISREG(mode):
+        message = f"belongs to user {found.st_uid}, not to user {of}"
+        raise ValueError(message)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     message = f"is {'a pipe' if stat.S_ISFIFO(mode) else 'a device or socket'}, not a file"
     raise ValueError(message)
 
 
-def read_plain(path: Path, limit: int) -> bytes:
-    """All of a regular file; raises ValueError when it is longer than `limit` bytes, or none; OSError."""
-    with os.fdopen(open_plain(path), "rb") as file:
+def read_plain(path: Path, limit: int, *, of: int | None = None) -> bytes:
+    """All of a regular file; raises ValueError when it is longer than `limit` bytes, or none; OSError.
+
+    `of`: as in `open_plain`.
+    """
+    with os.fdopen(open_plain(path, of=of), "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         message = f"is longer than {limit:,} bytes, which is the limit"

@@ -9,12 +9,10 @@
 """
 
 import contextlib
-import errno
 import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
@@ -196,19 +194,11 @@ class RunDirectory:
 
 
 def read_of_driver(work: Path, name: str) -> bytes:
-    """A file that a driver may have written, 16 MiB at most; raises OSError for no plain file of its own.
+    """A file that a driver may have written; raises OSError, ValueError for no plain file of its own.
 
     Its user may have put anything there: a link to a file of ours, a pipe that never ends.
     """
-    file = os.open(work / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != work.stat().st_uid:
-            raise OSError(errno.EINVAL, "not a plain file of its driver", str(work / name))
-        with os.fdopen(os.dup(file), "rb") as content:
-            return content.read(_MAX_BYTES)
-    finally:
-        os.close(file)
+    return read_plain(work / name, _MAX_BYTES, of=work.stat().st_uid)
 
 
 def whose_logs(folder: str) -> tuple[str, str]:

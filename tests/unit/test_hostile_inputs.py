@@ -90,8 +90,9 @@ def test_what_is_no_number_of_seconds_is_refused_by_options(seconds: str) -> Non
         ('root = "\\UFFFFFFFF"', ""),
         ("kill_grace = inf", "is no duration"),
         ('kill_grace = "9999999d"', "is no duration"),
-        (" " * (1024 * 1024 + 1), "settings 1,048,576 at most"),
+        (" " * (1024 * 1024 + 1), "is longer than 1,048,576 bytes"),
     ],
+    ids=["deep", "digits", "nan", "nul", "escape", "infinite", "days", "long"],
 )
 def test_settings_that_cannot_be_are_refused_in_words(
     text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,3 +166,16 @@ def test_json_of_others_is_read_or_refused(tmp_path: Path) -> None:
         read_plain(tmp_path / "a.json", 3)
     with pytest.raises(BackendUnreachable, match="something that is no JSON"):
         Reply("http://master", 200, b"[" * 100_000).json()
+
+
+def test_of_a_user_only_a_file_of_its_own_is_read_and_no_link_is_followed(tmp_path: Path) -> None:
+    own, link, hard = tmp_path / "own", tmp_path / "link", tmp_path / "hard"
+    own.write_text("kept")
+    link.symlink_to(own)
+    hard.hardlink_to(own)
+    us = os.geteuid()
+    assert read_plain(own, 10, of=us) == b"kept"
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        read_plain(link, 10, of=us)
+    with pytest.raises(ValueError, match=f"belongs to user {us}, not to user {us + 1}"):
+        read_plain(hard, 10, of=us + 1)

@@ -125,9 +125,8 @@ def test_a_file_that_is_named_and_cannot_be_read_is_an_error(
     bare_environment.unlink()
     if make is not None:
         make(bare_environment)
-    with pytest.raises(
-        SettingsError, match=rf"{bare_environment} cannot be read: .*ORCHESTRATOR_CONFIG names it"
-    ):
+    words = rf"{bare_environment}( cannot be read)?: .*ORCHESTRATOR_CONFIG names it"
+    with pytest.raises(SettingsError, match=words):
         load_settings()
 
 
@@ -167,5 +166,5 @@ def test_the_file_at_its_usual_place_need_not_exist(
 
 def test_a_file_that_is_far_too_large_is_no_settings(bare_environment: Path) -> None:
     bare_environment.write_bytes(b"#" * (1024 * 1024 + 1))
-    with pytest.raises(SettingsError, match="1,048,577 bytes"):
+    with pytest.raises(SettingsError, match="longer than 1,048,576 bytes"):
         load_settings()
