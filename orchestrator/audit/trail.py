@@ -3,9 +3,9 @@
 from typing import Any
 
 from orchestrator.audit.event import AuditEvent, Kind, is_new
+from orchestrator.audit.waiting import create, make_room
 from orchestrator.models.act import Act
 from orchestrator.nodes import Nodes
-from queues.documents import encode
 from queues.operations import Create
 from queues.record import Record
 from queues.session import Session
@@ -35,7 +35,5 @@ class Trail:
         return [] if submission is None else [self._entry(submission)]
 
     def _entry(self, event: AuditEvent) -> Create:
-        # Looked for each time, so that a folder that was removed by hand hinders nobody: people act seldom.
-        self._session.ensure_path(self._nodes.audit)
-        document = event.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
-        return Create(self._nodes.audit_entry(event.id), encode(document))
+        make_room(self._session, self._nodes)
+        return create(self._nodes, event)
