@@ -1,7 +1,6 @@
 """Closes all nodes of a server, those of ZooKeeper itself among them, to all but one login."""
 
 from queues.access_walk import access_below
-from queues.embedded.login import digest_of
 from queues.operations import ALL, Delete
 from queues.session import Grant, Login, Rights, Session, SessionSettings
 
@@ -15,7 +14,7 @@ def close_nodes(hosts: str, *, superuser: Login, owner: Login, is_new: bool) -> 
     ZooKeeper makes `/` and `/zookeeper` writable for everybody: until they are closed, whoever reaches the
     port can make nodes there. In a server that `is_new` all of them are removed.
     """
-    rights = (Grant(ALL, "digest", digest_of(owner)),)
+    rights = (Grant(ALL, "digest", owner.digest_id),)
 
     def only_owner(_path: str, found: Rights) -> tuple[Grant, ...] | None:
         return None if found.grants == rights else rights

@@ -1,10 +1,8 @@
 """The login of a closed server: a random password, in a private file of its data directory."""
 
-import base64
-import hashlib
 import os
-import secrets
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from queues.private_directory import write_private
@@ -12,7 +10,6 @@ from queues.session.settings import Login
 
 USER = "orchestrator"
 PASSWORD_FILE = "password"  # noqa: S105 - the name of a file
-_SECRET_BYTES = 32
 
 
 def login_of(data_dir: Path) -> Login | None:
@@ -26,7 +23,7 @@ def login_of(data_dir: Path) -> Login | None:
 
 def make_login() -> Login:
     """A new one, with a password of 256 random bits."""
-    return Login(USER, secrets.token_urlsafe(_SECRET_BYTES), server_uid=os.geteuid())
+    return replace(Login.random(USER), server_uid=os.geteuid())
 
 
 def keep_login(data_dir: Path, login: Login) -> None:
@@ -34,9 +31,3 @@ def keep_login(data_dir: Path, login: Login) -> None:
     draft = data_dir / f".{PASSWORD_FILE}"
     write_private(draft, f"{login.secret()}\n")
     draft.replace(data_dir / PASSWORD_FILE)
-
-
-def digest_of(login: Login) -> str:
-    """The id by which ZooKeeper knows the login: `user:BASE64(SHA1(user:password))`."""
-    digest = hashlib.sha1(f"{login.user}:{login.secret()}".encode()).digest()  # noqa: S324 - ZooKeeper's own
-    return f"{login.user}:{base64.b64encode(digest).decode()}"

@@ -8,20 +8,17 @@ import contextlib
 import selectors
 import socket
 import ssl
-import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from queues.embedded.config import LOOPBACK
-from queues.session import Login, SessionSettings
+from queues.embedded.packets import auth_message, read_message
+from queues.session import SessionSettings
 from queues.session.peers import is_ours_to_answer, is_server_of
 
 _CONNECT_SECONDS = 5.0  # then the next server is tried
 _HANDSHAKE_SECONDS = 30.0
-_LENGTH = struct.Struct("!i")
-_AUTH_XID, _AUTH_TYPE = -4, 100
-_LONGEST_CONNECT = 4096  # bytes of the first message of either side: ids, times and a session's password
 _DEFAULT_PORT = 2181
 
 
@@ -40,7 +37,7 @@ def logged_in(settings: SessionSettings) -> Iterator[str]:
 class _Proxy:
     def __init__(self, settings: SessionSettings) -> None:
         self._servers = [_address(host) for host in settings.hosts.partition("/")[0].split(",")]
-        self._greeting = b"" if settings.digest is None else _auth_message(settings.digest)
+        self._greeting = b"" if settings.digest is None else auth_message(settings.digest)
         self._owner = None if settings.digest is None else settings.digest.server_uid
         self._context = None if settings.tls is None else settings.tls.context()
         self.listener = socket.create_server((LOOPBACK, 0))
@@ -62,11 +59,11 @@ class _Proxy:
                     return
                 for side in (client, server):
                     side.settimeout(_HANDSHAKE_SECONDS)
-                server.sendall(_message(client))
-                answer = _message(server)
+                server.sendall(read_message(client))
+                answer = read_message(server)
                 if self._greeting:  # before the client can ask for anything
                     server.sendall(self._greeting)
-                    _message(server)
+                    read_message(server)
                 client.sendall(answer)
                 for side in (client, server):
                     side.settimeout(None)
@@ -90,32 +87,6 @@ class _Proxy:
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.strip().rpartition(":")
     return (host.strip("[]"), int(port)) if host and port.isdecimal() else (text.strip(), _DEFAULT_PORT)
-
-
-def _auth_message(login: Login) -> bytes:
-    """`AuthPacket` as ZooKeeper's clients send it: scheme and credentials under a fixed number."""
-    scheme, credentials = b"digest", f"{login.user}:{login.secret()}".encode()
-    body = struct.pack("!iii", _AUTH_XID, _AUTH_TYPE, 0)
-    body += b"".join(_LENGTH.pack(len(part)) + part for part in (scheme, credentials))
-    return _LENGTH.pack(len(body)) + body
-
-
-def _message(side: socket.socket) -> bytes:
-    header = _exactly(side, _LENGTH.size)
-    (length,) = _LENGTH.unpack(header)
-    if not 0 <= length <= _LONGEST_CONNECT:
-        raise OSError("this is not ZooKeeper's protocol")
-    return header + _exactly(side, length)
-
-
-def _exactly(side: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        more = side.recv(count - len(data))
-        if not more:
-            raise ConnectionError("the other side closed the connection")
-        data += more
-    return data
 
 
 def _relay(client: socket.socket, server: socket.socket) -> None:

@@ -22,7 +22,8 @@ from queues.embedded.errors import PortTaken, ServerStartFailed
 from queues.embedded.four_letter import server_mode
 from queues.embedded.guarded import GuardedProcess
 from queues.embedded.java import LONG_RUN, QUICK_START, find_jars, find_java
-from queues.embedded.login import digest_of, keep_login, login_of, make_login
+from queues.embedded.login import PASSWORD_FILE, keep_login, login_of, make_login
+from queues.embedded.packets import is_root_of
 from queues.embedded.ports import free_ports, is_free
 from queues.private_directory import private_directory, write_private
 from queues.session.peers import is_listener_ours
@@ -117,9 +118,10 @@ class EmbeddedZooKeeper:
             if self.config.closed:
                 private_directory(self._data_dir)
             with locked(self._data_dir) as lock:
-                is_closed = not self.config.closed or login_of(self._data_dir) is not None
-                self._superuser = None if is_closed else make_login()
-                self._is_new = not (self._data_dir / STATE_FOLDER / "version-2").exists()
+                self._is_new = not any((self._data_dir / STATE_FOLDER / "version-2").glob("*.*"))
+                # A login that outlived its data is none: ZooKeeper makes `/` anew, for everybody.
+                is_closed = not self._is_new and login_of(self._data_dir) is not None
+                self._superuser = make_login() if self.config.closed and not is_closed else None
                 self._port = self._choose_port()
                 self._write_files(self._port)
                 with (self._data_dir / OUTPUT_FILE).open("ab") as output:
@@ -139,6 +141,8 @@ class EmbeddedZooKeeper:
                 login = make_login()
                 close_nodes(self.hosts, superuser=self._superuser, owner=login, is_new=self._is_new)
                 keep_login(self._data_dir, login)
+            elif self.config.closed:
+                self._check_login()
             announce(self._data_dir, RunningServer(self.hosts, os.getpid(), self.config.owner))
         except BaseException:
             self.stop()
@@ -181,7 +185,7 @@ class EmbeddedZooKeeper:
     def _write_files(self, port: int) -> None:
         state = self._data_dir / STATE_FOLDER
         state.mkdir(mode=0o700, exist_ok=True)
-        superuser = "" if self._superuser is None else digest_of(self._superuser)
+        superuser = "" if self._superuser is None else self._superuser.digest_id
         write_private(self._data_dir / CONFIG_FILE, self.config.zoo_cfg(port, superuser))
         write_private(self._data_dir / LOG_CONFIG_FILE, LOG_CONFIG)
         write_private(self._data_dir / OUTPUT_FILE, "")
@@ -205,6 +209,15 @@ class EmbeddedZooKeeper:
                 )
             time.sleep(POLL_S)
         raise self._failure()
+
+    def _check_login(self) -> None:
+        login, file = login_of(self._data_dir), self._data_dir / PASSWORD_FILE
+        if login is None or not is_root_of(login, self.config.host, self.port):
+            raise ServerStartFailed(
+                f"the nodes in {self._data_dir} are not for the login in {file} alone: one of the two was "
+                "removed or restored without the other, and other users may have changed nodes. Remove that "
+                f"file to keep the nodes, under a new login; or remove {self._data_dir}"
+            )
 
     def _failure(self) -> ServerStartFailed:
         """Return the error that the log of the server that died tells of."""

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import socket
 import stat
 import threading
@@ -23,6 +24,7 @@ from queues.embedded import (
     EmbeddedZooKeeper,
     PortTaken,
     ServerConfig,
+    ServerStartFailed,
     closing,
     login_of,
     running_server,
@@ -175,6 +177,45 @@ def test_a_login_that_was_removed_is_made_anew(tmp_path: Path) -> None:
     Path(lost.password_file).unlink()
     with closed(tmp_path) as server, session_of(server) as session:
         assert session.exists("/kept") is not None
+
+
+@pytest.mark.parametrize("lost", ["data", "data/version-2", "data/version-2/*"])
+def test_a_login_that_outlives_its_data_leaves_the_new_nodes_open_to_nobody(
+    tmp_path: Path, lost: str
+) -> None:
+    with closed(tmp_path) as server, session_of(server) as session:
+        session.ensure_path("/gone")
+    for gone in tmp_path.glob(lost):
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.children("/") == ["zookeeper"]
+        for path in OF_ZOOKEEPER:
+            assert tried(server.hosts, methodcaller("get", path)) == "NoAuthError"
+
+
+def _without_log(data_dir: Path) -> None:
+    for path in data_dir.glob("data/version-2/log.*"):
+        path.unlink()
+
+
+def _with_another_login(data_dir: Path) -> None:
+    (data_dir / "password").write_text("of another server")
+
+
+@pytest.mark.parametrize("restore", [_without_log, _with_another_login])
+def test_nodes_that_are_not_for_the_login_alone_are_not_served(
+    tmp_path: Path, restore: Callable[[Path], None]
+) -> None:
+    with closed(tmp_path) as server, session_of(server) as session:
+        session.ensure_path("/kept")
+    restore(tmp_path)
+    with pytest.raises(ServerStartFailed, match=r"are not for the login in .*/password alone"):
+        closed(tmp_path).start()
+    assert running_server(tmp_path) is None
+    (tmp_path / "password").unlink()  # as the message says
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.children("/") is not None
+        assert tried(server.hosts, methodcaller("get", "/")) == "NoAuthError"
 
 
 def test_a_start_that_is_cut_off_before_the_nodes_are_closed_closes_them_next_time(

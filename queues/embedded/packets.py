@@ -1,0 +1,73 @@
+"""The few messages of ZooKeeper's protocol that are spoken here without a client: login and rights of `/`."""
+
+import contextlib
+import socket
+import struct
+
+from queues.session.peers import is_server_ours
+from queues.session.settings import Login
+
+LENGTH = struct.Struct("!i")
+_LONGEST = 4096  # bytes of the first message of either side: ids, times and a session's password
+_SECONDS = 10.0
+_SESSION_MS = 4_000
+_CONNECT = struct.Struct("!iqiqi16s?")  # version, last zxid, timeout, session, its password, read-only
+_REQUEST, _REPLY, _COUNT = struct.Struct("!ii"), struct.Struct("!iqi"), struct.Struct("!i")
+_AUTH_XID, _AUTH_TYPE, _GET_ACL, _CLOSE = -4, 100, 6, -11
+_ALL = 31
+
+
+def auth_message(login: Login) -> bytes:
+    """`AuthPacket` as ZooKeeper's clients send it: scheme and credentials under a fixed number."""
+    credentials = f"{login.user}:{login.secret()}"
+    return _framed(struct.pack("!iii", _AUTH_XID, _AUTH_TYPE, 0) + _text("digest") + _text(credentials))
+
+
+def read_message(side: socket.socket) -> bytes:
+    """One message with its length; raises OSError for what is none."""
+    header = _exactly(side, LENGTH.size)
+    (length,) = LENGTH.unpack(header)
+    if not 0 <= length <= _LONGEST:
+        raise OSError("this is not ZooKeeper's protocol")
+    return header + _exactly(side, length)
+
+
+def is_root_of(login: Login, host: str, port: int) -> bool:
+    """Whether `/` is for this login of a server of ours, and for nobody else; raises OSError.
+
+    A session costs a client tens of milliseconds, and this one: each start waits for it.
+    """
+    with socket.create_connection((host, port), _SECONDS) as server:
+        server.settimeout(_SECONDS)
+        if not is_server_ours(server):
+            raise ConnectionRefusedError(f"{host}:{port} is not a server of this user")
+        server.sendall(_framed(_CONNECT.pack(0, 0, _SESSION_MS, 0, 16, bytes(16), False)))
+        read_message(server)
+        server.sendall(auth_message(login) + _framed(_REQUEST.pack(1, _GET_ACL) + _text("/")))
+        read_message(server)
+        reply = read_message(server)[LENGTH.size :]
+        with contextlib.suppress(OSError):  # without it the session would end by its timeout
+            server.sendall(_framed(_REQUEST.pack(2, _CLOSE)))
+            read_message(server)
+    _, _, error = _REPLY.unpack_from(reply)
+    only = _COUNT.pack(1) + _COUNT.pack(_ALL) + _text("digest") + _text(login.digest_id)
+    return error == 0 and reply[_REPLY.size :].startswith(only)
+
+
+def _framed(body: bytes) -> bytes:
+    return LENGTH.pack(len(body)) + body
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return LENGTH.pack(len(data)) + data
+
+
+def _exactly(side: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = side.recv(count - len(data))
+        if not more:
+            raise ConnectionError("the other side closed the connection")
+        data += more
+    return data
