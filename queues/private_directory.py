@@ -7,6 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from queues.errors import QueueError
+from queues.way_to import trouble_above
 
 _PRIVATE = 0o700
 _WRITE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -32,6 +33,7 @@ def private_directory(path: Path, *, make: bool = True, mode: int = _PRIVATE) ->
     _check_above(path)
     if make:
         _make(path)
+        _check_above(path)  # what was missing may have been made by another user
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -75,6 +77,7 @@ def write_private(path: Path, text: str) -> None:
     """Write a file with mode 0600, whatever the umask; raises OSError, for a symbolic link too."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)  # of an earlier version, others could read it
         file.write(text)
 
 
@@ -110,48 +113,12 @@ def _of_another(found: os.stat_result) -> tuple[str, str]:
 
 
 def _check_above(path: Path) -> None:
-    """Check what is above, as it is written and as links lead: whoever can write there can replace `path`."""
-    for folder in dict.fromkeys((*reversed(path.parents), *reversed(_resolved(path.parent)))):
-        try:
-            found = folder.stat()
-        except FileNotFoundError:
-            continue  # made by us, below one that was checked
-        trouble = _trouble_above(found)
-        if trouble:
-            raise UnsafeDirectory(
-                path,
-                f"{folder}, above it, {trouble}",
-                "another user could replace it: name another directory",
-            )
-
-
-def _resolved(path: Path) -> tuple[Path, ...]:
-    real = path.resolve()
-    return (real, *real.parents)
-
-
-def _trouble_above(found: os.stat_result) -> str:
-    us = os.geteuid()
-    if found.st_uid not in {0, us}:
-        return f"belongs to user {found.st_uid}"
-    if found.st_mode & stat.S_ISVTX:
-        return ""  # as /tmp: what is ours there stays ours
-    if found.st_mode & stat.S_IWOTH:
-        return f"can be written by all users (mode {stat.S_IMODE(found.st_mode):04o})"
-    if found.st_mode & stat.S_IWGRP and not _is_ours_alone(found.st_gid):
-        return f"can be written by group {found.st_gid} (mode {stat.S_IMODE(found.st_mode):04o})"
-    return ""
-
-
-def _is_ours_alone(group: int) -> bool:
-    """Whether a group is root's, or the one that `useradd` makes for this user: ~/.local is often 0775."""
-    if group == 0:
-        return True
-    import grp  # noqa: PLC0415 - seldom needed, and with a directory service slow
-    import pwd  # noqa: PLC0415 - likewise
-
-    try:
-        user, entry = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
-    except KeyError:
-        return False
-    return entry.gr_name == user and set(entry.gr_mem) <= {user}
+    """Check the way to it, as it is written and as links lead: whoever can write there can replace `path`."""
+    found = trouble_above(path)
+    if found is not None:
+        place, trouble = found
+        raise UnsafeDirectory(
+            path,
+            f"{place}, above it, {trouble}",
+            "another user could replace it: name another directory",
+        )

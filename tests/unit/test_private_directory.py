@@ -106,6 +106,56 @@ def test_a_group_that_can_write_above_is_trusted_only_when_it_is_this_users(tmp_
         private_directory(above / "state")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_a_link_of_another_user_is_not_followed_wherever_it_stands_on_the_way(tmp_path: Path) -> None:
+    real, sticky = tmp_path / "real", tmp_path / "sticky"
+    real.mkdir(mode=0o700)
+    sticky.mkdir()
+    (sticky / "theirs").symlink_to(real)
+    (tmp_path / "ours").symlink_to("sticky/theirs")
+    (sticky / "fine").symlink_to("../real/..")
+    os.chown(sticky / "theirs", STRANGER, STRANGER, follow_symlinks=False)
+    sticky.chmod(0o1777)
+    assert private_directory(sticky / "fine" / "real" / "state").is_dir()
+    for path in (sticky / "theirs", tmp_path / "ours"):
+        with pytest.raises(
+            UnsafeDirectory, match=f"/theirs, above it, is a symbolic link of user {STRANGER}"
+        ):
+            private_directory(path / "state")
+        with pytest.raises(UnsafeDirectory):
+            private_directory(path / "state", make=False)
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(OSError, match="symbolic links"):
+        private_directory(tmp_path / "round" / "state")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_directory_that_another_user_makes_above_in_this_moment_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = Path.mkdir
+
+    def slower(path: Path, mode: int = 0o777) -> None:
+        if path.name == "above":
+            mkdir(path)
+            path.chmod(0o777)
+            os.chown(path, STRANGER, STRANGER)
+        mkdir(path, mode)
+
+    tmp_path.chmod(0o1777)
+    monkeypatch.setattr(Path, "mkdir", slower)
+    with pytest.raises(UnsafeDirectory, match=f"/above, above it, belongs to user {STRANGER}"):
+        private_directory(tmp_path / "above" / "state")
+
+
+def test_a_private_file_that_others_could_read_is_closed_before_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("of an earlier version")
+    file.chmod(0o664)
+    write_private(file, "secret")
+    assert (mode(file), file.read_text()) == (0o600, "secret")
+
+
 def test_without_make_nothing_is_made(tmp_path: Path) -> None:
     private_directory(tmp_path / "a" / "b", make=False)
     assert not (tmp_path / "a").exists()
