@@ -214,5 +214,6 @@ def _mistake(error: ValidationError) -> str:
 
 def shown(text: str) -> str:
     """What a receiver wrote, in quotes, fit for logs and records."""
+    text = REDACTOR.mask(text)  # before it is cut: half a secret is none to know
     cut = text[:_MAX_SHOWN_CHARACTERS] + ("..." if len(text) > _MAX_SHOWN_CHARACTERS else "")
     return json.dumps(cut)

@@ -11,6 +11,7 @@ from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
 from orchestrator.handlers.job import Context, HeldJob
 from orchestrator.handlers.warnings import recordable
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.act import with_act
 from orchestrator.models.job import JobError, JobState
 from orchestrator.models.waiting import Reason, Waiting
@@ -207,6 +208,7 @@ def _payload(state: JobState) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> JobError:
-    text = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARACTERS:]
-    message = str(error)[:_MAX_MESSAGE_CHARACTERS]
+    # Masked before it is cut: half a secret is none to know.
+    text = REDACTOR.mask("".join(traceback.format_exception(error)))[-_MAX_TRACEBACK_CHARACTERS:]
+    message = REDACTOR.mask(str(error))[:_MAX_MESSAGE_CHARACTERS]
     return JobError(error_class="handler", type=type(error).__name__, message=message, traceback=text)

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from spark_runner.plain_file import open_plain
+from spark_runner.redacted import redacted
 from spark_runner.runners.base import Failure
 
 _TAIL_BYTES = 64 * 1024
@@ -45,7 +46,9 @@ def unresolved_packages(words: str) -> Failure | None:
 def trouble(words: str) -> str:
     """The last line in which a JVM says why it ends; empty where there is none."""
     found = [match["thrown"] or match["said"] for match in _TROUBLE.finditer(words)]
-    return next((line[:_MAX_CHARACTERS] for line in reversed(found) if _OF_THE_PROGRAM not in line), "")
+    said = next((line for line in reversed(found) if _OF_THE_PROGRAM not in line), "")
+    masked: str = redacted(said)  # before it is cut: half a secret is none to know
+    return masked[:_MAX_CHARACTERS]
 
 
 def tail(path: Path) -> str:

@@ -229,3 +229,26 @@ def test_secrets_of_jobs_give_way_to_those_of_later_jobs_and_others_stay() -> No
         redactor.add_of_job([f"of-job-{number:04}"])
     text = "of-the-worker of-the-first-job of-job-0999 of-job-1000 of-job-2999"
     assert redactor.mask(text) == f"{MASK} of-the-first-job of-job-0999 {MASK} {MASK}"
+
+
+@pytest.mark.parametrize(
+    ("before", "secret"),
+    [
+        ("", "5e1f" * 1_000),
+        ("password=", '"' + "5e1f" * 1_000 + '"'),
+        ("password=", "'" + "a 5e1f " * 1_000 + "'"),
+        ("the token eyJh", "5e1f" * 1_000 + "." + "5e1f" * 1_000),
+        ("https://user:", "5e1f" * 1_000 + "@host"),
+        ("identified by '", "5e1f" * 1_000 + "'"),
+    ],
+)
+def test_a_long_secret_is_masked_where_a_text_is_cut_within_it(before: str, secret: str) -> None:
+    redactor = Redactor([] if before else [secret])
+    for limit in (1_100, 2_000, 4_000):
+        assert "5e1f" not in redactor.fit(f"{'x' * 1_000} {before}{secret} behind", limit)
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("end", ["", "\\", "\\\\ more"])
+def test_the_first_line_of_a_quoted_secret_is_masked_to_its_end(quote: str, end: str) -> None:
+    assert Redactor().mask(f"password = {quote}first half, and{end}") == f"password = {MASK}"

@@ -1,11 +1,19 @@
 """What a driver writes into ZooKeeper is masked before it is written, and before it is cut."""
 
+from collections.abc import Callable
+
 import pytest
 
+from orchestrator.callbacks import callback
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.worker import steps
 from spark_runner import outcome
 from spark_runner.attempt import recordable
 from spark_runner.redacted import know
+from spark_runner.runners import start_words
+from spark_runner.runners.yarn.verdict import verdict_of
 from tests.secret_kinds import KINDS, Kind
+from tests.unit.test_yarn_verdict import application
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
@@ -28,3 +36,26 @@ def test_what_a_plan_names_is_masked_in_all_that_is_recorded() -> None:
         "tables": [{"target": "t", "location": "https://***@host/***", "rows": 3}],
         "exit_code": 0,
     }
+
+
+def _in_words_of_a_jvm(text: str) -> str:
+    return start_words.trouble(f"Error: {text}")
+
+
+def _in_a_verdict_of_yarn(text: str) -> str:
+    return str(verdict_of(application("FAILED", "FAILED", text)))
+
+
+def _in_the_reason_of_a_dead_job(text: str) -> str:
+    error = steps._reason(ValueError(text))  # noqa: SLF001 - what stands in the record
+    return f"{error.message} {error.traceback}"
+
+
+@pytest.mark.parametrize(
+    "shown", [_in_words_of_a_jvm, _in_a_verdict_of_yarn, _in_the_reason_of_a_dead_job, callback.shown]
+)
+def test_words_are_masked_before_they_are_cut(shown: Callable[[str], str]) -> None:
+    secret = "5e1f-" * 50
+    REDACTOR.add([secret])
+    for start in (*range(90), *range(380, 500, 10), *range(780, 1000, 10), *range(3_780, 4_000, 10)):
+        assert "5e1f" not in shown(f"{'x' * start} {secret} {'y' * 8_000}")

@@ -15,7 +15,7 @@ from orchestrator.logs.record.text import cut, quoted
 
 __all__ = ["MASK", "REDACTOR", "Redactor", "masked", "secrets_in", "secrets_of"]
 
-_BEYOND = 1_000  # characters that are looked at behind a cut
+_BEYOND = 65_536  # characters that are looked at behind a cut: as long as most patterns reach
 _SHORTEST = 4  # a secret of three letters would take words apart
 _LINE = 16  # characters of a line of a longer secret, that is one by itself
 _MOST_OF_JOBS, _MOST_CHARACTERS = 2_000, 4_000_000  # each costs 0.1 µs per log call
@@ -104,8 +104,9 @@ class Redactor:
         """Masked, and its beginning with the number of characters that are missing where it is too long."""
         if len(text) <= limit:
             return self.mask(text)
-        # A secret over which the limit goes is masked whole.
-        return f"{self.mask(text[: limit + _BEYOND])[:limit]}… [{len(text) - limit:,} more characters]"
+        # A secret over which the limit goes is masked whole, however long it is.
+        beyond = max(_BEYOND, *map(len, self._all()[:1]), 0)
+        return f"{self.mask(text[: limit + beyond])[:limit]}… [{len(text) - limit:,} more characters]"
 
     def fit_for(self, text: str) -> Callable[[str, int], str]:
         """What `fit` does with parts of this text, which in most texts is to cut them."""

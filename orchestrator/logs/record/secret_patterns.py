@@ -12,7 +12,8 @@ MASK = "***"
 
 _VALUE = (
     r"""(?:\\{1,8}["'][^"'\\]{0,4096}(?:\\{1,8}["'])?"""  # in quotes that are quoted themselves
-    r"""|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&"'})\]]+)"""
+    # To the end of a line where it is cut off: the other half is in the next record of a log.
+    r"""|"(?:[^"\\]|\\.)*"|"[^\r\n]*|'(?:[^'\\]|\\.)*'|'[^\r\n]*|[^\s,;&"'})\]]+)"""
 )
 _NAME = (
     r"(?:passw(?:or)?d|passphrase|(?<=[_.-])pass(?![a-z])|pwd|secret|token|(?:api|access|account|private|shared|signing)[._-]?key"
@@ -32,7 +33,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ),
     (  # a password may hold an @ that is not quoted
         ("://",),
-        r"([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@(?:[^\s/@\"',;]{1,256}@){0,8}",
+        r"([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,4096}@(?:[^\s/@\"',;]{1,256}@){0,8}",
         rf"\1{MASK}@",
     ),
     (("jdbc:oracle",), r"(?i)(jdbc:oracle:[a-z0-9]{1,10}:)[^\s/@]{1,128}/[^\s@]{1,256}@", rf"\1{MASK}@"),
@@ -108,7 +109,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         r"""(?i)\b(digest(?::|["'],\s{0,4}(?:id=)?b?["'])[^\s:"']{1,128}:)[^\s,"')\]]{1,512}""",
         rf"\1{MASK}",
     ),
-    (("identified",), r"(?i)(identified\s{1,8}by\s{1,8})'(?:[^']|''){0,512}'", rf"\1'{MASK}'"),
+    (("identified",), r"(?i)(identified\s{1,8}by\s{1,8})'(?:[^']|''){0,4096}(?:'|\Z)", rf"\1'{MASK}'"),
 )
 
 HINTS = tuple(sorted({hint for hints, _, _ in _RULES for hint in hints} - {"--", "(", "x-", "sig"}))

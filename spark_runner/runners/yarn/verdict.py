@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from spark_runner import exit_codes
+from spark_runner.redacted import redacted
 from spark_runner.runners.base import Failure, RunState
 from spark_runner.runners.yarn.api import Application
 
@@ -124,7 +125,8 @@ def _failed(diagnostics: str, copied: str, words: str) -> Verdict:
 
 
 def _shortened(text: str) -> str:
-    return " ".join(text.split())[:_MAX_MESSAGE_CHARACTERS]
+    masked: str = redacted(" ".join(text.split()))  # before it is cut: half a secret is none to know
+    return masked[:_MAX_MESSAGE_CHARACTERS]
 
 
 def _without_class(line: str) -> str:
