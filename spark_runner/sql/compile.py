@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from spark_runner.connectors.nearest import did_you_mean
+from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, CreateView, Insert, Set, parse
 from spark_runner.sql.limits import (
@@ -199,10 +200,11 @@ class _Planner:
 
     def _reads(self, query: Passage) -> _Reads:
         """The declared tables that a query reads, each marked so in the plan."""
-        self.formats |= formats_named(query)
-        self.names_files |= names_relative_files(query)
+        tokens = Cursor(query).tokens
+        self.formats |= formats_named(tokens)
+        self.names_files |= names_relative_files(tokens)
         reads = _Reads()
-        for name, (offset, times) in references(query).items():
+        for name, (offset, times) in references(tokens).items():
             known = self.names.get(name)
             if isinstance(known, _View):
                 reads.tables |= known.reads.tables

@@ -5,7 +5,7 @@ from spark_runner.sql.literals import name_value, string_value
 from spark_runner.sql.source import Passage, Source
 from spark_runner.sql.tokens import Kind, Token, meaningful, tokenize
 
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
+CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Cursor:
@@ -98,8 +98,8 @@ class Cursor:
             if token is None:
                 raise self.error(f"this parenthesis of {what} is never closed", opening)
             self.index += 1
-            if token.text in _CLOSING and token.kind is Kind.SYMBOL:
-                expected.append(_CLOSING[token.text])
+            if token.text in CLOSING and token.kind is Kind.SYMBOL:
+                expected.append(CLOSING[token.text])
             elif token.is_symbol(expected[-1]):
                 expected.pop()
         return self.passage.part(opening + 1, self.tokens[self.index - 1].start)

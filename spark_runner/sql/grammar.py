@@ -3,23 +3,26 @@
 Only heads are read here. Spark's own parser is the truth for every query, expression and type.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_runner.sql.columns import column_names
-from spark_runner.sql.cursor import Cursor
+from spark_runner.sql.cursor import CLOSING, Cursor
 from spark_runner.sql.limits import MAX_NESTING
 from spark_runner.sql.source import Passage
-from spark_runner.sql.tokens import Kind
+from spark_runner.sql.tokens import Kind, Token
 
 SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
+_PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What all statements have: the text they were read from."""
+    """What all statements have: the text they were read from, and its tokens without space and comments."""
 
     passage: Passage
+    tokens: Sequence[Token]
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,8 @@ def parse(passage: Passage) -> Set | CreateTable | CreateView | Insert:
 def _check_nesting(cursor: Cursor) -> None:
     depth = 0
     for token in cursor.tokens:
-        if token.kind is Kind.SYMBOL and len(token.text) == 1:
-            depth += (token.text in "([{") - (token.text in ")]}")
+        if token.kind is Kind.SYMBOL and token.text in _PARENTHESES:
+            depth += 1 if token.text in CLOSING else -1
             if depth > MAX_NESTING:
                 message = f"more than {MAX_NESTING} parentheses are open here, which is the limit"
                 raise cursor.error(message, token.start)
@@ -120,7 +123,7 @@ def _set(cursor: Cursor) -> Set:
     if cursor.here is None:
         raise cursor.expected("a value")
     cursor.index = len(cursor.tokens)
-    return Set(cursor.passage, key, _setting_text(cursor, start))
+    return Set(cursor.passage, cursor.tokens, key, _setting_text(cursor, start))
 
 
 def _setting_text(cursor: Cursor, start: int) -> str:
@@ -153,7 +156,16 @@ def _create_table(cursor: Cursor, *, replace: bool) -> CreateTable:
         raise cursor.expected("USING connector OPTIONS (...) or WITH ('connector' = '...', ...)")
     cursor.finish("nothing may follow the options of a table")
     return CreateTable(
-        cursor.passage, name, name_offset, replace, columns, names, connector, connector_offset, options
+        cursor.passage,
+        cursor.tokens,
+        name,
+        name_offset,
+        replace,
+        columns,
+        names,
+        connector,
+        connector_offset,
+        options,
     )
 
 
@@ -197,7 +209,7 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
     name, name_offset = cursor.name("view")
     if not cursor.take_words("AS"):
         raise cursor.expected("AS and a query")
-    return CreateView(cursor.passage, name, name_offset, replace, _query(cursor))
+    return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, _query(cursor))
 
 
 def _insert(cursor: Cursor) -> Insert:
@@ -214,7 +226,7 @@ def _insert(cursor: Cursor) -> Insert:
         cursor.take_words("TABLE")
     target, target_offset = cursor.name("table")
     by_name = cursor.take_words("BY", "NAME")
-    return Insert(cursor.passage, target, target_offset, overwrite, by_name, _query(cursor))
+    return Insert(cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, _query(cursor))
 
 
 def _query(cursor: Cursor) -> Passage:

@@ -1,11 +1,10 @@
 """Finds which names a query reads, without Spark: enough to keep a script from eating its own input."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.literals import name_value
 from spark_runner.sql.locations import is_relative
-from spark_runner.sql.source import Passage
 from spark_runner.sql.tokens import Kind, Token
 
 FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
@@ -24,21 +23,20 @@ class Reference(NamedTuple):
     times: int
 
 
-def references(query: Passage) -> dict[str, Reference]:
+def references(tokens: Sequence[Token]) -> dict[str, Reference]:
     """Lower-case names of one part that stand where a table stands, with their uses.
 
     Names that the query itself defines (WITH x AS ...) are left out. May name too much (`trim(BOTH FROM x)`),
     so nothing may be concluded from a name that is neither a table nor a view of the script.
     """
-    scan = _Scan(Cursor(query).tokens)
+    scan = _Scan(tokens)
     for index in range(len(scan.tokens)):
         scan.see(index)
     return scan.found
 
 
-def names_relative_files(query: Passage) -> bool:
+def names_relative_files(tokens: Sequence[Token]) -> bool:
     """Whether a query may name files by a relative path, as in csv.`orders.csv`."""
-    tokens = Cursor(query).tokens
     return any(
         first.kind is Kind.WORD
         and dot.is_symbol(".")
@@ -49,12 +47,11 @@ def names_relative_files(query: Passage) -> bool:
     )
 
 
-def formats_named(query: Passage) -> set[str]:
+def formats_named(tokens: Sequence[Token]) -> set[str]:
     """Lower-case names of formats whose files a query may name itself, as in csv.`/data/orders.csv`.
 
     Whatever stands before a dot and a name in backquotes may be one: also a table whose column is quoted.
     """
-    tokens = Cursor(query).tokens
     return {
         name
         for first, dot, quoted in zip(tokens, tokens[1:], tokens[2:], strict=False)
@@ -69,7 +66,7 @@ def formats_named(query: Passage) -> set[str]:
 class _Scan:
     """Walks over the tokens of a query, knowing at each parenthesis whether tables are listed there."""
 
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.found: dict[str, Reference] = {}
         self._listing = [False]  # per open parenthesis: whether tables are listed here

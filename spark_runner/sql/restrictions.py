@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.references import formats_named
-from spark_runner.sql.shared_jvm import setting_may_share, text_may_share
+from spark_runner.sql.shared_jvm import setting_may_share, tokens_may_share
 from spark_runner.sql.source import Passage, Source
 
 _OWN_JVM = "this statement may not run in a JVM that other jobs use; submit the script again"
@@ -28,7 +29,8 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
 
 
 def _check(passage: Passage, denied: Collection[str], *, shares_jvm: bool) -> None:
-    if found := sorted(formats_named(passage).intersection(denied)):
+    tokens = Cursor(passage).tokens
+    if found := sorted(formats_named(tokens).intersection(denied)):
         raise passage.error(f"files of the format '{found[0]}' are refused by the policy of the pool")
-    if shares_jvm and not text_may_share(passage):
+    if shares_jvm and not tokens_may_share(tokens):
         raise passage.error(_OWN_JVM)

@@ -5,10 +5,10 @@ Its script gets a JVM of its own.
 """
 
 import re
+from collections.abc import Collection, Iterable
 
 from spark_runner.sql.grammar import Set, Statement
-from spark_runner.sql.source import Passage, Source
-from spark_runner.sql.tokens import Kind, Token, tokenize
+from spark_runner.sql.tokens import Kind, Token
 
 JAVA_FUNCTIONS = ("reflect", "java_method", "try_reflect")
 """Functions of Spark that call any static method of Java."""
@@ -22,10 +22,10 @@ _PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # no name of a class, whic
 
 
 def may_share(statement: Statement) -> bool:
-    """Whether it may run there; where that is in doubt, it may not. Raises SqlError for an open quote."""
+    """Whether it may run there; where that is in doubt, it may not."""
     if isinstance(statement, Set):
         return setting_may_share(statement.key, statement.value)
-    return text_may_share(statement.passage)
+    return tokens_may_share(statement.tokens)
 
 
 def setting_may_share(key: str, value: str) -> bool:
@@ -35,13 +35,13 @@ def setting_may_share(key: str, value: str) -> bool:
     return key.startswith("spark.sql.") and key != _SUBSTITUTES and is_plain
 
 
-def text_may_share(passage: Passage) -> bool:
-    """Whether a statement, or a part of one, may run there; raises SqlError for an open quote."""
-    found = {name for token in tokenize(Source(passage.source.file, passage.text)) for name in _names(token)}
+def tokens_may_share(tokens: Iterable[Token]) -> bool:
+    """Whether a statement, or a part of one, may run there."""
+    found = {name for token in tokens for name in _names(token)}
     return not found & _JAVA and not ("USING" in found and found & _SCRIPTS)
 
 
-def _names(token: Token) -> set[str]:
+def _names(token: Token) -> Collection[str]:
     """What Spark may read a token as: its lexer takes upper case, the lookup of a function lower case.
 
     The two are not the same beyond ASCII: upper case makes an S of a long s, lower case a k of a Kelvin sign.
@@ -51,5 +51,5 @@ def _names(token: Token) -> set[str]:
     elif token.kind is Kind.WORD:
         text = token.text
     else:
-        return set()
-    return {text.upper(), text.lower().upper()}
+        return ()
+    return (text.upper(), text.lower().upper())

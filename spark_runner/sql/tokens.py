@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from spark_runner.sql.source import Source
 
@@ -22,9 +22,8 @@ class Kind(StrEnum):
     END = "end"  # ;
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A piece of text at an offset."""
+class Token(NamedTuple):
+    """A piece of text at an offset; a script may have hundreds of thousands."""
 
     kind: Kind
     text: str
@@ -65,32 +64,31 @@ _UNCLOSED = {
     '"': "this string has no closing quote",
     "`": "this name has no closing back-tick",
 }
+_OPENING = frozenset({*_UNCLOSED, "/", "$"})
+_SPACE, _COMMENT = Kind.SPACE, Kind.COMMENT
+_KINDS = {kind.value: kind for kind in Kind}  # `Kind(value)` takes longer than all else of a token
 
 
 def tokenize(source: Source) -> Iterator[Token]:
     """The tokens of `source`, in order and without gaps; raises SqlError where a quote or comment is open."""
-    offset = 0
-    while offset < len(source.text):
-        token = _token_at(source, offset)
-        yield token
-        offset = token.end
-
-
-def _token_at(source: Source, offset: int) -> Token:
-    text = source.text
-    if text.startswith("/*", offset) and not text.startswith("/*+", offset):
-        return Token(Kind.COMMENT, text[offset : _comment_end(source, offset)], offset)
-    match = _TOKEN.match(text, offset)
-    # The last alternative takes any character; this is for the type checker.
-    if match is None or match.lastgroup is None:  # pragma: no cover
-        raise source.error("this character cannot be read", offset)
-    kind = Kind(match.lastgroup)
-    found = match[0]
-    if kind is Kind.SYMBOL and found in _UNCLOSED:
-        raise source.error(_UNCLOSED[found], offset)
-    if kind is Kind.SYMBOL and text.startswith("${", offset):
-        raise source.error("this '${' has no closing '}'", offset)
-    return Token(kind, found, offset)
+    text, take, kinds, symbol = source.text, _TOKEN.match, _KINDS, Kind.SYMBOL
+    offset, length = 0, len(source.text)
+    while offset < length:
+        match = take(text, offset)
+        # The last alternative takes any character; this is for the type checker.
+        if match is None or match.lastgroup is None:  # pragma: no cover
+            raise source.error("this character cannot be read", offset)
+        kind, found, end = kinds[match.lastgroup], match[0], match.end()
+        if kind is symbol and found in _OPENING:
+            if found == "/" and text.startswith("/*", offset):
+                kind, end = Kind.COMMENT, _comment_end(source, offset)
+                found = text[offset:end]
+            elif found in _UNCLOSED:
+                raise source.error(_UNCLOSED[found], offset)
+            elif text.startswith("${", offset):
+                raise source.error("this '${' has no closing '}'", offset)
+        yield Token(kind, found, offset)
+        offset = end
 
 
 def _comment_end(source: Source, start: int) -> int:
@@ -119,9 +117,13 @@ def split(source: Source) -> list[list[Token]]:
 
 def meaningful(token: Token) -> bool:
     """Whether a token is more than space or comment."""
-    return token.kind not in {Kind.SPACE, Kind.COMMENT}
+    return token.kind is not _SPACE and token.kind is not _COMMENT
 
 
 def _trim(tokens: list[Token]) -> list[Token]:
-    kept = [index for index, token in enumerate(tokens) if meaningful(token)]
-    return tokens[kept[0] : kept[-1] + 1] if kept else []
+    first, last = 0, len(tokens)
+    while first < last and not meaningful(tokens[first]):
+        first += 1
+    while first < last and not meaningful(tokens[last - 1]):
+        last -= 1
+    return tokens[first:last]

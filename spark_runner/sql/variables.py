@@ -26,15 +26,19 @@ def expand(
     Inside of quotes it is escaped. `room`: characters that the text may have. Raises SqlError at a variable.
     """
     pieces = _Pieces(source, room)
+    done = tokens[0].start  # what stands between two variables is copied at once
     for token in tokens:
+        if "${" not in token.text or token.kind is Kind.COMMENT:
+            continue
+        pieces.copy(source.text[done : token.start], done)
+        done = token.end
         if token.kind is Kind.VARIABLE:
             value = _value(source, token.text[2:-1], token.start, variables)
             _check_pasted(source, value, token)
             pieces.paste(value, token.start)
-        elif token.kind in {Kind.STRING, Kind.QUOTED} and "${" in token.text:
-            _expand_quoted(pieces, token, variables)
         else:
-            pieces.copy(token.text, token.start)
+            _expand_quoted(pieces, token, variables)
+    pieces.copy(source.text[done : tokens[-1].end], done)
     passage = pieces.passage()
     if len(passage.anchors) > 1:
         _check_joined(passage, tokens)
@@ -53,6 +57,8 @@ class _Pieces:
 
     def copy(self, text: str, origin: int) -> None:
         """Append text of the file; one anchor serves all that follows without a gap."""
+        if not text:
+            return
         if not (self._anchors and self._anchors[-1].verbatim):
             self._anchors.append(Anchor(self._length, origin, verbatim=True))
         self._append(text, origin)

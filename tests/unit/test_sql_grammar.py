@@ -1,5 +1,6 @@
 import pytest
 
+from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, CreateView, Insert, Set, parse
 from spark_runner.sql.references import references
@@ -164,4 +165,4 @@ def test_what_cannot_be_read_is_shown_with_what_can(text: str, column: int, mess
     ],
 )
 def test_references_are_the_names_where_tables_stand(query: str, expected: set[str]) -> None:
-    assert set(references(passage(query))) == expected
+    assert set(references(Cursor(passage(query)).tokens)) == expected

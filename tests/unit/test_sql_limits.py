@@ -2,10 +2,11 @@
 """Scripts as weapons: each compiles, or is refused at a place, within little time and memory."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
+from spark_runner.sql import cursor, tokens, variables
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.limits import (
@@ -16,6 +17,8 @@ from spark_runner.sql.limits import (
     MAX_STATEMENTS,
     MAX_VIEW_DEPTH,
 )
+from spark_runner.sql.source import Source
+from spark_runner.sql.tokens import Token, tokenize
 from tests import bounded
 
 SHOWN = "CREATE TABLE shown USING print; "
@@ -27,11 +30,11 @@ def filled(piece: str) -> str:
     return piece * (ROOM // len(piece))
 
 
-def compiled(text: str, variables: Mapping[str, str] | None = None) -> object:
+def compiled(text: str, values: Mapping[str, str] | None = None) -> object:
     """The plan as JSON, or the error."""
     return bounded.outcome(
         lambda: json.dumps(
-            compile_script(text, file="s.sql", base_dir="/base", variables=variables or {}),
+            compile_script(text, file="s.sql", base_dir="/base", variables=values or {}),
             ensure_ascii=False,
         ).encode()
     )
@@ -142,8 +145,8 @@ COMPILED = {
 
 @pytest.mark.parametrize("weapon", REFUSED)
 def test_a_script_that_asks_for_too_much_is_refused_at_its_place(weapon: str) -> None:
-    text, variables, words = REFUSED[weapon]
-    found = compiled(text, variables)
+    text, values, words = REFUSED[weapon]
+    found = compiled(text, values)
     assert isinstance(found, SqlError)
     assert words in str(found)
     assert str(found).startswith(f"s.sql:{found.line}:{found.column}: ")
@@ -154,3 +157,21 @@ def test_a_script_that_asks_for_too_much_is_refused_at_its_place(weapon: str) ->
 def test_a_long_script_compiles_in_little_time_and_memory(weapon: str) -> None:
     found = compiled(*COMPILED[weapon])
     assert isinstance(found, bytes)
+
+
+def test_a_script_is_cut_into_tokens_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        f"SET spark.a = {filled('1 ')[:9_000]}; {SHOWN}INSERT INTO shown SELECT {filled('a, ')[:90_000]}b"
+    )
+    cut = 0
+
+    def counted(source: Source) -> Iterator[Token]:
+        nonlocal cut
+        for token in tokenize(source):
+            cut += 1
+            yield token
+
+    for module in (cursor, tokens, variables):
+        monkeypatch.setattr(module, "tokenize", counted)
+    compile_script(script, file="s.sql", base_dir="/base", variables={})
+    assert cut <= 3 * len(list(tokenize(Source("s.sql", script))))  # statements, their heads, their queries
