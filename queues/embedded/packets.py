@@ -1,10 +1,11 @@
 """The few messages of ZooKeeper's protocol that are spoken here without a client: login and rights of `/`."""
 
 import contextlib
+import os
 import socket
 import struct
 
-from queues.session.peers import is_server_ours
+from queues.session.peers import is_server_of
 from queues.session.settings import Login
 
 LENGTH = struct.Struct("!i")
@@ -39,7 +40,7 @@ def is_root_of(login: Login, host: str, port: int) -> bool:
     """
     with socket.create_connection((host, port), _SECONDS) as server:
         server.settimeout(_SECONDS)
-        if not is_server_ours(server):
+        if not is_server_of(server, os.geteuid()):
             raise ConnectionRefusedError(f"{host}:{port} is not a server of this user")
         server.sendall(_framed(_CONNECT.pack(0, 0, _SESSION_MS, 0, 16, bytes(16), False)))
         read_message(server)

@@ -14,6 +14,7 @@ from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import quote_name
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.projection import fit
+from spark_runner.sql.restrictions import session_settings
 from spark_runner.sql.source import Anchor, Passage, Source
 
 # Spark's words for "no data there", where the script itself will write later.
@@ -25,8 +26,8 @@ class Names:
 
     def __init__(self, session: SparkSession, plan: Mapping[str, Any], report: Callable[[str], None]) -> None:
         self.session = session
-        # Variables are replaced already; Spark's own `${...}` would read the driver's environment.
-        session.conf.set("spark.sql.variable.substitute", "false")
+        for name, value in session_settings(plan).items():
+            session.conf.set(name, value)
         self.plan = plan
         self.steps: list[Mapping[str, Any]] = plan["steps"]
         self.source = Source(plan["file"], plan["source"])

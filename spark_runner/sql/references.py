@@ -1,13 +1,13 @@
 """Finds which names a query reads, without Spark: enough to keep a script from eating its own input."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from spark_runner.sql.literals import name_value
 from spark_runner.sql.locations import is_relative
 from spark_runner.sql.tokens import Kind, Token
 
-FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
+FILE_FORMATS = ("avro", "binaryfile", "csv", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")
 # Behind these words neither a comma nor a parenthesis stands before a table.
 _OTHER_CLAUSES = (
@@ -41,7 +41,7 @@ def names_relative_files(tokens: Sequence[Token]) -> bool:
         first.kind is Kind.WORD
         and dot.is_symbol(".")
         and name.kind is Kind.QUOTED
-        and first.text.lower() in FILE_FORMATS
+        and _format(first) in FILE_FORMATS
         and is_relative(name_value(name.text))
         for first, dot, name in zip(tokens, tokens[1:], tokens[2:], strict=False)
     )
@@ -50,17 +50,42 @@ def names_relative_files(tokens: Sequence[Token]) -> bool:
 def formats_named(tokens: Sequence[Token]) -> set[str]:
     """Lower-case names of formats whose files a query may name itself, as in csv.`/data/orders.csv`.
 
-    Whatever stands before a dot and a name in backquotes may be one: also a table whose column is quoted.
+    Whatever stands before a dot and a quoted name may be one: also a table whose column is quoted.
     """
-    return {
-        name
-        for first, dot, quoted in zip(tokens, tokens[1:], tokens[2:], strict=False)
-        if first.kind in {Kind.WORD, Kind.QUOTED}
-        and dot.is_symbol(".")
-        and quoted.kind is Kind.QUOTED
-        and (name := (first.text if first.kind is Kind.WORD else name_value(first.text)).lower())
-        in FILE_FORMATS
-    }
+    return {name for name, is_quoted in _before_dots(tokens) if is_quoted and name in FILE_FORMATS}
+
+
+def names_files_of(tokens: Sequence[Token], denied: Collection[str]) -> str | None:
+    """What may make Spark read files of a format that is denied; None where nothing may.
+
+    Spark takes the class of a format for its name too, and IDENTIFIER() a text that is made while it runs.
+    """
+    if any(token.is_word("IDENTIFIER") for token in tokens):
+        return "IDENTIFIER"
+    return next((name for name, _ in _before_dots(tokens) if name in denied or "." in name), None)
+
+
+def _before_dots(tokens: Sequence[Token]) -> Iterator[tuple[str, bool]]:
+    """What stands before a dot, as the name of a format, and whether the name behind is quoted."""
+    for first, dot, second in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if dot.is_symbol(".") and (name := _format(first)):
+            yield name, _is_quoted(second)
+
+
+def _format(token: Token) -> str:
+    """The name that Spark looks a format up by; empty for what is no name.
+
+    It compares letter by letter, each in both cases: a long s is an s, and a dotted capital I is an i.
+    """
+    if not (token.kind is Kind.WORD or _is_quoted(token)):
+        return ""
+    text = token.text[1:-1] if token.kind is Kind.STRING else name_value(token.text)
+    return text.upper().replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I").lower()
+
+
+def _is_quoted(token: Token) -> bool:
+    # A setting makes names of strings in double quotes.
+    return token.kind is Kind.QUOTED or (token.kind is Kind.STRING and token.text.startswith('"'))
 
 
 class _Scan:

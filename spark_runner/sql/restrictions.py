@@ -1,14 +1,19 @@
 """What a driver refuses of a plan: another program than our compiler may have written it to ZooKeeper."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spark_runner.sql.cursor import Cursor
-from spark_runner.sql.references import formats_named
+from spark_runner.sql.references import formats_named, names_files_of
 from spark_runner.sql.shared_jvm import setting_may_share, tokens_may_share
 from spark_runner.sql.source import Passage, Source
 
 _OWN_JVM = "this statement may not run in a JVM that other jobs use; submit the script again"
+
+
+_SETTING = "this setting is refused where the policy of the pool lists connectors"
+_RUN_ON_FILES = "spark.sql.runSQLOnFiles"
+"""Spark's own switch for queries that name files, as in csv.`/data/orders.csv`."""
 
 
 def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
@@ -20,17 +25,43 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     if not (denied or shares_jvm):
         return
     source = Source(plan["file"], plan["source"])
+    names_files = bool(denied) and any(
+        formats_named(Cursor(query).tokens) for query in _queries(plan, source)
+    )
     for step in plan["steps"]:
-        if shares_jvm and step["kind"] == "set" and not setting_may_share(step["key"], step["value"]):
-            raise source.error(_OWN_JVM, source.offset(step["line"], step["column"]))
+        if step["kind"] == "set":
+            place = source.offset(step["line"], step["column"])
+            if shares_jvm and not setting_may_share(step["key"], step["value"]):
+                raise source.error(_OWN_JVM, place)
+            if denied and step["key"].strip().lower() == _RUN_ON_FILES.lower():
+                raise source.error(_SETTING, place)
+    for passage in _queries(plan, source):
+        tokens = Cursor(passage).tokens
+        if names_files and (found := names_files_of(tokens, denied)):
+            raise passage.error(f"files of the format '{found}' are refused by the policy of the pool")
+        if shares_jvm and not tokens_may_share(tokens):
+            raise passage.error(_OWN_JVM)
+
+
+def session_settings(plan: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of each session of a plan; what names files by itself is off where it is not allowed.
+
+    A query that `check_plan` finds to name files of allowed formats alone needs it.
+    """
+    # Variables are replaced already; Spark's own `${...}` would read the driver's environment.
+    settings = {"spark.sql.variable.substitute": "false"}
+    if plan.get("denied_formats"):
+        source = Source(plan["file"], plan["source"])
+        settings[_RUN_ON_FILES] = str(_names_files(plan, source)).lower()
+    return settings
+
+
+def _names_files(plan: Mapping[str, Any], source: Source) -> bool:
+    return any(formats_named(Cursor(query).tokens) for query in _queries(plan, source))
+
+
+def _queries(plan: Mapping[str, Any], source: Source) -> Iterator[Passage]:
+    for step in plan["steps"]:
         for part in ("query", "columns"):
             if step.get(part) is not None:
-                _check(Passage.from_json(source, step[part], plan["values"]), denied, shares_jvm=shares_jvm)
-
-
-def _check(passage: Passage, denied: Collection[str], *, shares_jvm: bool) -> None:
-    tokens = Cursor(passage).tokens
-    if found := sorted(formats_named(tokens).intersection(denied)):
-        raise passage.error(f"files of the format '{found[0]}' are refused by the policy of the pool")
-    if shares_jvm and not tokens_may_share(tokens):
-        raise passage.error(_OWN_JVM)
+                yield Passage.from_json(source, step[part], plan["values"])

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
 """A plan that stands in ZooKeeper may be anybody's: the driver looks at it once more."""
 
 from typing import Any
@@ -6,7 +7,8 @@ import pytest
 
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.restrictions import check_plan
+from spark_runner.sql.references import FILE_FORMATS
+from spark_runner.sql.restrictions import check_plan, session_settings
 
 TABLE = "CREATE TABLE t WITH ('connector'='print'); "
 
@@ -39,4 +41,40 @@ def test_a_query_reads_no_files_of_a_format_that_the_policy_denies() -> None:
     made = plan("CREATE VIEW v AS SELECT * FROM Csv . `/x`; INSERT INTO t SELECT * FROM v")
     check_plan({**made, "denied_formats": ["json"]}, shares_jvm=True)
     with pytest.raises(SqlError, match="files of the format 'csv' are refused by the policy"):
+        check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)
+
+
+HIDDEN = [
+    "`c\u017fv`.`/x`",
+    "`x\u212a`.`/x`, `b\u0130naryFile`.`/x`",
+    "`com.databricks.spark.csv`.`/x`",
+    "`org.apache.spark.sql.execution.datasources.csv.CSVFileFormat`.`/x`",
+    "IDENTIFIER('csv.`/x`')",
+    '"csv"."/x"',
+    'csv."/x"',
+    "csv.x",
+    "image.`/x`",
+]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_a_query_that_names_files_of_an_allowed_format_cannot_hide_others(hidden: str) -> None:
+    denied = [name for name in FILE_FORMATS if name != "json"]
+    made = plan(f"INSERT INTO t SELECT * FROM json.`/a`, {hidden}")
+    with pytest.raises(SqlError, match=r"files of the format '.+' are refused by the policy"):
+        check_plan({**made, "denied_formats": denied}, shares_jvm=False)
+
+
+@pytest.mark.parametrize("query", ["SELECT csv.id FROM range(1) AS csv", "SELECT * FROM csv.x", "SELECT 1"])
+def test_spark_itself_reads_no_files_by_name_where_connectors_are_listed(query: str) -> None:
+    made = {**plan(f"INSERT INTO t {query}"), "denied_formats": ["csv"]}
+    check_plan(made, shares_jvm=False)
+    assert session_settings(made)["spark.sql.runSQLOnFiles"] == "false"
+    assert "spark.sql.runSQLOnFiles" not in session_settings({**made, "denied_formats": []})
+
+
+def test_no_statement_switches_files_by_name_on_again() -> None:
+    made = plan("SET spark.sql.runSQLOnFiles = true; INSERT INTO t SELECT 1")
+    check_plan({**made, "denied_formats": []}, shares_jvm=False)
+    with pytest.raises(SqlError, match=r"a.sql:1:44: this setting is refused where the policy"):
         check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)
