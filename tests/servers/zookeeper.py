@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import NoNodeError, NotEmptyError
 
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.four_letter import server_mode
@@ -23,6 +23,7 @@ TICK_MS = 500
 """A session can be as short as two ticks, so that a test of a lost session takes a second."""
 
 START_TIMEOUT_S = 60
+REMOVAL_TIMEOUT_S = 30
 
 _NO_SYNC = "-Dzookeeper.forceSync=no"
 """Nobody kills the server that tests share, and each write to a busy disk would hold up all of them."""
@@ -61,7 +62,15 @@ def zookeeper_root(zookeeper_hosts: str) -> Iterator[str]:
 
 
 def remove_tree(client: KazooClient, root: str) -> None:
-    """Remove a node with all below it, if it exists: a level at a time, for there may be ten thousands."""
+    """Remove a node with all below it, if it exists.
+
+    A driver on a cluster may make nodes meanwhile, until it has seen that its attempt is gone.
+    """
+    wait_until(lambda: _is_removed(client, root), REMOVAL_TIMEOUT_S, f"{root} is removed")
+
+
+def _is_removed(client: KazooClient, root: str) -> bool:
+    """Remove a level at a time, for there may be ten thousands of nodes; False where some came meanwhile."""
     levels, level = list[list[str]](), [root]
     while level:
         levels.append(level)
@@ -70,10 +79,16 @@ def remove_tree(client: KazooClient, root: str) -> None:
         for path, reply in asked:
             with suppress(NoNodeError):
                 level += [f"{path}/{name}" for name in reply.get(60)]
+    is_removed = True
     for level in reversed(levels):
         for reply in [client.delete_async(path) for path in level]:
-            with suppress(NoNodeError):  # the ephemeral of a session that has just ended
+            try:
                 reply.get(60)
+            except NoNodeError:  # the ephemeral of a session that has just ended
+                pass
+            except NotEmptyError:
+                is_removed = False
+    return is_removed
 
 
 @contextmanager
