@@ -18,7 +18,7 @@ PLACE = {"backend": "local", "host": "h", "boot": "b"}
 
 @pytest.fixture
 def path(open_queues: Open, zookeeper_root: str) -> str:
-    path = f"{zookeeper_root}/attempt-1-k"
+    path = f"{zookeeper_root}/attempt-1-key"
     commit(open_queues().session, [intent(path, run_key="key", number=1, place=PLACE, at="now")])
     return path
 
