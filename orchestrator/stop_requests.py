@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.models.act import Act
 from queues.documents import decode, encode
 from queues.operations import READ, Create, Delete, Grant, Operation, Set
 from queues.session.multi_read import Found
+
+TIME_LIMIT = "timeout.run"
+"""Why a worker made a stop node: for a driver that is out of its reach and has run for too long."""
 
 
 def request_to_stop(path: str, found: Found, document: Mapping[str, str], *, login: str) -> list[Operation]:
@@ -33,3 +37,13 @@ def _document(data: bytes) -> dict[str, Any]:
         return decode(data)
     except ValueError:
         return {}
+
+
+def is_time_limit(data: bytes) -> bool:
+    """Whether a worker made the node with these bytes for a limit in time."""
+    return _document(data).get("reason") == TIME_LIMIT
+
+
+def act_in(data: bytes) -> Act | None:
+    """The act of whoever asked by the node with these bytes; None where it names none."""
+    return Act.noted(_document(data), "kill")

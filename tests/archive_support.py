@@ -16,7 +16,8 @@ from orchestrator.archive.elasticsearch import ElasticsearchArchive
 from orchestrator.archive.jsonl import JsonlArchive
 from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Action, Keep
-from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.handlers.context import Context
+from orchestrator.handlers.job import HeldJob
 from orchestrator.logs import durable
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes

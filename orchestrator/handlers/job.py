@@ -1,77 +1,34 @@
 """A job in the hands of a worker: what its handlers may look at."""
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from loguru import logger
 
-from orchestrator.admission.declined import Declined
-from orchestrator.admission.guard import Guard
-from orchestrator.admission.hosts import Hosts
-from orchestrator.admission.slots import Slots
-from orchestrator.archive.base import Archive
-from orchestrator.audit.documents import AuditLog
-from orchestrator.callbacks.callback import Callbacks
 from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.context import Context
 from orchestrator.handlers.warnings import recordable
-from orchestrator.history.history import History
-from orchestrator.hooks import Hooks
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
-from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
 from orchestrator.plan import Plan, decode_plan, plan_path
-from orchestrator.policy import Policy, Refused
+from orchestrator.policy import Refused
 from orchestrator.states import Status
-from orchestrator.stop_requests import request_to_stop
-from orchestrator.zookeeper_access import DriverAccess
+from orchestrator.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
 from queues.claim import Claim
-from queues.clock import EnsembleClock
 from queues.documents import decode, timestamp
 from queues.errors import AccessDenied, CorruptRecord
-from queues.names import LOW, Layout
+from queues.names import LOW
 from queues.operations import Delete, Operation
-from queues.session import Acl, Login, Session, Wake
+from queues.session import Acl, Login, Wake
 from spark_runner.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
 from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Submission
-from spark_runner.runners.registry import Runners
-
-TIME_LIMIT = "timeout.run"
-"""Why a worker made a stop node: for a driver that is out of its reach and has run for too long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What all handlers of one worker share."""
-
-    session: Session
-    layout: Layout
-    clock: EnsembleClock
-    runners: Runners
-    kill_grace: float  # seconds between TERM and KILL
-    slots: Slots
-    declined: Declined  # jobs in accept that cannot be begun now
-    elsewhere: Declined  # jobs in running that are for the workers of another host
-    hosts: Hosts
-    limits: Callable[[], Limits] = Limits
-    guard: Guard | None = None  # of this host; None: whatever it can bear
-    spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # with what is empty as for the pool
-    policy: Policy = field(default_factory=Policy)  # what definitions may use
-    hooks: Hooks = field(default_factory=Hooks)
-    callbacks: Callbacks = field(default_factory=Callbacks)
-    draining: threading.Event = field(default_factory=threading.Event)
-    history: History | None = None
-    audit: AuditLog | None = None  # None: without logs
-    driver_access: DriverAccess = field(default_factory=DriverAccess.model_construct)
-    archive: Archive | None = None  # None: jobs are removed without being archived
 
 
 class HeldJob:
@@ -286,9 +243,9 @@ class HeldJob:
                 raise self.claim.void()
             return None
         # A node of an earlier job of the same id carries another run key.
-        meant = self.run_key.encode() in found[0] and not _is_time_limit(found[0])
+        meant = self.run_key.encode() in found[0] and not is_time_limit(found[0])
         if meant:
-            self.stop_act = _act_in(found[0])
+            self.stop_act = act_in(found[0])
         return Delete(self.stop_path, found[1].version), meant
 
     def request_to_stop(self, attempt: Attempt) -> tuple[Operation, ...]:
@@ -301,17 +258,3 @@ class HeldJob:
         """Whether somebody asked to stop this job."""
         request = self.stop_request()
         return request is not None and request[1]
-
-
-def _is_time_limit(data: bytes) -> bool:
-    try:
-        return decode(data).get("reason") == TIME_LIMIT
-    except ValueError:
-        return False
-
-
-def _act_in(data: bytes) -> Act | None:
-    try:
-        return Act.noted(decode(data), "kill")
-    except ValueError:
-        return None

@@ -7,7 +7,8 @@ from loguru import logger
 
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Release, Wait
-from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.handlers.context import Context
+from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.poison import burial
 from orchestrator.states import Queue
 from orchestrator.worker.hands import Hands

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from loguru import logger
 
 from orchestrator.cluster_config import ClusterConfig
-from orchestrator.handlers.job import Context
+from orchestrator.handlers.context import Context
 from orchestrator.leader.leadership import Leadership
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.metrics.health import Check, Probe

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move
-from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.handlers.context import Context
+from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import TRANSITIONS, IllegalTransition, Queue, Status
 from orchestrator.wiring import build_worker

@@ -10,7 +10,8 @@ import pytest
 from orchestrator.callbacks.body import callback_body, kept, restored
 from orchestrator.callbacks.callback import CallbackError, Reply
 from orchestrator.callbacks.delivery import Delivery
-from orchestrator.handlers.job import Context, HeldJob
+from orchestrator.handlers.context import Context
+from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.outbox import undelivered, with_running, with_warning
 from orchestrator.models.definition import build_definition
 from orchestrator.models.job import CallbackState, JobError, JobState
