@@ -22,9 +22,9 @@ def content_file(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
     path = folder / f"{content_name(stem, data)}{suffix}"
     try:
         if not path.exists():
-            # Not private, as `replace_file` would make it: the user of a cluster may be another one.
+            # Not private, whatever the umask: the user of a driver, or of a cluster, may be another one.
             folder.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data)  # whole or not at all, whoever else makes it
+            replace_file(path, data, mode=0o644)  # whole or not at all, whoever else makes it
     except OSError as error:
         raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
     return path

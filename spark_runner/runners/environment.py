@@ -42,7 +42,7 @@ _NAMES = frozenset(
     }
 )
 _LOCALE = "LC_"  # LC_ALL, LC_CTYPE ...
-# No user code runs in a spark-submit that hands a driver over: it acts for the worker.
+# A spark-submit that hands a driver over acts for the worker.
 _OF_THE_WORKER = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KRB5_KTNAME")
 
 

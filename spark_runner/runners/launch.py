@@ -181,15 +181,17 @@ def hand_over_environment(
     conf_dir: Path,
     quick_start: QuickStart | None,
     passed_on: Sequence[str] = (),
+    is_of_worker: bool = True,
 ) -> dict[str, str]:
     """The environment of a spark-submit that hands the driver over to a cluster: a JVM of a few seconds.
 
-    `java_options` are ours, for this JVM; those of the user go after them.
+    `java_options` are ours, for this JVM; those of the user go after them. `is_of_worker`: it acts with the
+    credentials of the worker.
     """
     environment, options = _quick_jvm(
         request,
         directory,
-        inherited=for_hand_over(passed_on),
+        inherited=for_hand_over(passed_on) if is_of_worker else for_drivers(passed_on),
         conf={},  # of the driver, which is another JVM
         java_options=java_options,
         flags=LAUNCHER_FLAGS,

@@ -1,7 +1,7 @@
 """The user whom drivers of this host run as: another one than their worker, in a folder of its own.
 
 <users>/                    mode 0711, of the worker: names can be passed through, and not be listed
-    spark-conf/  class-archives/          what all drivers may read, and none can change
+    spark-conf/  class-archives/  driver/    what all drivers may read, and none can change
     <user>/                 mode 0711, of the worker
         <run>.<incarnation>/    mode 0700, of that user: what one driver reads and writes
 """
@@ -82,6 +82,7 @@ class Users:
         _own_folder(folder, _PASSAGE)
         _own_folder(self.conf_dir, _READABLE)
         _own_folder(folder / "class-archives", _PASSAGE)
+        _own_folder(folder / "driver", _PASSAGE)  # what travels with drivers to YARN
         for user in self._by_pool.values():
             _own_folder(folder / user.name, _PASSAGE)
         for parent in folder.parents:

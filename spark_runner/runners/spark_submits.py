@@ -97,6 +97,11 @@ class SparkSubmits:
         return self.place(place.backend).is_at(place)
 
     @property
+    def shared_dir(self) -> Path:
+        """Where that is which drivers of each user may read, and none can change."""
+        return self.state_dir if self.users is None else self.users.folder
+
+    @property
     def conf_dir(self) -> Path:
         """The empty SPARK_CONF_DIR of drivers."""
         return self.state_dir / "spark-conf" if self.users is None else self.users.conf_dir

@@ -87,7 +87,7 @@ class Place:
         state_dir = self.folder / "state"
         if backend == "yarn":
             return launch_on_cluster(
-                request, directory, driver_main=Path("driver.py"), state_dir=state_dir, quick_start=archives
+                request, directory, driver_main=Path("driver.py"), shared_dir=state_dir, quick_start=archives
             )
         secret = {"metadata": {"name": "some"}}
         program = PodProgram("local:///driver.py", (), code=secret, plan=secret)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,9 @@ from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_as import RunAsError, Users
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.yarn.api import Application, ResourceManager
+from spark_runner.runners.yarn.client_mode import YarnClientRunner
+from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
 from tests.jar_support import spark_jars
 from tests.runner_support import DRIVER, wait_for
 from tests.servers.zookeeper import unavailable
@@ -87,6 +90,25 @@ print("counted")
 print("and said so", file=sys.stderr)
 with open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/outcome.json", "w") as file:
     json.dump(found, file)
+"""
+
+# A spark-submit that reads what it would upload.
+LAUNCHER = """
+import json, os, sys
+from urllib.parse import urlsplit
+text = open(sys.argv[sys.argv.index("--properties-file") + 1]).read().replace(chr(92), "")
+properties = dict(line.split("=", 1) for line in text.splitlines())
+names = ("spark.files", "spark.yarn.dist.files", "spark.submit.pyFiles")
+answers = {"uid": os.getuid(), "KUBECONFIG": os.environ.get("KUBECONFIG")}
+for name in filter(None, ",".join(properties.get(name, "") for name in names).split(",")):
+    path = urlsplit(name).path
+    try:
+        open(path, "rb").read()
+        answers[path] = "read"
+    except OSError as error:
+        answers[path] = type(error).__name__
+with open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/outcome.json", "w") as file:
+    json.dump(answers, file)
 """
 
 
@@ -296,6 +318,54 @@ def test_a_pool_without_a_user_runs_as_the_worker(scene: Scene) -> None:
     directory = scene.submit(code, pool="of-the-worker")
     assert scene.ended(directory).outcome == {"uid": 0}
     assert directory.work == directory.path
+
+
+class IdleManager(ResourceManager):
+    """One without applications."""
+
+    def applications(self, tags: Sequence[str]) -> list[Application]:
+        assert tags
+        return []
+
+
+@pytest.mark.parametrize("kind", [YarnClusterRunner, YarnClientRunner])
+def test_what_hands_a_driver_over_to_yarn_is_the_user_of_the_pool(
+    scene: Scene,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[YarnClusterRunner | YarnClientRunner],
+) -> None:
+    """The jars of a job are on its class path, and it uploads each file that a definition names."""
+    secret = place / "password"
+    secret.write_text("s3cret", "utf-8")
+    secret.chmod(0o600)
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KUBECONFIG", "/of/the/worker")
+    submits = SparkSubmits(scene.state, spark_submit=(readable_python(), "-c", LAUNCHER), users=scene.users)
+    mode = "cluster" if kind is YarnClusterRunner else "client"
+    run = f"{uuid.uuid4()}-1"
+    conf = {"spark.files": secret.as_uri()}
+    plan = {"job": {"pool": POOL}}
+    manager = IdleManager(["http://127.0.0.1:1"], user="worker")
+    runner = kind(submits, manager, driver_main=place / "driver.py")
+    before = os.umask(0o077)
+    try:
+        runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", plan, Target("yarn", mode), conf))
+    finally:
+        os.umask(before)
+    wait_until(lambda: not submits.find(run)[0].may_run, 20, "it has ended")
+    (found,) = submits.find(run)
+    said = run_directories(scene.state, run)[-1].path / "stderr.log"
+    assert found.exit_code == 0, said.read_text("utf-8")
+    outcome = dict(found.outcome or {})
+    assert outcome.pop(str(secret)) == "PermissionError"
+    assert outcome.pop("uid") == pwd.getpwnam(NAME).pw_uid
+    assert outcome.pop("KUBECONFIG") is None
+    assert len(outcome) == 2 + (kind is YarnClusterRunner), (
+        "zip and layout, and the plan of a driver elsewhere"
+    )
+    assert set(outcome.values()) == {"read"}
 
 
 @pytest.mark.spark

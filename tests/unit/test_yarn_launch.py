@@ -72,7 +72,7 @@ def test_all_jvms_log_as_we_read_it_unless_the_user_says_otherwise(
     assert "spark.driver.defaultJavaOptions" not in conf, "a driver of this host has a file of its own"
     assert conf["spark.executor.defaultJavaOptions"] == f"{option} -Dmine=1"
     assert "SYSTEM_ERR" in Path(urlsplit(layout).path).read_text("utf-8")
-    launch_on_cluster(request(), directory, driver_main=Path("/driver_main.py"), state_dir=tmp_path)
+    launch_on_cluster(request(), directory, driver_main=Path("/driver_main.py"), shared_dir=tmp_path)
     properties = (directory.path / "spark.properties").read_text("utf-8").replace("\\", "")
     assert f"spark.driver.defaultJavaOptions={option}\n" in properties
 
@@ -89,7 +89,7 @@ def test_the_plan_travels_in_a_private_file_and_no_setting_is_on_the_command_lin
         request({"spark.files": "data.csv", "spark.password": "p4ss"}),
         directory,
         driver_main=Path("/driver_main.py"),
-        state_dir=tmp_path,
+        shared_dir=tmp_path,
     )
     properties = (directory.path / "spark.properties").read_text("utf-8").replace("\\", "")
     plan = (directory.path / "plan.json").as_uri()
@@ -105,7 +105,7 @@ def test_the_launcher_does_not_wait_and_its_interpreter_is_not_that_of_the_nodes
 ) -> None:
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    launch = launch_on_cluster(request(), directory, driver_main=Path("/driver_main.py"), state_dir=tmp_path)
+    launch = launch_on_cluster(request(), directory, driver_main=Path("/driver_main.py"), shared_dir=tmp_path)
     properties = (directory.path / "spark.properties").read_text("utf-8")
     assert "spark.yarn.submit.waitAppCompletion=false" in properties
     assert "PYSPARK_PYTHON" not in launch.environment

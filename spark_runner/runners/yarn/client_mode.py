@@ -40,7 +40,7 @@ class YarnClientRunner:
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under a shim of its own; raises SubmissionError, also while YARN does not answer."""
         check_reach(self._manager, request.run)
-        conf = yarn_properties(request, self._submits.state_dir / "driver")
+        conf = yarn_properties(request, self._submits.shared_dir / "driver")
         return self._submits.start_driver(replace(request, conf=conf), self._driver_main)
 
     def find(self, run: str) -> list[Submission]:

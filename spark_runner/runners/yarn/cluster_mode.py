@@ -40,16 +40,19 @@ class YarnClusterRunner:
     def submit(self, request: SubmitRequest) -> Submission:
         """Start the program that hands the driver over; raises SubmissionError, also without an answer."""
         check_reach(self._manager, request.run)
+        user = self._submits.user_of(request)
         return self._submits.start(
             request,
             lambda directory: launch_on_cluster(
                 request,
                 directory,
                 driver_main=self._driver_main,
-                state_dir=self._submits.state_dir,
+                shared_dir=self._submits.shared_dir,
                 quick_start=self._submits.quick_start,
                 passed_on=self._submits.passed_on,
+                is_of_worker=user is None,
             ),
+            user=user,
         )
 
     def find(self, run: str) -> list[Submission]:

@@ -48,13 +48,18 @@ def launch_on_cluster(
     directory: RunDirectory,
     *,
     driver_main: Path,
-    state_dir: Path,
+    shared_dir: Path,
     quick_start: QuickStart | None = None,
     passed_on: Sequence[str] = (),
+    is_of_worker: bool = True,
 ) -> Launch:
-    """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError."""
+    """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError.
+
+    The jars of a job are on the class path of this spark-submit, and their classes can be named in its
+    settings: so it is not `is_of_worker` where the drivers of the pool have a user of their own.
+    """
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
-    conf = yarn_properties(request, state_dir / "driver") | {
+    conf = yarn_properties(request, shared_dir / "driver") | {
         "spark.yarn.submit.waitAppCompletion": "false",
         **laid_out(request.conf, _LAYOUT, DRIVER),
         f"{_ENVIRONMENT}{RUN_VARIABLE}": request.run,
@@ -62,7 +67,7 @@ def launch_on_cluster(
         # Where the driver writes what it says, and its outcome: YARN keeps and shows what is there.
         f"{_ENVIRONMENT}{RUN_DIR_VARIABLE}": _LOG_DIR,
     }
-    plan = (directory.path / "plan.json").as_uri()  # it is there before spark-submit begins
+    plan = (directory.work / "plan.json").as_uri()  # it is there before spark-submit begins
     conf["spark.files"] = _joined(conf.get("spark.files", ""), f"{plan}#{PLAN}")
     properties = directory.write("spark.properties", render_properties(conf))
     environment = hand_over_environment(
@@ -70,9 +75,10 @@ def launch_on_cluster(
         directory,
         f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         f"-Djava.io.tmpdir={directory.scratch}",
-        conf_dir=state_dir / "spark-conf",
+        conf_dir=shared_dir / "spark-conf",
         quick_start=quick_start,
         passed_on=passed_on,
+        is_of_worker=is_of_worker,
     )
     for name in _PYTHONS:
         environment.pop(name, None)  # the interpreter of this worker; nodes have their own
