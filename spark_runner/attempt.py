@@ -24,7 +24,6 @@ _LOGIN = re.compile(r"[A-Za-z0-9._-]{1,200}:[A-Za-z0-9+/]{27}=")  # a user and a
 _NAME = re.compile(r"attempt-(\d{1,10})(?:-(.+))?")  # as many digits as a path of a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
 _OF_DRIVER = READ | WRITE | CREATE | DELETE  # the last two for `alive`
-_MAX_OUTCOME_BYTES = 256 << 10
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -102,16 +101,13 @@ def recordable(outcome: Mapping[str, Any]) -> dict[str, Any]:
     do their columns. Of a script with very many INSERTs the first ones are named, and the others counted.
     """
     facts = {key: value for key, value in outcome.items() if key != "state"}
-    told = facts.get("tables")
-    tables = [table for table in told if isinstance(table, Mapping)] if isinstance(told, list) else []
+    tables = facts.get("tables", [])
     facts["tables"] = [
         {key: value for key, value in table.items() if key not in {"preview", "columns"}}
         for table in tables[:MAX_TABLES]
     ]
     if len(tables) > MAX_TABLES:
         facts["tables_left_out"] = len(tables) - MAX_TABLES
-    if len(encode(facts)) > _MAX_OUTCOME_BYTES:
-        facts = {"left_out": f"its outcome has more than {_MAX_OUTCOME_BYTES >> 10} KiB"}
     masked: dict[str, Any] = redacted(facts)
     return masked
 

@@ -4,31 +4,23 @@ Never from a Spark master's application state: it says FINISHED for applications
 """
 
 import signal
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from orchestrator.handlers.actions import Move
+from orchestrator.handlers.told import told_end, told_error
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from orchestrator.times import stored_time
 from queues.documents import timestamp
 from queues.operations import Operation, Set
 from spark_runner import exit_codes
-from spark_runner.attempt import Attempt, AttemptState, application_in, recordable
+from spark_runner.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Failure, Submission
 
 _SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
 _STATES = {"lost": AttemptState.LOST, "killed": AttemptState.KILLED}
 """Of an attempt whose driver has left no outcome, by the class of its error; else it has failed."""
-
-_OUTCOMES = tuple(
-    state.value
-    for state in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST, AttemptState.KILLED)
-)
-"""What a driver may say of its end."""
 
 _CODES = {
     0: (
@@ -78,7 +70,7 @@ def verdict_of_attempt(attempt: Attempt) -> Verdict:
         case AttemptState.KILLED:
             return Verdict(Status.KILL)
         case AttemptState.FAILED | AttemptState.CLOSED | AttemptState.LOST:
-            return Verdict.of_error(error_in(attempt))
+            return Verdict.of_error(told_error(attempt.document.get("error"), attempt.state))
         case AttemptState.INTENT | AttemptState.STARTED:
             message = f"attempt {attempt.run} is still open"
             raise ValueError(message)
@@ -86,13 +78,12 @@ def verdict_of_attempt(attempt: Attempt) -> Verdict:
 
 def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, Set]:
     """The verdict on a started attempt whose driver is gone, and the operation that records it."""
-    state = _stated(submission.outcome)
-    if state is not None and submission.outcome is not None:  # it reached its end, and ZooKeeper was away
-        facts = recordable(submission.outcome)
+    if (told := told_end(submission.outcome)) is not None:  # it reached its end, and ZooKeeper was away
+        state, facts = told
         ended = attempt.advance(state, ended=timestamp(), recorded_by="worker", **facts)
         if state is AttemptState.SUCCEEDED:
             return Verdict(Status.SUCCESS), ended
-        return Verdict.of_error(_error(submission.outcome.get("error"), state)), ended
+        return Verdict.of_error(told_error(facts.get("error"), state)), ended
     error = _error_of_exit(submission)
     state = _STATES.get(error.error_class, AttemptState.FAILED)
     recorded: dict[str, Any] = {
@@ -104,17 +95,6 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
     if submission.usage is not None:  # all that is known of what it took
         recorded["metrics"] = {"host": dict(submission.usage)}
     return Verdict.of_error(error), attempt.advance(state, **recorded)
-
-
-def _stated(outcome: Mapping[str, Any] | None) -> AttemptState | None:
-    """The end that a driver has left; None where it has left none, or something else."""
-    state = None if outcome is None else outcome.get("state")
-    return AttemptState(state) if state in _OUTCOMES else None
-
-
-def error_in(attempt: Attempt) -> JobError:
-    """The error that stands in an ended attempt, whatever its driver has written there."""
-    return _error(attempt.document.get("error"), attempt.state)
 
 
 def _error_of_exit(submission: Submission) -> JobError:
@@ -149,14 +129,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _error(document: object, state: AttemptState) -> JobError:
-    if isinstance(document, Mapping):
-        fields: dict[str, Any] = dict(document)
-        fields["error_class"] = fields.pop("class", fields.get("error_class", "user"))
-        try:
-            return JobError.model_validate(fields)
-        except ValidationError:
-            return JobError(error_class="user", message=f"the attempt is {state}; its reason cannot be read")
-    return JobError(error_class="lost", message=f"the attempt is {state} and gives no reason")

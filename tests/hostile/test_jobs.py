@@ -144,6 +144,30 @@ def test_what_a_program_plants_in_its_run_directory_is_not_followed_waited_for_o
     assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
 
 
+LIES = (
+    {},
+    {"state": "intent"},
+    {"state": "succeeded", "tables": 7},
+    {"state": "failed", "error": {"class": 1}},
+)
+LEAVES = """
+import json, os
+lie = json.loads({lie!r})
+lie |= {{"metrics": {{"x": "A" * 3_000_000}}}} if lie.get("state") == "intent" else {{}}
+with open(os.path.join(os.environ["ORCHESTRATOR_RUN_DIR"], "outcome.json"), "w") as file:
+    json.dump(lie, file)
+os._exit(0)
+"""
+
+
+def test_a_program_that_leaves_an_outcome_of_its_own_making_ends_and_frees_its_slot(office: Office) -> None:
+    office.worker(slots=1)
+    hostile = [office.submit(LEAVES.format(lie=json.dumps(lie))) for lie in LIES]
+    for job_id in hostile:
+        assert office.wait(job_id).job.status is Status.ERROR_FAIL
+    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+
+
 # ---------------------------------------------------------------------- the JVM of others
 # The sessions are new ones, as those in which scripts run. A tenant that leaves cancels all jobs of its name,
 # and other tests use the server too: no other test has these names.
