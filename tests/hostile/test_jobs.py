@@ -144,7 +144,7 @@ def test_what_a_program_plants_in_its_run_directory_is_not_followed_waited_for_o
     assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
 
 
-LIES = (
+LIES: tuple[dict[str, object], ...] = (
     {},
     {"state": "intent"},
     {"state": "succeeded", "tables": 7},
