@@ -184,7 +184,7 @@ class RunDirectory:
 
     def drop_scratch(self) -> None:
         """Remove what a killed JVM could not remove itself."""
-        shutil.rmtree(self.scratch, ignore_errors=True)  # what stays is taken by the cleanup of the run
+        _remove(self.scratch, ignore_errors=True)  # what stays is taken by the cleanup of the run
 
     def _read(self, name: str) -> Any:
         try:
@@ -222,17 +222,17 @@ def remove_run(state_dir: Path, run: str, submissions: Iterable[Submission]) -> 
         for directory in run_directories(state_dir, run):
             if directory.work != directory.path:
                 _remove(directory.work)
-        shutil.rmtree(run_path(state_dir, run))
-    except FileNotFoundError:
-        pass
+        _remove(run_path(state_dir, run))
     except OSError as error:
         raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
 
 
-def _remove(path: Path) -> None:
-    """Remove a directory in which another user may have made anything; raises OSError."""
+def _remove(path: Path, *, ignore_errors: bool = False) -> None:
+    """Remove a directory in which a driver may have made anything; raises OSError."""
     try:
-        shutil.rmtree(path)  # it follows no link, also while somebody moves things about
+        shutil.rmtree(
+            path, ignore_errors=ignore_errors
+        )  # it follows no link, also while somebody moves things about
     except FileNotFoundError:
         pass
     except RecursionError:  # folders in folders; `rm` needs no stack for them

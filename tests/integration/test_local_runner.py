@@ -54,6 +54,21 @@ def test_an_outcome_cut_short_is_no_outcome(runner: LocalRunner, run: str) -> No
     assert wait_for(runner, run, RunState.EXITED).outcome is None
 
 
+@pytest.mark.parametrize("folder", ["scratch", "."])
+def test_folders_in_folders_keep_no_run_from_its_end_and_removal(
+    runner: LocalRunner, run: str, folder: str
+) -> None:
+    deep = "import os; os.chdir({!r})\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+    submitted = request(run, deep.format(folder))
+    runner.submit(submitted)
+    assert wait_for(runner, run, RunState.EXITED).exit_code == 0
+    path = directory(runner, submitted)
+    runner.kill(run, grace_seconds=0)
+    assert not (path / "scratch").exists()
+    runner.cleanup(run)
+    assert not path.exists()
+
+
 def test_logs_are_found_and_streams_kept_apart(runner: LocalRunner, run: str) -> None:
     runner.submit(request(run, "import sys; print('out'); print('err', file=sys.stderr)"))
     wait_for(runner, run, RunState.EXITED)
