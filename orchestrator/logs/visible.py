@@ -9,14 +9,16 @@ _UNSAFE = (
     r"\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
 )
 _HIDDEN = re.compile(rf"[{_UNSAFE}]|\r(?!\n)")
-_HIDDEN_BUT_COLOURS = re.compile(rf"(?!\x1b\[[0-9;]{{0,30}}m)(?:[{_UNSAFE}]|\r(?!\n))")
+# Those that loguru writes, one at a time. Others hide text: concealed, black, of the colour of its ground.
+_COLOUR = r"\x1b\[(?:0|1|2|30(?=m\x1b\[1m)|3[1-6])m"
+_HIDDEN_BUT_COLOURS = re.compile(rf"(?!{_COLOUR})(?:[{_UNSAFE}]|\r(?!\n))")
 _IN_JSON = re.compile(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
 
 def visible(text: str, *, colours: bool = False) -> str:
-    """The text with each such character as an escape that can be read; `colours` pass if wanted."""
+    """The text with each such character as an escape that can be read; loguru's `colours` pass if wanted."""
     return (_HIDDEN_BUT_COLOURS if colours else _HIDDEN).sub(_escape, text)
 
 

@@ -1,5 +1,6 @@
 """What a process writes on stderr has no secret in it: log lines, tracebacks, and what no code catches."""
 
+import os
 import subprocess
 import sys
 
@@ -38,3 +39,30 @@ def test_no_kind_of_secret_stands_on_stderr(program: str) -> None:
     assert "***" in done.stderr, done.stderr
     found = [trace for kind in KINDS.values() for trace in kind.traces if trace in done.stderr]
     assert found == []
+
+
+HIDING = ("8", "30", "1;8", "30;40", "41", "47", "38;5;0", "38;2;0;0;0", "7", "97", "00008", "")
+"""What conceals text, or gives it the colour of its ground."""
+
+
+@pytest.mark.parametrize("program", [LOGGED, TRACED, UNCAUGHT])
+def test_no_colour_of_others_hides_what_stands_on_stderr_and_those_of_the_log_pass(program: str) -> None:
+    text = "".join(f"\x1b[{code}m" for code in HIDING)
+    begin = (
+        "import sys; sys.stderr.isatty = lambda: True\n"
+        "from orchestrator.logs.console import log_to_stderr, mask_uncaught, settle\n"
+        f"log_to_stderr('INFO', verbose=True); mask_uncaught(); text = {text!r}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", begin + program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TERM": "xterm", "FORCE_COLOR": "1"},
+    )
+    shown = "".join(f"\\x1b[{code}m" for code in HIDING)
+    assert shown in done.stderr
+    assert "\x1b[8m" not in done.stderr
+    without = done.stderr.replace(shown, "")
+    assert "\\x1b[" not in without, "a colour of the log itself"
+    assert ("\x1b[" in without) is (program is not UNCAUGHT)
