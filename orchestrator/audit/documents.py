@@ -10,6 +10,7 @@ from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.document import ECS_VERSION
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.record.text import MAX_FIELD
+from orchestrator.logs.spool.room import WARNING_LEVEL
 from orchestrator.times import moment
 from queues.record import Record
 
@@ -35,8 +36,12 @@ class AuditLog:
             return False
         epoch = _epoch(event.act.at)
         document = self._document(event, epoch)
+        # Of that level: a full spool that keeps warnings keeps who did what.
         return spool.append(
-            self._days.index(epoch), json.dumps(REDACTOR.document(document)).encode(), identity=event.id
+            self._days.index(epoch),
+            json.dumps(REDACTOR.document(document)).encode(),
+            level=WARNING_LEVEL,
+            identity=event.id,
         )
 
     def write_submission(self, record: Record) -> None:

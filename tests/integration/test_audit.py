@@ -19,6 +19,7 @@ from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.settings import LogSettings
+from orchestrator.logs.spool.limits import WhenFull
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.models.act import Act
 from orchestrator.models.definition import build_definition
@@ -310,6 +311,17 @@ def test_nothing_is_removed_that_no_spool_has_taken(stage: Stage, tmp_path: Path
     closed = LogPipeline(LogSettings(), tmp_path / "logs", "test")
     AuditTrail(stage.queues, stage.nodes, tuple, audit_log(closed)).step()
     assert len(events_of(stage)) == 1
+
+
+def test_a_full_spool_drops_other_logs_before_who_submitted_a_job(stage: Stage, tmp_path: Path) -> None:
+    new_job(stage)
+    full = LogSettings(max_bytes=64 * 1024**2, when_full=WhenFull.DROP_BY_LEVEL)
+    with LogPipeline(full, tmp_path / "logs", "test") as pipeline:
+        assert pipeline.spool is not None
+        while pipeline.spool.append("logs", b'{"message": "%b"}' % (b"x" * 900_000)):
+            pass
+        audit_log(pipeline).write_submission(stage.queues.get(JOB))
+        assert [document["event.action"] for document in documents(tmp_path)] == ["submit"]
 
 
 def test_an_entry_that_cannot_be_read_becomes_a_document_that_says_so(
