@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from orchestrator.logs.errors import TargetRefuses
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.shipping.http import Answer, Http, as_json
@@ -25,7 +26,7 @@ class SearchLogs:
         opened = self._http.request("POST", f"/{self._alias}/_pit?keep_alive={_KEEP}&ignore_unavailable=true")
         if opened.status == _NOT_FOUND:  # nothing was logged yet
             return
-        point = {"id": opened.document(_READING)["id"], "keep_alive": _KEEP}
+        point = {"id": str(opened.document(_READING).get("id")), "keep_alive": _KEEP}
         try:
             after: list[Any] | None = None
             while True:
@@ -77,7 +78,15 @@ def _sort(order: str) -> list[dict[str, Any]]:
 
 
 def _hits(answer: Answer) -> list[dict[str, Any]]:
-    return list(answer.document(_READING)["hits"]["hits"])
+    document = answer.document(_READING)
+    try:
+        return [_checked(hit) for hit in document["hits"]["hits"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TargetRefuses(f"{_READING}: the answer is not one of Elasticsearch") from error
+
+
+def _checked(hit: Any) -> dict[str, Any]:
+    return {"_id": hit["_id"], "_source": dict(hit["_source"]), "sort": hit.get("sort")}
 
 
 def _entry(hit: dict[str, Any]) -> Entry:

@@ -25,6 +25,7 @@ from elastic_transport.client_utils import url_to_node_config
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
+from orchestrator.logs.shipping.bounded import BoundedNode
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -82,7 +83,7 @@ class _Lenient(JsonSerializer):
         """The value of a JSON text, else the text."""
         try:
             return super().loads(data)
-        except SerializationError:
+        except (SerializationError, RecursionError):
             return data.decode("utf-8", "replace")
 
 
@@ -121,7 +122,11 @@ class Http:
                 for url in urls
             ]
             self._transport = Transport(
-                nodes, max_retries=0, meta_header=False, serializers={NDJSON: _Ready(), JSON: _Lenient()}
+                nodes,
+                node_class=BoundedNode,
+                max_retries=0,
+                meta_header=False,
+                serializers={NDJSON: _Ready(), JSON: _Lenient()},
             )
         except (OSError, ValueError) as error:
             raise TargetRefuses(f"{self._urls}: {error}") from error

@@ -1,0 +1,122 @@
+"""Log servers that fail or are hostile: an answer has an end, in bytes and in time, and words that say so."""
+
+import gzip
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from orchestrator.logs.errors import LogsError, TargetUnreachable
+from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.reading.search import SearchLogs
+from orchestrator.logs.shipping import bounded
+from orchestrator.logs.shipping.http import Http
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Elastic-Product: Elasticsearch\r\n"
+
+
+@contextmanager
+def server(answer: Callable[[socket.socket], object]) -> Iterator[Http]:
+    """One that answers each request so, until its client has gone."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            try:
+                while True:
+                    client, _ = listener.accept()
+                    with client:
+                        client.settimeout(10)
+                        client.recv(65536)
+                        answer(client)
+            except OSError:
+                return
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        http = Http([f"http://127.0.0.1:{listener.getsockname()[1]}"])
+        try:
+            yield http
+        finally:
+            http.close()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def endless(client: socket.socket, piece: bytes = b"x" * 65536) -> None:
+    client.sendall(HEAD + b"\r\n")
+    try:
+        while True:
+            client.sendall(piece)
+    except OSError:  # it has gone
+        return
+
+
+def test_an_answer_without_an_end_is_read_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "MAX_ANSWER_BYTES", 1_000_000)
+    with server(endless) as http, pytest.raises(TargetUnreachable, match="more than 1,000,000 bytes"):
+        http.request("GET", "/")
+
+
+def test_an_answer_that_comes_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "MAX_ANSWER_SECONDS", 0.2)
+    with (
+        server(lambda client: endless(client, b" ")) as http,
+        pytest.raises(TargetUnreachable, match=r"did not end in 0\.2 s"),
+    ):
+        http.request("GET", "/")
+
+
+def test_an_answer_that_is_small_until_it_is_unpacked_is_read_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded, "MAX_ANSWER_BYTES", 1_000_000)
+    bomb = gzip.compress(b" " * 50_000_000)
+
+    def send(client: socket.socket) -> None:
+        client.sendall(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb)
+
+    with server(send) as http, pytest.raises(TargetUnreachable, match="more than 1,000,000 bytes"):
+        http.request("GET", "/")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b"{}",
+        b"[]",
+        b'{"hits": 3}',
+        b'{"hits": {"hits": [3]}}',
+        b'{"hits": {"hits": [{"_id": 1, "_source": 2}]}}',
+        b'{"hits": {"hits": 3}}',
+        b'{"id": []}',
+    ],
+    ids=["deep", "object", "list", "number", "hit", "source", "hits", "id"],
+)
+def test_an_answer_that_is_none_of_elasticsearch_is_refused_in_words(body: bytes) -> None:
+    def send(client: socket.socket) -> None:
+        client.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    with server(send) as http:
+        logs = SearchLogs(http, "logs")
+        with pytest.raises(LogsError):
+            logs.last(LogQuery.of(), 10)
+        with pytest.raises(LogsError):
+            list(logs.entries(LogQuery.of()))
+
+
+def test_a_connection_is_kept_for_the_next_request() -> None:
+    answered: list[int] = []
+
+    def twice(client: socket.socket) -> None:
+        for number in range(2):
+            client.sendall(HEAD + b'Content-Length: 7\r\n\r\n{"a":1}')
+            answered.append(number)
+            if not number:
+                client.recv(65536)
+
+    with server(twice) as http:
+        assert [http.request("GET", "/").body for _ in range(2)] == [{"a": 1}] * 2
+    assert answered == [0, 1]
