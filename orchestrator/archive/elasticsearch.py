@@ -9,6 +9,8 @@ from elasticsearch import ApiError, ConflictError, Elasticsearch, TransportError
 
 from orchestrator.archive.base import Document
 from orchestrator.archive.errors import ArchiveError, DocumentRefused
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.shipping.bounded import BoundedNode
 
 _REQUEST_SECONDS = 10.0
 _BAD_DOCUMENT = {400, 413}  # it cannot be mapped, it is too large
@@ -64,7 +66,7 @@ class ElasticsearchArchive:
                     f"job {document['id']!r} cannot be archived: {self._at(error)}"
                 ) from error
             raise ArchiveError(self._at(error)) from error
-        except TransportError as error:
+        except (TransportError, RecursionError) as error:  # an answer may be nested as deep as it likes
             raise ArchiveError(self._at(error)) from error
 
     def close(self) -> None:
@@ -89,11 +91,13 @@ class ElasticsearchArchive:
     def _open(self) -> Elasticsearch:
         try:
             key = self._key_file.read_text("utf-8").strip() if self._key_file else None
+            REDACTOR.add([key] if key else [])  # a server may quote what it was sent
             if self._ca_file:
                 self._ca_file.read_bytes()  # the client would only say that it cannot connect
             return Elasticsearch(
                 self._url,
                 api_key=key,
+                node_class=BoundedNode,
                 ca_certs=str(self._ca_file) if self._ca_file else DEFAULT,
                 request_timeout=_REQUEST_SECONDS,
                 max_retries=0,  # the job comes again

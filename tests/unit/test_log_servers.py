@@ -4,13 +4,17 @@ import gzip
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
+from orchestrator.archive.elasticsearch import ElasticsearchArchive
+from orchestrator.archive.errors import ArchiveError
 from orchestrator.logs.errors import LogsError, TargetUnreachable
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.search import SearchLogs
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping import bounded
 from orchestrator.logs.shipping.http import Http
 
@@ -19,7 +23,14 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Elastic-Product:
 
 @contextmanager
 def server(answer: Callable[[socket.socket], object]) -> Iterator[Http]:
-    """One that answers each request so, until its client has gone."""
+    """A client of one that answers each request so."""
+    with listening(answer) as url, closing(Http([url])) as http:
+        yield http
+
+
+@contextmanager
+def listening(answer: Callable[[socket.socket], object]) -> Iterator[str]:
+    """The address of one that answers each request so, until its client has gone."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -35,11 +46,9 @@ def server(answer: Callable[[socket.socket], object]) -> Iterator[Http]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        http = Http([f"http://127.0.0.1:{listener.getsockname()[1]}"])
         try:
-            yield http
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            http.close()
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
 
@@ -120,3 +129,29 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
     with server(twice) as http:
         assert [http.request("GET", "/").body for _ in range(2)] == [{"a": 1}] * 2
     assert answered == [0, 1]
+
+
+def test_the_archive_reads_to_a_limit_and_its_key_is_masked_where_a_server_quotes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "MAX_ANSWER_BYTES", 1_000_000)
+    (tmp_path / "key").write_text("a2V5LW9mLXRoZS1hcmNoaXZl")
+    with (
+        listening(endless) as url,
+        closing(ElasticsearchArchive(url, "jobs", key_file=tmp_path / "key")) as archive,
+        pytest.raises(ArchiveError, match="more than 1,000,000 bytes"),
+    ):
+        archive.write({"run_key": "1", "id": "1"})
+    assert REDACTOR.mask("refused: a2V5LW9mLXRoZS1hcmNoaXZl") == "refused: ***"
+
+
+def test_an_answer_to_the_archive_that_is_nested_deeply_is_a_failure_in_words() -> None:
+    def send(client: socket.socket) -> None:
+        client.sendall(HEAD + b"Connection: close\r\nContent-Length: 100000\r\n\r\n" + b"[" * 100_000)
+
+    with (
+        listening(send) as url,
+        closing(ElasticsearchArchive(url, "jobs")) as archive,
+        pytest.raises(ArchiveError, match="index jobs at"),
+    ):
+        archive.write({"run_key": "1", "id": "1"})
