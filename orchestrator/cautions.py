@@ -35,10 +35,13 @@ def cautions(settings: Settings) -> Iterator[Caution]:
         if readers := _readers(file):
             what = f"{name} is in {file}, which {readers} may read"
             yield Caution(Exposure.READABLE_FILE, str(file), what, f"`chmod go= {file}`")
-    login = settings.zookeeper_login
-    if login is not None and settings.zookeeper_tls is None and not settings.is_zookeeper_on_loopback:
-        what = f"the login of {login.user} ({login.scheme}) is sent to {settings.zookeeper_hosts} without TLS"
-        yield Caution(Exposure.NO_TLS, "zookeeper_login", what, "set zookeeper_tls")
+    login, group = settings.zookeeper_login, settings.zookeeper_group
+    if settings.zookeeper_tls is None and not settings.is_zookeeper_on_loopback:
+        sent = [] if login is None else [("zookeeper_login", login.user, login.scheme)]
+        sent += [] if group is None else [("zookeeper_group", group.user, "digest")]
+        for name, user, scheme in sent:
+            what = f"the login of {user} ({scheme}) is sent to {settings.zookeeper_hosts} without TLS"
+            yield Caution(Exposure.NO_TLS, name, what, "set zookeeper_tls")
     for name, key, urls in (
         ("logs", settings.logs.key_file, settings.logs.urls),
         ("archive", settings.archive.key_file, [settings.archive.url]),
@@ -51,8 +54,10 @@ def cautions(settings: Settings) -> Iterator[Caution]:
 
 def _secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
     login, tls, metrics = settings.zookeeper_login, settings.zookeeper_tls, settings.metrics
+    group = settings.zookeeper_group
     named: list[tuple[str, Path | None]] = [
         ("the password of zookeeper_login", None if login is None else login.password_file),
+        ("the password of zookeeper_group", None if group is None else group.password_file),
         ("the key of zookeeper_tls", None if tls is None else tls.key_file or tls.certificate_file),
         ("the key of logs", settings.logs.key_file),
         ("the key of archive", settings.archive.key_file),

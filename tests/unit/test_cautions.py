@@ -10,7 +10,7 @@ from orchestrator.doctor.rights import look_at_settings
 from orchestrator.logs.settings import LogSettings
 from orchestrator.settings import Settings
 from orchestrator.wiring import open_logs
-from orchestrator.zookeeper_access import LoginFile, TlsFiles
+from orchestrator.zookeeper_access import GroupLogin, LoginFile, TlsFiles
 
 
 def secret(folder: Path, mode: int) -> Path:
@@ -47,6 +47,20 @@ def test_a_login_that_leaves_the_host_without_tls_is_reported(tmp_path: Path) ->
     assert found(digest(file, "localhost:1,zk:2181")) == [(Exposure.NO_TLS, "zookeeper_login")]
     settings = digest(file, "zk:2181").model_copy(update={"zookeeper_tls": TlsFiles.model_construct()})
     assert found(settings) == []
+
+
+def test_the_login_of_a_team_is_looked_at_like_ones_own(tmp_path: Path) -> None:
+    own, of_team = secret(tmp_path, 0o600), secret(tmp_path, 0o644)
+    settings = Settings(
+        zookeeper_hosts="zk:2181",
+        zookeeper_login=LoginFile(scheme="sasl", user="ada", password_file=own, without_tls=True),
+        zookeeper_group=GroupLogin(user="team", password_file=of_team),
+    )
+    assert found(settings) == [
+        (Exposure.READABLE_FILE, str(of_team)),
+        (Exposure.NO_TLS, "zookeeper_login"),
+        (Exposure.NO_TLS, "zookeeper_group"),
+    ]
 
 
 def test_keys_for_a_server_without_tls_are_reported(tmp_path: Path) -> None:
