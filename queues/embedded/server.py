@@ -38,6 +38,9 @@ POLL_TIMEOUT_S = 0.2
 
 _PRIVATE_UMASK = 0o077
 
+NEW_FILE = "new"
+"""There until the nodes of a new server are closed: what others made by then is removed, if by a later start."""
+
 PORT_TRIES = 3
 """Between finding a port free and listening on it, somebody else may take it: then another one."""
 
@@ -118,7 +121,8 @@ class EmbeddedZooKeeper:
             if self.config.closed:
                 private_directory(self._data_dir)
             with locked(self._data_dir) as lock:
-                self._is_new = not any((self._data_dir / STATE_FOLDER / "version-2").glob("*.*"))
+                has_data = any((self._data_dir / STATE_FOLDER / "version-2").glob("*.*"))
+                self._is_new = not has_data or (self._data_dir / NEW_FILE).exists()
                 # A login that outlived its data is none: ZooKeeper makes `/` anew, for everybody.
                 is_closed = not self._is_new and login_of(self._data_dir) is not None
                 self._superuser = make_login() if self.config.closed and not is_closed else None
@@ -141,9 +145,16 @@ class EmbeddedZooKeeper:
                 login = make_login()
                 close_nodes(self.hosts, superuser=self._superuser, owner=login, is_new=self._is_new)
                 keep_login(self._data_dir, login)
+                (self._data_dir / NEW_FILE).unlink(missing_ok=True)
             elif self.config.closed:
                 self._check_login()
             announce(self._data_dir, RunningServer(self.hosts, os.getpid(), self.config.owner))
+        except OSError as error:  # a full disk; a server that dies while it is asked
+            self.stop()
+            raise ServerStartFailed(
+                f"ZooKeeper in {self._data_dir} started and could not be used: {error.strerror or error}; "
+                f"see {self._data_dir / LOG_FILE}"
+            ) from error
         except BaseException:
             self.stop()
             raise
@@ -189,6 +200,8 @@ class EmbeddedZooKeeper:
         write_private(self._data_dir / CONFIG_FILE, self.config.zoo_cfg(port, superuser))
         write_private(self._data_dir / LOG_CONFIG_FILE, LOG_CONFIG)
         write_private(self._data_dir / OUTPUT_FILE, "")
+        if self.config.closed and self._is_new:
+            write_private(self._data_dir / NEW_FILE, "")
         if self.config.member is not None:
             (state / "myid").write_text(f"{self.config.member.id}\n", "utf-8")
         log = self._data_dir / LOG_FILE

@@ -1,6 +1,7 @@
 """A closed server: what another user of the host can do there, who has its port and no password."""
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -230,6 +231,42 @@ def test_a_start_that_is_cut_off_before_the_nodes_are_closed_closes_them_next_ti
         with pytest.raises(KeyboardInterrupt):
             closed(tmp_path).start()
     assert login_of(tmp_path) is None
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.children("/") == ["zookeeper"]
+        assert tried(server.hosts, methodcaller("get", "/")) == "NoAuthError"
+
+
+def test_what_is_planted_in_a_new_server_whose_start_is_cut_off_is_gone_when_the_next_one_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+
+        def plant_and_die(hosts: str, **_: object) -> None:
+            assert tried(hosts, lambda client: client.create("/orchestrator", b"theirs")) == "/orchestrator"
+            raise KeyboardInterrupt
+
+        patch.setattr(embedded_server, "close_nodes", plant_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            closed(tmp_path).start()
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.children("/") == ["zookeeper"]
+        session.ensure_path("/kept")
+    with closed(tmp_path) as server, session_of(server) as session:
+        assert session.exists("/kept") is not None
+
+
+def test_a_disk_that_is_full_as_the_password_is_kept_ends_the_start_and_the_next_one_closes_the_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+
+        def full(_directory: Path, _login: Login) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patch.setattr(embedded_server, "keep_login", full)
+        with pytest.raises(ServerStartFailed, match="No space left on device"):
+            closed(tmp_path).start()
+    assert running_server(tmp_path) is None
     with closed(tmp_path) as server, session_of(server) as session:
         assert session.children("/") == ["zookeeper"]
         assert tried(server.hosts, methodcaller("get", "/")) == "NoAuthError"
