@@ -39,7 +39,7 @@ POLL_TIMEOUT_S = 0.2
 _PRIVATE_UMASK = 0o077
 
 NEW_FILE = "new"
-"""There until the nodes of a new server are closed: what others made by then is removed, if by a later start."""
+"""There until the nodes of a new server are closed: what others made by then is removed."""
 
 PORT_TRIES = 3
 """Between finding a port free and listening on it, somebody else may take it: then another one."""

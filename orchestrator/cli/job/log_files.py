@@ -25,6 +25,8 @@ from spark_runner.spark_log import readable_lines
 
 _FOLLOW_SECONDS = 0.3
 _COPY_SECONDS = 2.0  # so often is a cluster asked for more
+_KEY_BEGINS, _KEY_ENDS = b"-----BEGIN ", b"-----END "
+_MAX_KEY_BYTES = 20_000  # as far as its pattern reaches
 _CHUNK_BYTES = 1 << 20
 
 
@@ -174,10 +176,22 @@ class Tail:
 
     def _readable(self, chunk: bytes) -> bytes:
         """Whole lines without secrets, Spark's as people read them; what is no whole line yet waits."""
-        lines, end, part = (self._part + chunk).rpartition(b"\n")
-        self._part = part
+        data = self._part + chunk
+        end = _open_key(data)
+        if end is None:
+            end = data.rfind(b"\n") + 1
+        lines, self._part = data[:end], data[end:]
         is_sparks = self._log.is_mixed or self._log.stream == LogStream.SPARK
-        return _masked(readable_lines(lines + end) if is_sparks else lines + end)
+        return _masked(readable_lines(lines) if is_sparks else lines)
+
+
+def _open_key(data: bytes) -> int | None:
+    """Where the line stands in which a private key begins that has not ended yet: its lines are one secret."""
+    begin, whole = data.rfind(_KEY_BEGINS), data.rfind(b"\n")
+    if begin < 0 or len(data) - begin > _MAX_KEY_BYTES or data.find(_KEY_ENDS, begin, whole) >= 0:
+        return None
+    line = data[begin:].partition(b"\n")[0]
+    return data.rfind(b"\n", 0, begin) + 1 if b"PRIVATE KEY" in line else None
 
 
 def _masked(data: bytes) -> bytes:
