@@ -186,7 +186,7 @@ class Tail:
 
 
 def _open_key(data: bytes) -> int | None:
-    """Where the line stands in which a private key begins that has not ended yet: its lines are one secret."""
+    """Where the line begins in which a private key does that has not ended yet: it is masked as one."""
     begin, whole = data.rfind(_KEY_BEGINS), data.rfind(b"\n")
     if begin < 0 or len(data) - begin > _MAX_KEY_BYTES or data.find(_KEY_ENDS, begin, whole) >= 0:
         return None
