@@ -48,8 +48,7 @@ def is_root_of(login: Login, host: str, port: int) -> bool:
         read_message(server)
         reply = read_message(server)[LENGTH.size :]
         with contextlib.suppress(OSError):  # without it the session would end by its timeout
-            server.sendall(_framed(_REQUEST.pack(2, _CLOSE)))
-            read_message(server)
+            server.sendall(_framed(_REQUEST.pack(2, _CLOSE)))  # its answer is a write to the disk away
     _, _, error = _REPLY.unpack_from(reply)
     only = _COUNT.pack(1) + _COUNT.pack(_ALL) + _text("digest") + _text(login.digest_id)
     return error == 0 and reply[_REPLY.size :].startswith(only)
