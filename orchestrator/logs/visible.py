@@ -1,5 +1,6 @@
 """Text of others as a terminal may be given it: it commands nothing, and hides nothing that stands there."""
 
+import json
 import re
 
 # Control characters but tab and line feed, the second set (C1) among them; soft hyphen; what changes the
@@ -7,13 +8,15 @@ import re
 _UNSAFE = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     r"\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+    r"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters that are blank
 )
 _HIDDEN = re.compile(rf"[{_UNSAFE}]|\r(?!\n)")
 # Those that loguru writes, one at a time. Others hide text: concealed, black, of the colour of its ground.
 _COLOUR = r"\x1b\[(?:0|1|2|30(?=m\x1b\[1m)|3[1-6])m"
 _HIDDEN_BUT_COLOURS = re.compile(rf"(?!{_COLOUR})(?:[{_UNSAFE}]|\r(?!\n))")
 _IN_JSON = re.compile(
-    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    r"\U000e0000-\U000e007f\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]"
 )
 
 
@@ -24,7 +27,7 @@ def visible(text: str, *, colours: bool = False) -> str:
 
 def visible_json(text: str) -> str:
     """The same for JSON, in which it still means what it did; `json` itself escapes those below 0x20."""
-    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def _escape(match: re.Match[str]) -> str:

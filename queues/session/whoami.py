@@ -13,7 +13,11 @@ MAX_CHARACTERS = 200
 # What a server has verified comes first. `digest` believes every name and password.
 _TRUST = ("sasl", "x509", "super", "digest")
 _ADDRESS = "ip"
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Also what cannot be seen: in the scheme digest a name is what anybody says, and may be no twin of another.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console
 from orchestrator.errors import DefinitionError
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.logs.reading.entry import Entry
-from orchestrator.logs.visible import visible
+from orchestrator.logs.visible import visible, visible_json
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue, Status
+from queues.session.whoami import Identity
 from spark_runner.runners.base import LogFile
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": 22}]
@@ -169,3 +170,12 @@ def test_an_error_is_told_to_a_limit(capsys: pytest.CaptureFixture[str]) -> None
     for error in (DefinitionError("x" * 1_000_000), RuntimeError("x" * 1_000_000)):
         explain_error(error, verbose=False)
         assert "[... 980,000 characters ...]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("letter", "\xad\u034f\u115f\u1160\u17b4\u2060\u3164\ufeff\uffa0\U000e0041")
+def test_no_name_looks_like_another_by_letters_that_cannot_be_seen(letter: str) -> None:
+    name = f"ada{letter}"
+    assert visible(name).startswith("ada\\")
+    assert visible_json(json.dumps(name, ensure_ascii=False)).startswith('"ada\\u')
+    assert json.loads(visible_json(json.dumps(name, ensure_ascii=False))) == name
+    assert str(Identity("digest", name)) == "digest:ada\ufffd"
