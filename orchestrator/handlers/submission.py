@@ -9,7 +9,7 @@ from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job import HeldJob
-from orchestrator.handlers.told import told_error
+from orchestrator.handlers.reported import reported_error
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError
 from orchestrator.short_jobs import is_short
@@ -187,7 +187,7 @@ def again(job: HeldJob, attempt: Attempt) -> Move | None:
     """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
     if attempt.state is not AttemptState.CLOSED or not attempt.document.get("passing"):
         return None
-    return resubmit.later(job, told_error(attempt.document.get("error"), attempt.state))
+    return resubmit.later(job, reported_error(attempt.document.get("error"), attempt.state))
 
 
 def _fail(attempt: Attempt, error: JobError) -> Move:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.handlers.actions import Move
-from orchestrator.handlers.told import told_end, told_error
+from orchestrator.handlers.reported import reported_end, reported_error
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from orchestrator.times import stored_time
@@ -70,7 +70,7 @@ def verdict_of_attempt(attempt: Attempt) -> Verdict:
         case AttemptState.KILLED:
             return Verdict(Status.KILL)
         case AttemptState.FAILED | AttemptState.CLOSED | AttemptState.LOST:
-            return Verdict.of_error(told_error(attempt.document.get("error"), attempt.state))
+            return Verdict.of_error(reported_error(attempt.document.get("error"), attempt.state))
         case AttemptState.INTENT | AttemptState.STARTED:
             message = f"attempt {attempt.run} is still open"
             raise ValueError(message)
@@ -78,12 +78,12 @@ def verdict_of_attempt(attempt: Attempt) -> Verdict:
 
 def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, Set]:
     """The verdict on a started attempt whose driver is gone, and the operation that records it."""
-    if (told := told_end(submission.outcome)) is not None:  # it reached its end, and ZooKeeper was away
+    if (told := reported_end(submission.outcome)) is not None:  # it reached its end, and ZooKeeper was away
         state, facts = told
         ended = attempt.advance(state, ended=timestamp(), recorded_by="worker", **facts)
         if state is AttemptState.SUCCEEDED:
             return Verdict(Status.SUCCESS), ended
-        return Verdict.of_error(told_error(facts.get("error"), state)), ended
+        return Verdict.of_error(reported_error(facts.get("error"), state)), ended
     error = _error_of_exit(submission)
     state = _STATES.get(error.error_class, AttemptState.FAILED)
     recorded: dict[str, Any] = {

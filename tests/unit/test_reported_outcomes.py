@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.handlers.told import told_end, told_error
+from orchestrator.handlers.reported import reported_end, reported_error
 from orchestrator.handlers.verdict import verdict_of_attempt, verdict_of_exit
 from orchestrator.states import Status
 from queues.documents import decode
@@ -52,7 +52,7 @@ def ended(outcome: dict[str, Any] | None) -> Submission:
 
 @pytest.mark.parametrize("outcome", OTHERS)
 def test_what_no_driver_writes_is_as_no_outcome(outcome: dict[str, Any]) -> None:
-    assert told_end(outcome) is None
+    assert reported_end(outcome) is None
     verdict, operation = verdict_of_exit(started(), ended(outcome))
     assert (verdict.status, verdict.error and verdict.error.error_class) == (Status.ERROR_FAIL, "no_outcome")
     assert len(operation.data) < 2_000
@@ -79,7 +79,7 @@ def test_an_error_that_cannot_be_read_is_an_error_all_the_same(error: object) ->
     assert verdict.status is Status.ERROR_FAIL
     assert verdict.error is not None
     assert len(verdict.error.error_class) <= 200
-    assert told_error(error, AttemptState.FAILED) == verdict.error
+    assert reported_error(error, AttemptState.FAILED) == verdict.error
 
 
 def test_what_a_driver_writes_is_believed() -> None:
@@ -91,6 +91,6 @@ def test_what_a_driver_writes_is_believed() -> None:
         "metrics": {"rows": 1},
         "tables": [],
     }
-    found = told_end({"state": "failed", "error": error, **facts})
+    found = reported_end({"state": "failed", "error": error, **facts})
     assert found == (AttemptState.FAILED, {"error": error, **facts})
-    assert told_error(error, AttemptState.FAILED).error_class == "memory"
+    assert reported_error(error, AttemptState.FAILED).error_class == "memory"

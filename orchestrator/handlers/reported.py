@@ -1,4 +1,4 @@
-"""What a driver says of its own end, as far as it can be true: file and node are its user's to write."""
+"""What a driver reports of its own end, as far as it can be true: its user can write both file and node."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _MAX_BYTES = 256 * 1024
 """Of what an outcome adds to the node of its attempt: that of an honest driver has some 30 KiB."""
 
 
-def told_end(outcome: Mapping[str, Any] | None) -> tuple[AttemptState, dict[str, Any]] | None:
+def reported_end(outcome: Mapping[str, Any] | None) -> tuple[AttemptState, dict[str, Any]] | None:
     """The state and the facts of an outcome; None without one, and for what no driver of ours writes."""
     state = _ENDS.get(str(outcome.get("state"))) if outcome is not None else None
     if outcome is None or state is None:
@@ -34,7 +34,7 @@ def told_end(outcome: Mapping[str, Any] | None) -> tuple[AttemptState, dict[str,
         return None
 
 
-def told_error(document: object, state: AttemptState) -> JobError:
+def reported_error(document: object, state: AttemptState) -> JobError:
     """The error in an attempt or an outcome."""
     if not isinstance(document, Mapping):
         return JobError(error_class="lost", message=f"the attempt is {state} and gives no reason")
