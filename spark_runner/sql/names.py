@@ -1,6 +1,6 @@
 """The names that a script declares, as the session of Spark has them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,11 +9,13 @@ from pyspark.sql.types import StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SOURCES
 from spark_runner.folder import is_here, missing
+from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import quote_name
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.projection import fit
+from spark_runner.sql.references import names_in
 from spark_runner.sql.restrictions import session_settings
 from spark_runner.sql.source import Anchor, Passage, Source
 
@@ -35,6 +37,8 @@ class Names:
         self.report = report
         self.tables: dict[str, Mapping[str, Any]] = {}
         self.declared: list[Mapping[str, Any]] = []  # tables and views that can be read, in order
+        self.places: dict[int, str] = {}  # where tables are, as it is compared, by the step of the table
+        self.words: dict[int, frozenset[str] | None] = {}  # what may name a table in a view, by its step
         self.sent = SentTexts()
         self.inferred: dict[int, StructType] = {}  # what files say of their columns, by the step of the table
 
@@ -111,14 +115,29 @@ class Names:
         return schema if isinstance(schema, StructType) else None
 
     def refresh(self, location: str) -> None:
-        """Declare all names again if one of them has other files now; Spark keeps the list it saw first."""
-        tables = [step for step in self.declared if step["kind"] == "table" and step["location"]]
+        """Declare again what has other files now; Spark keeps the list it saw first."""
         place = comparable(location)
-        changed = [step for step in tables if overlap(place, comparable(step["location"]))]
-        for step in changed:
-            self.inferred.pop(id(step), None)  # that was of the files before
-        for step in self.declared if changed else ():
+        changed = {key for key, known in self.places.items() if overlap(place, known)}
+        for key in changed:
+            self.inferred.pop(key, None)  # that was of the files before
+        for step in self._reading(changed) if changed else ():
             self.declare(step)
+
+    def _reading(self, changed: Collection[int]) -> Iterator[Mapping[str, Any]]:
+        """These tables, and the views that may read them, also through others, in order.
+
+        A view reads what its names meant where it was declared: with a name declared twice all are.
+        """
+        names = {step["name"].lower() for step in self.declared}
+        if len(names) < len(self.declared):
+            yield from self.declared
+            return
+        found = set[str]()
+        for step in self.declared:
+            words = self.words.get(id(step), frozenset())
+            if id(step) in changed or words is None or not found.isdisjoint(words):
+                found.add(step["name"].lower())
+                yield step
 
     def _statement(self, step: Mapping[str, Any]) -> Passage:
         """A passage without text that stands where the statement does."""
@@ -143,10 +162,13 @@ class Names:
         if step["read"] or not step["written"]:
             self.declare(step)
             self.declared.append(step)
+            if step["location"]:
+                self.places[id(step)] = comparable(step["location"])
 
     def _view(self, step: Mapping[str, Any]) -> None:
         self.declare(step)
         self.declared.append(step)
+        self.words[id(step)] = names_in(Cursor(self.passage(step["query"])).tokens)
 
     def _view_frame(self, step: Mapping[str, Any]) -> DataFrame:
         query = self.passage(step["query"])

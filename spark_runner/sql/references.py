@@ -35,6 +35,16 @@ def references(tokens: Sequence[Token]) -> dict[str, Reference]:
     return scan.found
 
 
+def names_in(tokens: Sequence[Token]) -> frozenset[str] | None:
+    """Lower-case words and names of a query: all that may name a table; None where others may, too.
+
+    IDENTIFIER() makes a name while it runs, and the path of files may be that of a table.
+    """
+    if formats_named(tokens) or any(token.is_word("IDENTIFIER") for token in tokens):
+        return None
+    return frozenset(_name(token).lower() for token in tokens)
+
+
 def names_relative_files(tokens: Sequence[Token]) -> bool:
     """Whether a query may name files by a relative path, as in csv.`orders.csv`."""
     return any(
@@ -77,10 +87,14 @@ def _format(token: Token) -> str:
 
     It compares letter by letter, each in both cases: a long s is an s, and a dotted capital I is an i.
     """
-    if not (token.kind is Kind.WORD or _is_quoted(token)):
-        return ""
-    text = token.text[1:-1] if token.kind is Kind.STRING else name_value(token.text)
-    return text.upper().replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I").lower()
+    return _name(token).upper().replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I").lower()
+
+
+def _name(token: Token) -> str:
+    """What a token is the name of; empty for what is none."""
+    if token.kind is Kind.WORD or token.kind is Kind.QUOTED:
+        return name_value(token.text)
+    return token.text[1:-1] if _is_quoted(token) else ""
 
 
 def _is_quoted(token: Token) -> bool:
