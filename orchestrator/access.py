@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from orchestrator.client import Client
 from orchestrator.entry import KIND, find_zookeeper, open_session, pool_limit
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Queue
 from queues.names import Layout

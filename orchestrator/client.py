@@ -16,7 +16,7 @@ from orchestrator.operating.queue_views import PoolLoad, QueueLoad, QueueViews
 from orchestrator.operating.removal import Removal
 from orchestrator.operating.replay import Replay, Replayed
 from orchestrator.operating.views import JobDetail, Views
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.schedules.book import Book
 from orchestrator.states import Queue, Status
 from queues.names import DEFAULT_POOL

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.errors import ConfigUnreadable, NotRunning
 from orchestrator.jobs import Jobs
 from orchestrator.nodes import Nodes
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.settings import Settings
 from orchestrator.states import Queue
 from orchestrator.zookeeper_access import LoginFile

@@ -10,7 +10,7 @@ from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.models.job import JobState, JobView
 from orchestrator.plan import Plan, compile_program, encode_plan, plan_path
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.records import view_of
 from orchestrator.states import Queue
 from queues.documents import encode

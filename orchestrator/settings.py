@@ -21,7 +21,7 @@ from orchestrator.errors import SettingsError
 from orchestrator.logs.settings import LogSettings
 from orchestrator.models.fields import Seconds, explain
 from orchestrator.models.listening import Listening, is_loopback
-from orchestrator.policy_settings import PoolPolicy
+from orchestrator.policy.settings import PoolPolicy
 from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
 from orchestrator.warm_settings import WarmSettings
 from orchestrator.zookeeper_access import DriverAccess, GroupLogin, LoginFile, TlsFiles

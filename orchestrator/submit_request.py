@@ -10,7 +10,7 @@ from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import Spark
 from orchestrator.plan import Plan, program_of
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest

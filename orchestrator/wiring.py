@@ -48,7 +48,7 @@ from orchestrator.metrics.queue_events import QueueEvents
 from orchestrator.metrics.registry import Metrics
 from orchestrator.models.limits import Limits
 from orchestrator.nodes import Nodes
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.pool_spark import pool_confs, pool_spark, warm_specs
 from orchestrator.schedules.planner import Planner
 from orchestrator.settings import Settings

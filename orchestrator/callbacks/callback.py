@@ -14,7 +14,7 @@ from orchestrator.callbacks.http_post import Answer, Poster, PostError
 from orchestrator.errors import OrchestratorError
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.definition import Callback
-from orchestrator.policy import Listed, Policy, Refused
+from orchestrator.policy.policy import Listed, Policy, Refused
 
 CALLS_AT_ONCE = 8  # of a worker: each holds a thread that jobs are looked at with, for its timeout at most
 _SUCCESS = "SUCCESS"

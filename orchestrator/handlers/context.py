@@ -15,7 +15,7 @@ from orchestrator.history.history import History
 from orchestrator.hooks import Hooks
 from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.zookeeper_access import DriverAccess
 from queues.clock import EnsembleClock
 from queues.names import Layout

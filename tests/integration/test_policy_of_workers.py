@@ -8,8 +8,8 @@ from orchestrator.callbacks import http_post
 from orchestrator.callbacks.callback import CallbackError, Callbacks
 from orchestrator.client import Client
 from orchestrator.models.definition import Callback
-from orchestrator.policy import Policy, Refused
-from orchestrator.policy_settings import PoolPolicy
+from orchestrator.policy.policy import Policy, Refused
+from orchestrator.policy.settings import PoolPolicy
 from orchestrator.states import Status
 from tests.hostile_server import stranger
 from tests.integration.test_callback import BODY

@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.plan import compile_program
-from orchestrator.policy import Listed, Policy, Refused
-from orchestrator.policy_patterns import matches_any
-from orchestrator.policy_settings import PoolPolicy
+from orchestrator.policy.patterns import matches_any
+from orchestrator.policy.policy import Listed, Policy, Refused
+from orchestrator.policy.settings import PoolPolicy
 from orchestrator.pool_spark import pool_spark
 
 K8S = "k8s://https://one:6443"

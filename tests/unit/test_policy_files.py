@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.policy import Policy, Refused
-from orchestrator.policy_settings import PoolPolicy
+from orchestrator.policy.policy import Policy, Refused
+from orchestrator.policy.settings import PoolPolicy
 from tests.unit.test_policy import K8S, definition
 
 RUN_AS = {"team": "nobody"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.policy import Policy, Refused
+from orchestrator.policy.policy import Policy, Refused
 from orchestrator.pool_spark import pool_spark
 from tests.opened_ports import OPENINGS
 from tests.unit.test_policy import definition

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import build_definition
 from orchestrator.plan import compile_program
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.submit_request import submit_request
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt

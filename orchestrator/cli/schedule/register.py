@@ -9,7 +9,7 @@ from orchestrator.cli.output import stderr_console
 from orchestrator.errors import DefinitionError
 from orchestrator.literal_secrets import literal_secrets, warning
 from orchestrator.models.definition import Definition
-from orchestrator.policy import Policy
+from orchestrator.policy.policy import Policy
 from orchestrator.schedules.runs import compile_registration
 from orchestrator.settings import load_settings
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from orchestrator.errors import DefinitionError
-from orchestrator.policy_patterns import matches_any
-from orchestrator.policy_settings import PoolPolicy
+from orchestrator.policy.patterns import matches_any
+from orchestrator.policy.settings import PoolPolicy
 
 ALL_POOLS = "*"
 

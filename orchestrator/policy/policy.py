@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import DEFAULT_MASTER, Spark
 from orchestrator.plan import Plan
-from orchestrator.policy_files import check_files
-from orchestrator.policy_patterns import matches, matches_any
-from orchestrator.policy_ports import openings
-from orchestrator.policy_rules import ALL_POOLS, Listed, Refused, Rules, reserved, setting_name
-from orchestrator.policy_settings import PoolPolicy
+from orchestrator.policy.files import check_files
+from orchestrator.policy.patterns import matches, matches_any
+from orchestrator.policy.ports import openings
+from orchestrator.policy.rules import ALL_POOLS, Listed, Refused, Rules, reserved, setting_name
+from orchestrator.policy.settings import PoolPolicy
 from queues.names import LOW
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.sql.references import FILE_FORMATS

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.models.definition import Definition
-from orchestrator.policy_patterns import matches, matches_any
-from orchestrator.policy_rules import Refused, Rules, reserved
+from orchestrator.policy.patterns import matches, matches_any
+from orchestrator.policy.rules import Refused, Rules, reserved
 from queues.private_directory import is_replaceable
 from spark_runner.runners.base import Target
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from orchestrator.models.spark import Spark
-from orchestrator.policy_patterns import matches
+from orchestrator.policy.patterns import matches
 from spark_runner.runners.base import Target
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost"})

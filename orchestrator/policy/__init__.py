@@ -1,0 +1,1 @@
+"""What operators allow definitions to use."""
