@@ -96,6 +96,8 @@ def _check_shape(plan: Plan) -> None:
     for name, shape in shapes:
         if not isinstance(plan.get(name), shape):
             raise DefinitionError(f"its plan has no {name!r}; submit the job again")
+    if not all(isinstance(step, dict) for step in plan["steps"]):
+        raise DefinitionError("its plan has a step that is none; submit the job again")
 
 
 def _file(definition: Definition) -> str:

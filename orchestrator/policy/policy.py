@@ -4,12 +4,13 @@ A rule binds what definitions say. What the `spark` of a pool says in the settin
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import DEFAULT_MASTER, Spark
 from orchestrator.plan import Plan
+from orchestrator.policy.code import check_code
 from orchestrator.policy.files import check_files
 from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.ports import openings
@@ -22,13 +23,12 @@ from spark_runner.sql.references import FILE_FORMATS
 __all__ = ["ALL_POOLS", "Listed", "Policy", "Refused"]
 _DEFAULT_NAMESPACE = "default"
 _REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
-_SET_VARIABLE = re.compile(r"spark\.(?:executorEnv|kubernetes\.driverEnv|yarn\.appMasterEnv)\.(.+)")
-_REMOTE = re.compile(r"(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*:")
-_FILE_LISTS = (
-    *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives"),
-    *("spark.yarn.jars", "spark.yarn.archive"),
-    *("spark.yarn.dist.jars", "spark.yarn.dist.files", "spark.yarn.dist.archives"),
-    *("spark.driver.extraClassPath", "spark.executor.extraClassPath"),
+_NESTED_REFERENCE = re.compile(
+    r"\$\{[^}$]{0,200}\$(?:\{[^}]{0,50}\})?"
+)  # Hadoop fills in the inner one first
+_SET_VARIABLE = re.compile(
+    r"spark\.(?:executorEnv|kubernetes\.driverEnv|yarn\.appMasterEnv|kubernetes\.(?:driver|executor)\.secretKeyRef)"
+    r"\.(.+)"
 )
 _RESERVED = (
     ("spark.master", "say `spark.master` of the definition instead"),
@@ -46,11 +46,11 @@ _NOT_RESERVED = (
     "spark.kubernetes.authenticate.driver.serviceAccountName",
     "spark.kubernetes.authenticate.executor.serviceAccountName",
 )
-_PAST_PACKAGES = (
-    *("spark.jars.ivySettings", "spark.jars.ivy", "spark.plugins"),
-    *("spark.driver.extraClassPath", "spark.executor.extraClassPath"),
+_IMAGES = (
+    "spark.kubernetes.container.image",
+    "spark.kubernetes.driver.container.image",
+    "spark.kubernetes.executor.container.image",
 )
-_JAVA_OPTIONS = re.compile(r"spark\.(?:driver|executor)\.(?:extra|default)JavaOptions")
 
 
 class Policy:
@@ -78,9 +78,12 @@ class Policy:
         rules = Rules(pool.removesuffix(LOW), self._tables)
         own = definition.spark
         _check_reserved(own.conf)
+        for name in own.conf:
+            rules.allow("conf", name, f"the property {name!r}")
         _check_masters(rules, own, spark)
         _check_kubernetes(rules, own, spark)
-        _check_code(rules, definition)
+        _check_pods(rules, own)
+        check_code(rules, definition)
         for name, reason in openings(own, spark):
             raise reserved(name, reason)
         _check_environment(rules, definition)
@@ -165,37 +168,21 @@ def _check_kubernetes(rules: Rules, own: Spark, filled: Spark | None) -> None:
         rules.allow("contexts", context, f"the context {context!r} of the kubeconfig", is_open=False)
 
 
-def _check_code(rules: Rules, definition: Definition) -> None:
-    """Packages, repositories, and files that Spark would fetch.
-
-    With a list of packages nothing comes from elsewhere, unless a list of repositories says so.
-    """
-    own = definition.spark
-    conf = own.conf
-    setting, packages = rules.find("packages")
-    for package in (*own.packages, *_items(conf, "spark.jars.packages")):
-        rules.allow("packages", package, f"the package {package!r}")
-    is_closed = packages is not None
-    for repository in _items(conf, "spark.jars.repositories"):
-        rules.allow("repositories", repository, f"the repository {repository!r}", is_open=not is_closed)
-    listed = (*own.jars, *own.py_files, *own.files, definition.jar)
-    for name in (*filter(None, listed), *(item for key in _FILE_LISTS for item in _items(conf, key))):
-        if _REMOTE.match(name):
-            rules.allow("repositories", name, f"the file {name!r}", is_open=not is_closed)
-    is_guarded = is_closed or rules.find("repositories")[1] is not None
-    if not is_guarded:
-        return
-    setting = setting if is_closed else rules.find("repositories")[0]
-    for name, value in conf.items():
-        if name in _PAST_PACKAGES or (_JAVA_OPTIONS.fullmatch(name) and "-Dspark." in value):
-            raise Refused(
-                f"`conf` of a definition cannot set {name} in pool {rules.pool}: it brings code past the "
-                f"setting {setting}. An operator can set it in the setting `spark` of the pool"
+def _check_pods(rules: Rules, own: Spark) -> None:
+    """Images and service accounts; a template can name both, so where they are listed it has to be listed."""
+    kubernetes = own.kubernetes
+    for image in filter(None, (kubernetes.image, *(own.conf.get(name) for name in _IMAGES))):
+        rules.allow("images", image, f"the image {image!r}")
+    for account in filter(
+        None, (kubernetes.service_account, *(own.conf.get(name) for name in _NOT_RESERVED))
+    ):
+        rules.allow("service_accounts", account, f"the service account {account!r}")
+    template, (_, files) = kubernetes.pod_template, rules.find("files")
+    for setting, listed in map(rules.find, ("images", "service_accounts")):
+        if template and listed is not None and files is None:
+            raise rules.refusal(
+                setting, listed, f"the pod template {template!r}, which `files` does not list,"
             )
-
-
-def _items(conf: Mapping[str, str], name: str) -> Iterator[str]:
-    return filter(None, map(str.strip, conf.get(name, "").split(",")))
 
 
 def _check_environment(rules: Rules, definition: Definition) -> None:
@@ -206,6 +193,10 @@ def _check_environment(rules: Rules, definition: Definition) -> None:
         *definition.spark.options.values(),
     )
     names = {match[1] for text in texts for match in _REFERENCE.finditer(text)}
+    setting, listed = rules.find("environment")
+    for text in texts[1:] if listed is not None else ():
+        if nested := _NESTED_REFERENCE.search(text):
+            raise rules.refusal(setting, listed or (), f"the nested reference {nested[0]!r}")
     names |= {match[1] for key in definition.spark.conf if (match := _SET_VARIABLE.fullmatch(key))}
     for name in sorted(names):
         rules.allow("environment", name, f"the environment variable {name!r}")
@@ -241,5 +232,5 @@ def _check_callback(rules: Rules, definition: Definition) -> None:
 
 def _connectors(plan: Plan) -> list[str]:
     """Of the tables, and of files that queries name by themselves."""
-    declared = {str(step["connector"]) for step in plan["steps"] if step.get("kind") == "table"}
+    declared = {str(step.get("connector")) for step in plan["steps"] if step.get("kind") == "table"}
     return sorted(declared.union(map(str, plan["formats"])))

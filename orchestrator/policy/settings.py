@@ -27,4 +27,7 @@ class PoolPolicy(BaseModel):
         None,
         description="of the worker's host in cluster mode; with run_as, None = what all may read",
     )
+    images: _Patterns = Field(None, description="of containers on Kubernetes")
+    service_accounts: _Patterns = Field(None, description="of drivers and executors on Kubernetes")
+    conf: _Patterns = Field(None, description="names of Spark properties that definitions set")
     connectors: _Patterns = Field(None, description="of tables in scripts")

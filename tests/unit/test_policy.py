@@ -125,13 +125,52 @@ REFUSALS: list[tuple[dict[str, list[str]], dict[str, Any], str]] = [
     ),
     *(
         ({"packages": ["a:*"]}, {"conf": {name: "/x"}}, f"cannot set {name}")
-        for name in ("spark.jars.ivySettings", "spark.plugins", "spark.driver.extraClassPath")
+        for name in (
+            *("spark.jars.ivySettings", "spark.plugins", "spark.driver.extraClassPath"),
+            *("spark.sql.hive.metastore.jars", "spark.sql.maven.additionalRemoteRepositories"),
+        )
     ),
+    ({"packages": ["a:*"]}, {"conf": {"spark.yarn.dist.pyFiles": "http://evil/x"}}, "http://evil/x"),
     (
         {"repositories": []},
         {"conf": {"spark.driver.extraJavaOptions": "-Dspark.jars.repositories=http://evil"}},
         "cannot set spark.driver.extraJavaOptions",
     ),
+    (
+        {"repositories": []},
+        {"conf": {"spark.executor.extraJavaOptions": '-D"spark".jars.repositories=http://evil'}},
+        "cannot set spark.executor.extraJavaOptions",
+    ),
+    ({"images": ["repo/good:*"]}, {"master": K8S, "kubernetes": {"image": "evil"}}, "the image 'evil'"),
+    *(
+        ({"images": ["repo/good:*"]}, {"conf": {f"spark.kubernetes.{name}": "evil"}}, "the image 'evil'")
+        for name in ("container.image", "driver.container.image", "executor.container.image")
+    ),
+    (
+        {"service_accounts": ["etl"]},
+        {"master": K8S, "kubernetes": {"service_account": "admin"}},
+        "the service account 'admin'",
+    ),
+    *(
+        (
+            {"service_accounts": ["etl"]},
+            {"conf": {f"spark.kubernetes.authenticate.{name}.serviceAccountName": "admin"}},
+            "the service account 'admin'",
+        )
+        for name in ("driver", "executor")
+    ),
+    *(
+        ({rule: ["x"]}, {"master": K8S, "kubernetes": {"pod_template": "/tmp/pod.yaml"}}, "the pod template")
+        for rule in ("images", "service_accounts")
+    ),
+    (
+        {"conf": ["spark.sql.*", "spark.executor.*"]},
+        {"conf": {"spark.sql.shuffle.partitions": "8", "spark.kubernetes.driver.secrets.keys": "/etc/keys"}},
+        "the property 'spark.kubernetes.driver.secrets.keys'",
+    ),
+    ({"environment": []}, {"conf": {"spark.kubernetes.driver.secretKeyRef.A": "keys:a"}}, "variable 'A'"),
+    ({"environment": []}, {"conf": {"spark.kubernetes.executor.secretKeyRef.A": "keys:a"}}, "variable 'A'"),
+    ({"environment": ["A"]}, {"conf": {"spark.hadoop.p": "env", "spark.x": "${${p}.B}"}}, "'${${p}'"),
     ({"environment": ["DATA_*"]}, {"conf": {"spark.x": "${env:AWS_KEY}"}}, "variable 'AWS_KEY'"),
     (
         {"environment": ["DATA_*"]},
@@ -175,6 +214,19 @@ ALLOWED: list[tuple[dict[str, list[str]], dict[str, Any]]] = [
         {"conf": {"spark.jars.repositories": "https://repo/maven"}, "jars": ["https://repo/x.jar"]},
     ),
     ({"environment": ["DATA_*"]}, {"conf": {"spark.executorEnv.DATA_DIR": "x"}}),
+    ({"conf": ["spark.sql.*"]}, {"conf": {"spark.sql.shuffle.partitions": "8"}}),
+    (
+        {"images": ["repo/good@sha256:*"], "service_accounts": ["etl"], "files": ["/opt/pods/*"]},
+        {
+            "master": K8S,
+            "kubernetes": {
+                "image": "repo/good@sha256:0",
+                "service_account": "etl",
+                "pod_template": "/opt/pods/a.yaml",
+            },
+        },
+    ),
+    ({"images": [], "service_accounts": []}, {"master": "local[2]"}),
     ({}, {"conf": {"spark.kubernetes.authenticate.driver.serviceAccountName": "spark"}}),
 ]
 
