@@ -21,11 +21,17 @@ EXTRAS = {
     for name, texts in PROJECT["project"]["optional-dependencies"].items()
 }
 BUILD = [Requirement(text) for text in PROJECT["build-system"]["requires"]]
+AUDIT = [
+    Requirement(line)
+    for line in (ROOT / "requirements" / "audit.in").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
 LOCKS = {
     "run": ASKED,
     "image": [*ASKED, *EXTRAS["kubernetes"], *EXTRAS["sls"]],
     "test": [*ASKED, *EXTRAS["test"]],
     "build": BUILD,
+    "audit": AUDIT,
 }
 # A version, perhaps for some Pythons and systems alone, and its hashes: nothing else, no address above all.
 ENTRY = re.compile(r"[\w.-]+==[\w.]+( ; [^\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+")
@@ -97,7 +103,7 @@ def test_no_locked_release_was_yanked_when_it_was_installed() -> None:
 
 def test_each_dependency_has_an_upper_bound_and_a_reason() -> None:
     reasons = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Dependencies")[2]
-    for asked in [*ASKED, *BUILD, *(each for extra in EXTRAS.values() for each in extra)]:
+    for asked in [*ASKED, *BUILD, *AUDIT, *(each for extra in EXTRAS.values() for each in extra)]:
         assert any(part.operator == "<" for part in asked.specifier), f"{asked} has no upper bound"
     for asked in ASKED:
         assert re.search(rf"^\| {asked.name} ", reasons, re.MULTILINE), f"{asked.name} has no reason"
