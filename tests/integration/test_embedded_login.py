@@ -8,6 +8,7 @@ import select
 import shutil
 import socket
 import stat
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -313,6 +314,21 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
         assert not os.read(heard, 100_000)
     for end in (heard, hear, ready, be_ready):
         os.close(end)
+
+
+def test_no_other_user_gets_in_by_the_way_that_zkcli_takes(server: EmbeddedZooKeeper) -> None:
+    hello = struct.pack("!iiqiqi16s?", 45, 0, 0, 4_000, 0, 16, bytes(16), False)  # a session is asked for
+    settings = SessionSettings(server.hosts, digest=login_of(server.config.data_dir))
+    with logged_in(settings) as way:
+        host, port = way.split(":")
+
+        def ask() -> bool:
+            with socket.create_connection((host, int(port)), 10) as client:
+                client.sendall(hello)
+                return bool(client.recv(100))
+
+        assert as_another_user(ask) in {False, "ConnectionResetError"}
+        assert ask()
 
 
 def test_a_driver_that_is_another_user_logs_in_to_the_server_of_its_worker(tmp_path: Path) -> None:
