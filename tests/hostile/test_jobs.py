@@ -31,9 +31,13 @@ from kazoo.client import KazooClient
 from tests.hostile.powers import powers
 zookeeper = json.load(open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/plan.json"))["zookeeper"]
 hosts, _, folder = zookeeper["hosts"].partition("/")
-login = zookeeper.get("digest")
-auth = [("digest", login["user"] + ":" + login["password"])] if login else None
-client = KazooClient(hosts, auth_data=auth)
+def words(login):
+    return login["password"] or open(login["password_file"]).read().rstrip()
+login, sasl = zookeeper.get("digest"), zookeeper.get("sasl")
+auth = [("digest", login["user"] + ":" + words(login))] if login else None
+if sasl:
+    sasl = {{"mechanism": "DIGEST-MD5", "username": sasl["user"], "password": words(sasl)}}
+client = KazooClient(hosts, auth_data=auth, sasl_options=sasl)
 client.start(timeout=30)
 nodes = json.load(open({nodes!r}))
 found = {{path: sorted(powers(client, "/" + folder + path)) for path in nodes}}

@@ -34,6 +34,7 @@ from queues.embedded import (
 from queues.embedded import server as embedded_server
 from queues.embedded.four_letter import ask
 from queues.embedded.login_proxy import logged_in
+from queues.embedded.packets import is_root_of
 from queues.embedded.ports import free_ports
 from queues.errors import Unreachable
 from queues.session import Acl, Login, Session, SessionSettings
@@ -302,6 +303,9 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
     for settings in (of_worker, of_driver):
         with pytest.raises(Unreachable), Session(replace(settings, connect_timeout=1)):
             pass
+    host, port = hosts.split(":")
+    with pytest.raises(ConnectionRefusedError, match="is not a server of this user"):
+        is_root_of(login, host, int(port))  # what a start asks its server
     with logged_in(SessionSettings(hosts, digest=login)) as way:
         host, port = way.split(":")
         with socket.create_connection((host, int(port))) as client:
