@@ -183,11 +183,15 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
     neighbour = scene.users.folder / NAME / "another-run.of-this-user"
     neighbour.mkdir(mode=0o700)
     monkeypatch.setenv("APP_SECRET", "s3cret")
-    monkeypatch.setenv("LC_WORKER", str(os.getpid()))
     monkeypatch.setenv("LC_PATHS", f"{scene.state}:{secret}:{neighbour}")
     monkeypatch.setenv("LC_RUN", str(other.path))
     monkeypatch.setenv("LC_SHIM", "")
-    found = scene.ended(scene.submit(TRY))
+    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # were it traced, this process would stop
+        try:
+            monkeypatch.setenv("LC_WORKER", str(worker.pid))
+            found = scene.ended(scene.submit(TRY))
+        finally:
+            worker.kill()
     assert found.exit_code == 0, found
     answers = dict(found.outcome or {})
     account = pwd.getpwnam(NAME)
