@@ -70,7 +70,7 @@ answers["home"] = [os.environ["HOME"], os.environ["USER"], os.environ.get("TMPDI
 answers["new privileges"] = "NoNewPrivs:\\t1" in open("/proc/self/status").read()
 lines = open("/proc/self/status").read().splitlines()
 answers["capabilities"] = [line.split()[1] for line in lines if line.startswith("Cap")][:3]
-answers["secrets"] = sorted(name for name in os.environ if "SECRET" in name)
+answers["secrets"] = sorted(name for name in os.environ if "SECRET" in name or name == "KRB5CCNAME")
 answers["here"] = os.getcwd() == os.environ["ORCHESTRATOR_RUN_DIR"]
 open("outcome.json", "w").write(json.dumps(answers))
 """
@@ -186,6 +186,8 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
     monkeypatch.setenv("LC_PATHS", f"{scene.state}:{secret}:{neighbour}")
     monkeypatch.setenv("LC_RUN", str(other.path))
     monkeypatch.setenv("LC_SHIM", "")
+    monkeypatch.setenv("TMPDIR", str(scene.state))
+    monkeypatch.setenv("KRB5CCNAME", str(secret))
     with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # were it traced, this process would stop
         try:
             monkeypatch.setenv("LC_WORKER", str(worker.pid))
