@@ -64,15 +64,15 @@ class Reply(BaseModel):
 class Callbacks:
     """Calls the receivers, a limited number at once. Thread-safe.
 
-    `check` says how the operator lists a host and port for a pool, and raises Refused for one that is not
-    allowed.
+    `check` says how the operator lists a host and port for a pool and the URL of a definition, and raises
+    Refused for what is not allowed.
     """
 
     def __init__(
         self,
         at_once: int = CALLS_AT_ONCE,
         *,
-        check: Callable[[str, str, int], Listed] | None = None,
+        check: Callable[[str, str, str, int], Listed] | None = None,
     ) -> None:
         self._check = check or Policy().check_callback
         self._guard = threading.Lock()
@@ -147,7 +147,7 @@ class Callbacks:
                 data,
                 headers,
                 seconds=callback.timeout,
-                check=lambda host, port: self._check(pool, host, port),
+                check=lambda host, port: self._check(pool, callback.url, host, port),
             )
             return _reply(answer)
         except Refused as error:

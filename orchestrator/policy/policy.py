@@ -4,7 +4,7 @@ A rule binds what definitions say. What the `spark` of a pool says in the settin
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from orchestrator.models.definition import Definition
@@ -23,6 +23,7 @@ from spark_runner.sql.references import FILE_FORMATS
 __all__ = ["ALL_POOLS", "Listed", "Policy", "Refused"]
 _DEFAULT_NAMESPACE = "default"
 _REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
+_WHOLE_HOST = re.compile(r"\$\{env:\w+\}(?::(?:[0-9]+|\$\{env:\w+\}))?")  # with a port, or not
 _NESTED_REFERENCE = re.compile(
     r"\$\{[^}$]{0,200}\$(?:\{[^}]{0,50}\})?"
 )  # Hadoop fills in the inner one first
@@ -87,7 +88,7 @@ class Policy:
         for name, reason in openings(own, spark):
             raise reserved(name, reason)
         _check_environment(rules, definition)
-        _check_callback(rules, definition)
+        _check_callback(rules, definition.callback.url)
         if plan is not None and rules.find("connectors")[1] is not None:
             for connector in _connectors(plan):
                 rules.allow("connectors", connector, f"the connector {connector!r}")
@@ -105,9 +106,15 @@ class Policy:
         _, listed = Rules(pool.removesuffix(LOW), self._tables).find("connectors")
         return [] if listed is None else [name for name in FILE_FORMATS if not matches_any(listed, name)]
 
-    def check_callback(self, pool: str, host: str, port: int) -> Listed:
-        """How a receiver is listed; raises Refused for one that is not allowed."""
-        return Rules(pool.removesuffix(LOW), self._tables).check_host(host, port)
+    def check_callback(self, pool: str, url: str, host: str, port: int) -> Listed:
+        """How a receiver is listed; raises Refused for one that may not be called, or not with its variables.
+
+        `url` is that of the definition. The end of a job that `check` has refused is told, too.
+        """
+        rules = Rules(pool.removesuffix(LOW), self._tables)
+        _check_variables(rules, _REFERENCE.findall(url))
+        _check_callback(rules, url)
+        return rules.check_host(host, port)
 
 
 def _check_reserved(conf: Mapping[str, str]) -> None:
@@ -198,19 +205,31 @@ def _check_environment(rules: Rules, definition: Definition) -> None:
         if nested := _NESTED_REFERENCE.search(text):
             raise rules.refusal(setting, listed or (), f"the nested reference {nested[0]!r}")
     names |= {match[1] for key in definition.spark.conf if (match := _SET_VARIABLE.fullmatch(key))}
+    _check_variables(rules, names)
+
+
+def _check_variables(rules: Rules, names: Collection[str]) -> None:
     for name in sorted(names):
         rules.allow("environment", name, f"the environment variable {name!r}")
 
 
-def _check_callback(rules: Rules, definition: Definition) -> None:
+def _check_callback(rules: Rules, url: str) -> None:
     """A receiver that is named in the definition; one that a variable names is looked at when it is called.
 
     A variable of the worker goes to no host of the definition's choice, unless the operator lists either.
     """
-    url = definition.callback.url
     if not url:
         return
     authority = re.split(r"[/?#]", url.partition("://")[2] or url, maxsplit=1)[0].rpartition("@")[2]
+    if _WHOLE_HOST.fullmatch(authority):
+        return
+    lists = (rules.find("callback_hosts")[1], rules.find("environment")[1])
+    if (named := _REFERENCE.search(url)) and lists == (None, None):
+        raise Refused(
+            f"the callback would send the worker's variable {named[1]!r} to {authority}: an operator can "
+            f"list the host in the setting {setting_name(ALL_POOLS, 'callback_hosts')}, or the variable in "
+            f"{setting_name(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
+        )
     if _REFERENCE.search(authority):
         return
     try:
@@ -218,16 +237,8 @@ def _check_callback(rules: Rules, definition: Definition) -> None:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise Refused("the URL of the callback cannot be read") from None
-    if not host:
-        return
-    rules.check_host(host, port or (443 if parts.scheme == "https" else 80))
-    lists = (rules.find("callback_hosts")[1], rules.find("environment")[1])
-    if (named := _REFERENCE.search(url)) and lists == (None, None):
-        raise Refused(
-            f"the callback would send the worker's variable {named[1]!r} to {host}: an operator can list the "
-            f"host in the setting {setting_name(ALL_POOLS, 'callback_hosts')}, or the variable in "
-            f"{setting_name(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
-        )
+    if host:
+        rules.check_host(host, port or (443 if parts.scheme == "https" else 80))
 
 
 def _connectors(plan: Plan) -> list[str]:

@@ -50,11 +50,11 @@ def nodes(hosts: str, digest: str = "", sasl: dict[str, str] | None = None) -> t
         client.close()
 
 
-def started(desk: Desk, command: str, program: str = "") -> tuple[Running, Path]:
-    """`run` or `up` with one job, whose program goes on when the file is there."""
+def started(desk: Desk, command: str, program: str = "", then: str = "") -> tuple[Running, Path]:
+    """`run` or `up` with one job, whose program goes on to `then` when the file is there."""
     has_begun, go_on = desk.directory / "started", desk.directory / "go on"
     conf = {"spark.planted.password": PLANTED}
-    job = desk.python_job("ours", program + program_that_waits(has_begun, go_on), conf)
+    job = desk.python_job("ours", program + program_that_waits(has_begun, go_on) + then, conf)
     if command == "run":
         running = desk.start("run", str(job), "--id", "ours")
     else:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.support import Desk, assert_no_traceback
+from tests.acceptance.support import Desk, Running, assert_no_traceback
+from tests.hostile.attacks import ON_FILES, ON_PROCESSES, booty
+from tests.hostile.targets import Target, contents, family, listening
 from tests.hostile_server import Stranger, stranger
 from tests.servers.secured import Certificates
 from tests.unit.test_hostile_definitions import LAUGHS, MERGES
@@ -96,6 +98,14 @@ def kubeconfig(desk: Desk, server: str, ca: str) -> str:
     return str(file)
 
 
+def of_worker(desk: Desk, worker: Running) -> Target:
+    """What another user of the host could want of a worker with credentials for Kubernetes."""
+    pids = family(worker.pid)
+    assert listening(pids) == (), "a worker listens nowhere"
+    files = (*contents((desk.state_dir,)), *desk.directory.glob("kubeconfig-*"))
+    return Target(pids=pids, folders=(desk.state_dir,), files=files, secrets=(TOKEN,))
+
+
 def has_token(evil: Stranger) -> bool:
     return any(f"Bearer {TOKEN}" in request for request in evil.seen)
 
@@ -122,4 +132,5 @@ def test_a_worker_sends_no_credentials_to_the_server_of_a_definition(
         worker = home.start("worker", KUBECONFIG=kubeconfig(home, evil.url, certificates.ca))
         assert home.type("job", "submit", job, "--id", "second").code == 0
         wait_until(lambda: has_token(evil), WAIT_S, "the operator's server is sent the token")
+        assert booty((*ON_FILES, *ON_PROCESSES), of_worker(home, worker)) == {}
         home.type("job", "kill", "second")

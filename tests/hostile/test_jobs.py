@@ -11,7 +11,8 @@ import pytest
 
 from orchestrator.states import Status
 from queues.session import Acl
-from tests.hostile.test_another_user import ROW
+from tests.acceptance.support import Desk
+from tests.hostile.test_another_user import ROW, started, with_its_own_server
 from tests.integration.test_driver_rights import closed_settings, tree
 from tests.integration.test_run_as import POOL, TRY, Scene, needs_root, place
 from tests.jobs_support import Office, waits_for
@@ -30,13 +31,17 @@ sys.path.insert(0, {checkout!r})
 from kazoo.client import KazooClient
 from tests.hostile.powers import powers
 zookeeper = json.load(open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/plan.json"))["zookeeper"]
-hosts, _, folder = zookeeper["hosts"].partition("/")
-login = zookeeper.get("digest")
-auth = [("digest", login["user"] + ":" + login["password"])] if login else None
-client = KazooClient(hosts, auth_data=auth)
+hosts, mark, folder = zookeeper["hosts"].partition("/")
+def words(login):
+    return login["password"] or open(login["password_file"]).read().rstrip()
+login, sasl = zookeeper.get("digest"), zookeeper.get("sasl")
+auth = [("digest", login["user"] + ":" + words(login))] if login else None
+if sasl:
+    sasl = {{"mechanism": "DIGEST-MD5", "username": sasl["user"], "password": words(sasl)}}
+client = KazooClient(hosts, auth_data=auth, sasl_options=sasl)
 client.start(timeout=30)
 nodes = json.load(open({nodes!r}))
-found = {{path: sorted(powers(client, "/" + folder + path)) for path in nodes}}
+found = {{path: sorted(powers(client, mark + folder + path)) for path in nodes}}
 client.stop()
 with open({found!r} + "~", "w") as file:
     json.dump(found, file)
@@ -69,6 +74,21 @@ def test_a_program_can_touch_other_nodes_only_where_acl_is_open(
     definitions = {path for path in nodes if path.endswith(f"{victim}/definition")}
     assert len(definitions) == 1
     assert touched == set() if acl is Acl.CREATOR else touched > definitions
+
+
+@pytest.mark.parametrize("command", ["run", "up"])
+def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(desk: Desk, command: str) -> None:
+    desk.use_stand_ins()
+    listed, found = desk.directory / "nodes", desk.directory / "found"
+    program = TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
+    running, go_on = started(desk, command, then=program)
+    target = with_its_own_server(desk, running)
+    listed.write_text(json.dumps(target.nodes), "utf-8")
+    go_on.touch()
+    wait_until(found.exists, WAIT_S, "the program has tried each node")
+    touched = {path for path, can in json.loads(found.read_text("utf-8")).items() if can}
+    assert any("/attempt-1-" in path for path in touched), "its login is good for something"
+    assert [path for path in touched if "/attempt-1-" not in path] == []
 
 
 # ---------------------------------------------------------------------- the host of the worker

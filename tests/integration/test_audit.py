@@ -1,7 +1,7 @@
 """Who submits, kills, retries, moves, configures: recorded with the change, and one document of each."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ from orchestrator.wiring import build_client, open_session
 from orchestrator.zookeeper_access import GroupLogin, LoginFile
 from queues.documents import decode, encode
 from queues.errors import AccessDenied, CorruptRecord
-from queues.operations import Create, Delete, Set
+from queues.operations import Create, Delete, Operation, Set
 from queues.session import Acl, Session
+from queues.session.posted import Posted
 from queues.transaction import commit
 from spark_runner.attempt import AttemptState
 from tests.jobs_support import Office, python_job, sleeps
@@ -257,6 +258,58 @@ def test_who_has_damage_mended_is_recorded(stage: Stage) -> None:
     (event,) = events_of(stage)
     assert (event.kind, event.act.action, event.act.by) == ("cluster", "mend", ME)
     assert "record-without-token: 1" in event.act.detail
+
+
+def a_schedule(stage: Stage, name: str = "nightly") -> None:
+    stage.client.schedules.put(build_definition({**PERIODIC, "name": name}, "test"))
+
+
+CHANGES: dict[str, tuple[Callable[[Stage], object], Callable[[Stage], str]]] = {
+    "kill": (lambda stage: stage.client.kill(JOB), Stage.stop),
+    "requeue": (
+        lambda stage: stage.client.requeue(JOB, delay=60),
+        lambda stage: stage.queues.layout.record(JOB),
+    ),
+    "remove": (lambda stage: stage.client.remove(JOB), lambda stage: stage.queues.layout.record(JOB)),
+    "limit": (lambda stage: stage.client.config.change(warn_after=7), lambda stage: stage.nodes.config),
+    "pool": (lambda stage: stage.client.pause("default"), lambda stage: stage.queues.layout.pool("default")),
+    "pool removed": (
+        lambda stage: stage.client.remove_pool("old"),
+        lambda stage: stage.queues.layout.pool("old"),
+    ),
+    "schedule": (a_schedule, lambda stage: stage.nodes.schedule("nightly")),
+    "schedule paused": (
+        lambda stage: stage.client.schedules.pause("old"),
+        lambda stage: stage.nodes.schedule("old"),
+    ),
+    "schedule removed": (
+        lambda stage: stage.client.schedules.remove("old"),
+        lambda stage: stage.nodes.schedule("old"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("act", "changed"), CHANGES.values(), ids=[*CHANGES])
+def test_an_entry_is_made_in_the_multi_of_its_change(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Stage], object],
+    changed: Callable[[Stage], str],
+) -> None:
+    stage.put()
+    stage.queues.ensure_pool("old")
+    a_schedule(stage, "old")
+    session = stage.office.queues.session
+    multis, post = list[dict[str, Operation]](), session.post
+
+    def noted(operations: Sequence[Operation]) -> Posted:
+        multis.append({each.path: each for each in operations})
+        return post(operations)
+
+    monkeypatch.setattr(session, "post", noted)
+    act(stage)
+    (multi,) = [multi for multi in multis if any(path.startswith(stage.nodes.audit) for path in multi)]
+    assert isinstance(multi.get(changed(stage)), Create | Set | Delete), multi
 
 
 # ---------------------------------------------------------------------- documents

@@ -17,6 +17,8 @@ from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, R
 from orchestrator.callbacks.http_post import MAX_ANSWER_BYTES
 from orchestrator.logs.record.redaction import MASK, Redactor
 from orchestrator.models.definition import Callback
+from orchestrator.policy.policy import Policy
+from orchestrator.policy.settings import PoolPolicy
 from tests.receiver import TOLD, Answerer, Receiver, answer, override, receiver
 from tests.servers.secured import Certificates
 from tests.servers.zookeeper import unavailable
@@ -32,12 +34,13 @@ BODY = {
     "status": "SUCCESS",
     "error": {"message": "zu spät \x00"},
 }
+LISTED = Policy({"*": PoolPolicy(environment=("*",))})
 PATIENT, HASTY = 20.0, 0.5
 """Seconds of a call that must not run into them, and of one that shall."""
 
 
 def call(url: str, seconds: float = PATIENT) -> Reply:
-    return Callbacks().call(Callback(url=url, timeout=seconds), BODY)
+    return Callbacks(check=LISTED.check_callback).call(Callback(url=url, timeout=seconds), BODY)
 
 
 def failure(url: str, seconds: float = PATIENT) -> str:

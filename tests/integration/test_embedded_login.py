@@ -8,6 +8,7 @@ import select
 import shutil
 import socket
 import stat
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -33,6 +34,7 @@ from queues.embedded import (
 from queues.embedded import server as embedded_server
 from queues.embedded.four_letter import ask
 from queues.embedded.login_proxy import logged_in
+from queues.embedded.packets import is_root_of
 from queues.embedded.ports import free_ports
 from queues.errors import Unreachable
 from queues.session import Acl, Login, Session, SessionSettings
@@ -301,6 +303,9 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
     for settings in (of_worker, of_driver):
         with pytest.raises(Unreachable), Session(replace(settings, connect_timeout=1)):
             pass
+    host, port = hosts.split(":")
+    with pytest.raises(ConnectionRefusedError, match="is not a server of this user"):
+        is_root_of(login, host, int(port))  # what a start asks its server
     with logged_in(SessionSettings(hosts, digest=login)) as way:
         host, port = way.split(":")
         with socket.create_connection((host, int(port))) as client:
@@ -313,6 +318,21 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
         assert not os.read(heard, 100_000)
     for end in (heard, hear, ready, be_ready):
         os.close(end)
+
+
+def test_no_other_user_gets_in_by_the_way_that_zkcli_takes(server: EmbeddedZooKeeper) -> None:
+    hello = struct.pack("!iiqiqi16s?", 45, 0, 0, 4_000, 0, 16, bytes(16), False)  # a session is asked for
+    settings = SessionSettings(server.hosts, digest=login_of(server.config.data_dir))
+    with logged_in(settings) as way:
+        host, port = way.split(":")
+
+        def ask() -> bool:
+            with socket.create_connection((host, int(port)), 10) as client:
+                client.sendall(hello)
+                return bool(client.recv(100))
+
+        assert as_another_user(ask) in {False, "ConnectionResetError"}
+        assert ask()
 
 
 def test_a_driver_that_is_another_user_logs_in_to_the_server_of_its_worker(tmp_path: Path) -> None:

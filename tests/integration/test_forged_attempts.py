@@ -85,9 +85,10 @@ def test_a_job_ends_with_its_program_whatever_its_attempt_says_of_the_end(
     assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
 
 
-def test_a_program_does_not_put_off_its_time_limit(office: Office) -> None:
+@pytest.mark.parametrize("forgery", ["started='2999-01-31T06:00:00Z'", "state='intent'"])
+def test_a_program_does_not_put_off_its_time_limit(office: Office, forgery: str) -> None:
     office.worker()
-    again = "while True:\n    forge(started='2999-01-31T06:00:00Z')\n    time.sleep(0.05)\n"
+    again = f"while True:\n    forge({forgery})\n    time.sleep(0.05)\n"
     job_id = office.submit(FORGES + again, timeout={"run": "3s"})
     detail = office.wait(job_id, WAIT_S)
     assert detail.job.status in {Status.KILL, Status.ERROR_FAIL}

@@ -53,6 +53,26 @@ def test_the_end_of_a_job_is_not_told_to_a_receiver_that_is_not_listed(
     assert "by the setting policy" in job.callback.error
 
 
+@pytest.mark.parametrize(
+    "policy", [{}, {"*": PoolPolicy(environment=("DATA_*",))}], ids=["no list", "listed"]
+)
+def test_a_refused_job_brings_no_variable_of_the_worker_to_its_receiver(
+    office: Office, monkeypatch: pytest.MonkeyPatch, policy: dict[str, PoolPolicy]
+) -> None:
+    """No client has checked it, and its end is told as that of each job."""
+    monkeypatch.setenv("TOKEN_OF_THE_WORKER", "s3cret-word")
+    monkeypatch.setattr(office.client, "_policy", Policy({"*": PoolPolicy(environment=("*",))}))
+    office.settings = office.settings.model_copy(update={"policy": policy})
+    with receiver() as there:
+        office.worker()
+        url = f"{there.url}/${{env:TOKEN_OF_THE_WORKER}}"
+        job = office.wait(office.submit("pass", callback={"url": url, "attempts": 5})).job
+    assert there.told == []
+    assert job.status is Status.ERROR_FAIL
+    assert job.callback.attempts == 1
+    assert "TOKEN_OF_THE_WORKER" in str(job.callback.error)
+
+
 def test_who_submits_with_the_settings_is_refused_before_anything_is_enqueued(office: Office) -> None:
     client = Client(office.queues, Policy({"*": NONE_LISTED}))
     with pytest.raises(Refused, match="the master 'spark://evil:7077' is refused"):

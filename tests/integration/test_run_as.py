@@ -18,6 +18,7 @@ from orchestrator.driver_logs.facts import read_application
 from orchestrator.errors import SettingsError
 from orchestrator.settings import Settings
 from orchestrator.wiring import users_of_drivers
+from spark_runner import shim
 from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
 from spark_runner.runners.base import RunState, Submission, SubmitRequest, Target
 from spark_runner.runners.local import LocalRunner
@@ -27,6 +28,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import Application, ResourceManager
 from spark_runner.runners.yarn.client_mode import YarnClientRunner
 from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
+from tests.another_user import STRANGER
 from tests.jar_support import spark_jars
 from tests.runner_support import DRIVER, wait_for
 from tests.servers.zookeeper import unavailable
@@ -70,7 +72,7 @@ answers["home"] = [os.environ["HOME"], os.environ["USER"], os.environ.get("TMPDI
 answers["new privileges"] = "NoNewPrivs:\\t1" in open("/proc/self/status").read()
 lines = open("/proc/self/status").read().splitlines()
 answers["capabilities"] = [line.split()[1] for line in lines if line.startswith("Cap")][:3]
-answers["secrets"] = sorted(name for name in os.environ if "SECRET" in name)
+answers["secrets"] = sorted(name for name in os.environ if "SECRET" in name or name == "KRB5CCNAME")
 answers["here"] = os.getcwd() == os.environ["ORCHESTRATOR_RUN_DIR"]
 open("outcome.json", "w").write(json.dumps(answers))
 """
@@ -183,11 +185,17 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
     neighbour = scene.users.folder / NAME / "another-run.of-this-user"
     neighbour.mkdir(mode=0o700)
     monkeypatch.setenv("APP_SECRET", "s3cret")
-    monkeypatch.setenv("LC_WORKER", str(os.getpid()))
     monkeypatch.setenv("LC_PATHS", f"{scene.state}:{secret}:{neighbour}")
     monkeypatch.setenv("LC_RUN", str(other.path))
     monkeypatch.setenv("LC_SHIM", "")
-    found = scene.ended(scene.submit(TRY))
+    monkeypatch.setenv("TMPDIR", str(scene.state))
+    monkeypatch.setenv("KRB5CCNAME", str(secret))
+    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # were it traced, this process would stop
+        try:
+            monkeypatch.setenv("LC_WORKER", str(worker.pid))
+            found = scene.ended(scene.submit(TRY))
+        finally:
+            worker.kill()
     assert found.exit_code == 0, found
     answers = dict(found.outcome or {})
     account = pwd.getpwnam(NAME)
@@ -421,6 +429,35 @@ def test_a_worker_without_the_right_to_change_users_says_so(place: Path) -> None
     )
     said = subprocess.check_output([sys.executable, "-c", program, str(place / "users")], text=True)
     assert "may not start processes of other users" in said
+
+
+def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(place: Path) -> None:
+    setpriv = shutil.which("setpriv") or unavailable("no setpriv, with which root gives capabilities away")
+    package, run = place / "lib" / "spark_runner", place / "run"
+    shutil.copytree(Path(shim.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc"))
+    subprocess.run(["chmod", "-R", "a+rX", str(package.parent)], check=True)
+    run.mkdir(mode=0o700)
+    os.chown(run, STRANGER, STRANGER)
+    rights = "+chown,+kill,+setgid,+setuid"
+    worker = (setpriv, f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups")
+    account = pwd.getpwnam(NAME)
+    user = f"{account.pw_uid}:{account.pw_gid}:{account.pw_gid}"
+    command = (readable_python(), "-I", "-S", str(package / "shim.py"), str(run), "--user", user)
+    subprocess.run(
+        [
+            *worker,
+            f"--inh-caps={rights}",
+            f"--ambient-caps={rights}",
+            *command,
+            "--",
+            "cat",
+            "/proc/self/status",
+        ],
+        check=True,
+    )
+    said = dict(line.split(":\t", 1) for line in (run / "stdout.log").read_text("utf-8").splitlines())
+    assert said["Uid"].split() == [str(account.pw_uid)] * 4
+    assert {said[name] for name in ("CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
 
 
 def test_a_folder_of_somebody_else_is_refused(place: Path) -> None:

@@ -176,6 +176,12 @@ def test_secrets_in_extras_are_masked_by_the_name_of_the_extra(taken: Taken) -> 
     assert b"hidden-word" not in taken.raw[-1]
 
 
+def test_secrets_are_masked_in_whatever_depth_of_a_field_they_stand(taken: Taken) -> None:
+    state = {"error": {"message": "it failed with hidden-word"}, "tried": ["password=s3cret-word"]}
+    logger.bind(fields={"job.state": state}).info("x")
+    assert taken.last["job.state"] == {"error": {"message": "it failed with ***"}, "tried": ["password=***"]}
+
+
 def test_what_ships_logs_is_not_shipped(taken: Taken) -> None:
     for name in ("elastic_transport.node", "urllib3.connectionpool", "elasticsearch"):
         logger.patch(lambda record, name=name: record.update(name=name)).info("x")  # type: ignore[misc]

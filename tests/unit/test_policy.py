@@ -314,13 +314,13 @@ CREATE VIEW v AS SELECT * FROM CSV.`/x`; INSERT INTO p SELECT * FROM v
 # ---------------------------------------------------------------------- callbacks
 def test_hosts_of_callbacks_are_listed_with_or_without_a_port() -> None:
     made = policy(callback_hosts=["*.example.org", "one:8080", "10.0.0.1"])
-    assert made.check_callback("team", "Hooks.Example.org", 443) is Listed.BY_PATTERN
-    assert made.check_callback("team", "one", 8080) is Listed.BY_NAME
-    assert made.check_callback("team", "10.0.0.1", 80) is Listed.BY_NAME
-    assert Policy().check_callback("team", "any", 80) is Listed.OPEN
+    assert made.check_callback("team", "", "Hooks.Example.org", 443) is Listed.BY_PATTERN
+    assert made.check_callback("team", "", "one", 8080) is Listed.BY_NAME
+    assert made.check_callback("team", "", "10.0.0.1", 80) is Listed.BY_NAME
+    assert Policy().check_callback("team", "", "any", 80) is Listed.OPEN
     for host, port in (("one", 80), ("evil.org", 443), ("evil/.example.org", 443)):
         with pytest.raises(Refused, match="by the setting policy"):
-            made.check_callback("team", host, port)
+            made.check_callback("team", "", host, port)
 
 
 @pytest.mark.parametrize(
@@ -337,9 +337,38 @@ def test_a_receiver_that_is_not_listed_is_refused_at_once(url: str) -> None:
     assert "the callback to evil" in refused(made, definition(callback={"url": url}))
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://${env:USER}.evil.org/${env:TOKEN}",
+        "http://evil.org.${env:USER}/",
+        "${env:RECEIVER}.evil.org/${env:TOKEN}",
+        "http://${env:TOKEN}:x@${env:USER}.evil.org",
+        "http://${env:USER}:8${env:PORT}/${env:TOKEN}",
+    ],
+)
+def test_a_variable_that_is_a_part_of_the_host_does_not_choose_it(url: str) -> None:
+    leak = definition(callback={"url": url})
+    assert "would send the worker's variable" in refused(Policy(), leak)
+    policy(callback_hosts=["hooks.example.org"]).check("team", leak)  # the worker asks, who knows the host
+    policy(environment=["*"]).check("team", leak)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://${env:USER_AND_TOKEN}@${env:HOST}:${env:PORT}/x",
+        "http://${env:HOST}:80?x=${env:TOKEN}",
+        "${env:RECEIVER}/path/${env:TOKEN}",
+        "${env:RECEIVER}",
+    ],
+)
+def test_a_variable_that_is_the_whole_host_is_the_choice_of_the_worker_s_operator(url: str) -> None:
+    Policy().check("team", definition(callback={"url": url}))
+
+
 def test_a_variable_of_the_worker_goes_to_no_host_of_the_definition_s_choice() -> None:
     leak = definition(callback={"url": "https://evil/?x=${env:AWS_SECRET_ACCESS_KEY}"})
     assert "would send the worker's variable 'AWS_SECRET_ACCESS_KEY' to evil" in refused(Policy(), leak)
     policy(callback_hosts=["evil"]).check("team", leak)
     policy(environment=["AWS_*"]).check("team", leak)
-    Policy().check("team", definition(callback={"url": "${env:RECEIVER}/path/${env:TOKEN}"}))
