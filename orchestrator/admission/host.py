@@ -79,34 +79,38 @@ class Host:
     def drivers(self) -> dict[str, DriverProcesses]:
         """The drivers of this host by run and incarnation, whichever worker started them.
 
-        Of another user's processes, and those of another container, nothing can be read.
+        Only processes of this user declare: each driver has a shim of its worker, and whoever else could
+        name any number. Of another container nothing can be read.
         """
         found: dict[str, DriverProcesses] = {}
         with contextlib.suppress(OSError, ValueError, IndexError):
             uptime = float(read(self._proc / "uptime").split()[0])
-            for folder, key, declared in self._declared():
+            for folder, key, declared, is_ours in sorted(self._declared(), key=lambda each: not each[-1]):
                 with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
                     resident, shared = map(int, read(folder / "statm").split()[1:3])
                     used = max(0, resident - shared) * _PAGE_BYTES
                     start = int(read(folder / "stat").rpartition(")")[2].split()[19])
                     age = uptime - start / _TICKS_PER_SECOND
                     known = found.get(key)
-                    if known is None:
+                    if known is None and is_ours:
                         group = group_name("memory", folder)
                         found[key] = DriverProcesses(declared, used, age, group[0] if group else "/")
-                    else:
+                    elif known is not None:
                         found[key] = replace(known, used=known.used + used, age=max(known.age, age))
         return found
 
-    def _declared(self) -> Iterator[tuple[Path, str, int]]:
-        """The processes that belong to a driver: their folders, whose they are, what it declares."""
+    def _declared(self) -> Iterator[tuple[Path, str, int, bool]]:
+        """The processes that belong to a driver: folder, driver, declared bytes, if they are ours."""
         for pid, environment in environments(self._proc):
             declared = value_in(environment, MEMORY_VARIABLE)
             if declared.isascii() and declared.isdecimal() and len(declared) < _MAX_DIGITS:
                 run, incarnation = (
                     value_in(environment, name) for name in (RUN_VARIABLE, INCARNATION_VARIABLE)
                 )
-                yield self._proc / str(pid), f"{run}/{incarnation}", int(declared)
+                folder = self._proc / str(pid)
+                with contextlib.suppress(OSError):  # it has ended meanwhile
+                    is_ours = folder.stat().st_uid == os.geteuid()
+                    yield folder, f"{run}/{incarnation}", int(declared), is_ours
 
 
 def _limited(group: ControlGroup) -> Memory | None:

@@ -12,8 +12,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from spark_runner.log_limit import OLDER
 from spark_runner.plain_file import parse_json, read_json, read_plain
 from spark_runner.process import ProcessId
 from spark_runner.runners.base import LogFile, Submission, SubmitRequest
+from spark_runner.runners.removal import remove_tree
 from spark_runner.shim import KILL_REQUEST
 
 YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
@@ -184,7 +183,7 @@ class RunDirectory:
 
     def drop_scratch(self) -> None:
         """Remove what a killed JVM could not remove itself."""
-        _remove(self.scratch, ignore_errors=True)  # what stays is taken by the cleanup of the run
+        remove_tree(self.scratch, ignore_errors=True)  # what stays is taken by the cleanup of the run
 
     def _read(self, name: str) -> Any:
         try:
@@ -221,22 +220,10 @@ def remove_run(state_dir: Path, run: str, submissions: Iterable[Submission]) -> 
     try:
         for directory in run_directories(state_dir, run):
             if directory.work != directory.path:
-                _remove(directory.work)
-        _remove(run_path(state_dir, run))
+                remove_tree(directory.work)
+        remove_tree(run_path(state_dir, run))
     except OSError as error:
         raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
-
-
-def _remove(path: Path, *, ignore_errors: bool = False) -> None:
-    """Remove a directory in which a driver may have made anything; raises OSError."""
-    try:
-        shutil.rmtree(
-            path, ignore_errors=ignore_errors
-        )  # it follows no link, also while somebody moves things about
-    except FileNotFoundError:
-        pass
-    except RecursionError:  # folders in folders; `rm` needs no stack for them
-        subprocess.run(["rm", "-rf", "--", str(path)], check=False)
 
 
 def check_ended(run: str, submissions: Iterable[Submission]) -> None:

@@ -1,7 +1,10 @@
 """Workers of one host start drivers at the same moment: real processes, files and control groups."""
 
 import multiprocessing
+import os
 import signal
+import subprocess
+import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,6 +19,8 @@ from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
 from orchestrator.states import Queue, Status
 from spark_runner.driver_memory import driver_bytes
+from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE
+from tests.another_user import STRANGER
 from tests.crash_points import Point
 from tests.host_files import MIB, HostFiles
 from tests.jobs_support import Office, office, process_mark, waits_for
@@ -63,6 +68,27 @@ def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(
             worker.join()
     with late.turn():
         assert late.promised() == [], "what the dead have promised binds nobody"
+
+
+def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
+    """A worker that is root reads the environments of all: a large number there would stop it."""
+    if os.geteuid() != 0:
+        unavailable("only root reads the environments of other users")
+    who: dict[str, Any] = {"user": STRANGER, "group": STRANGER, "extra_groups": []}
+    names = [str(uuid.uuid4()) for _ in range(2)]
+    with ExitStack() as stack:
+
+        def start(run: str, declared: int, **user: Any) -> None:
+            variables = {RUN_VARIABLE: run, INCARNATION_VARIABLE: "1", MEMORY_VARIABLE: str(declared)}
+            process = subprocess.Popen(["/bin/sleep", "600"], env=variables, **user)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+
+        start(names[0], ONE)  # as a shim, whose driver is another user
+        start(names[0], ONE << 20, **who)
+        start(names[1], ONE << 20, **who)
+        drivers = Host().drivers()
+    assert {key: drivers[key].declared for key in drivers if key[:36] in names} == {f"{names[0]}/1": ONE}
 
 
 def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_has_room_for(

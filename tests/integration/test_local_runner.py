@@ -1,8 +1,10 @@
 import json
+import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from spark_runner.errors import SubmissionError
 from spark_runner.process import current_boot_id, current_pid_namespace, processes_of
 from spark_runner.runners.base import Place, Runner, RunState, Target
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.run_directory import remove_run, run_path
 from spark_runner.runners.spark_submits import SparkSubmits
+from tests.another_user import as_another_user
 from tests.runner_support import (
     SLEEPS,
     STAND_IN,
@@ -22,6 +26,15 @@ from tests.runner_support import (
     wait_for,
     wait_until_up,
 )
+
+
+@pytest.fixture
+def few_open_files() -> Iterator[None]:
+    """As many as a service gets from systemd would take longer to use up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_runner_is_what_the_protocol_asks_for(runner: LocalRunner) -> None:
@@ -71,6 +84,33 @@ def test_folders_in_folders_keep_no_run_from_its_end_and_removal(
         assert not path.exists()
     finally:  # pytest could not remove them either
         subprocess.run(["/bin/rm", "-rf", str(path)], check=True)
+
+
+def test_folders_in_folders_take_no_open_files_of_the_worker(
+    runner: LocalRunner, run: str, few_open_files: None
+) -> None:
+    assert few_open_files is None
+    submitted = request(run, "import os\nfor _ in range(500): os.mkdir('d'); os.chdir('d')")
+    runner.submit(submitted)
+    assert wait_for(runner, run, RunState.EXITED).exit_code == 0
+    path = directory(runner, submitted)
+    try:
+        runner.cleanup(run)
+        assert not path.exists()
+    finally:
+        subprocess.run(["/bin/rm", "-rf", str(path)], check=True)
+
+
+def test_a_folder_from_which_a_program_took_all_rights_is_removed() -> None:
+    def is_there() -> bool:
+        with tempfile.TemporaryDirectory() as state:
+            path = run_path(Path(state), "a-run")
+            (path / "1" / "locked" / "inside").mkdir(parents=True)
+            (path / "1" / "locked").chmod(0)
+            remove_run(Path(state), "a-run", [])
+            return path.exists()
+
+    assert as_another_user(is_there) is False, "root needs no right"
 
 
 def test_logs_are_found_and_streams_kept_apart(runner: LocalRunner, run: str) -> None:

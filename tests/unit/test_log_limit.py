@@ -1,7 +1,10 @@
 """Logs of drivers do not grow for ever, and their end stays."""
 
 import errno
+import fcntl
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,20 @@ def test_one_that_is_too_long_begins_anew_and_its_end_is_the_older_part(tmp_path
     assert path.read_bytes() == b"and on\n"
     assert older(path).stat().st_mode & 0o777 == 0o600
     assert sorted(p.name for p in tmp_path.iterdir()) == ["stdout.log", "stdout.log.1", f"stdout.log{CUT}"]
+
+
+def test_who_owns_a_log_cannot_hold_up_who_limits_it(tmp_path: Path) -> None:
+    """The kernel keeps whoever opens a file with a lease waiting for 45 s, unless he does not wait."""
+    path = tmp_path / "stdout.log"
+    path.write_bytes(b"x" * 1000)
+    told = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    with path.open("rb") as log:
+        fcntl.fcntl(log, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        began = time.monotonic()
+        assert not limit_log(path, 100)
+        assert time.monotonic() - began < 10
+    signal.signal(signal.SIGIO, told)
+    assert limit_log(path, 100)
 
 
 @pytest.mark.parametrize("writes", [7, 20, 1_000_000])
