@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -27,11 +28,13 @@ from orchestrator.warm_settings import WarmSettings
 from orchestrator.zookeeper_access import DriverAccess, GroupLogin, LoginFile, TlsFiles
 from queues.session.settings import Acl
 from spark_runner.control_groups import usable_processors
+from spark_runner.plain_file import check_plain
 
 _NAME = "spark-job-orchestrator"
 _CONFIG = "ORCHESTRATOR_CONFIG"
 _PORT = re.compile(r"[0-9]{1,5}")
 _MAX_PORT = 65535
+_FILES = ("key_file", "ca_file", "token_file", "certificate_file")
 _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
@@ -160,6 +163,15 @@ class Settings(BaseModel):
         if slash and not (hosts and _PATH.fullmatch(slash + folder)):
             message = f"{value!r} is not host:port,host:port/folder"
             raise ValueError(message)
+        return value
+
+    @field_validator("logs", "archive", "metrics")
+    @classmethod
+    def _has_plain_files(cls, value: BaseModel) -> BaseModel:
+        for name in _FILES:
+            if (path := getattr(value, name, None)) is not None:
+                with suppress(OSError):  # it may come later: who needs it says that it is missing
+                    check_plain(path.expanduser())
         return value
 
     @field_validator("root")

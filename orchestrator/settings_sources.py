@@ -94,11 +94,13 @@ def _table(text: str) -> Any:
 
 def _parts(prefix: str, given: Mapping[str, str]) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for variable, value in given.items():
+    for variable, value in sorted(given.items()):  # parts behind what they are parts of: they win
         if variable.startswith(prefix):
             *above, last = variable.removeprefix(prefix).lower().split(_DELIMITER)
             place = result
             for name in above:
-                place = place.setdefault(name, {})
+                if not isinstance(place.get(name), dict):
+                    place[name] = {}
+                place = place[name]
             place[last] = value
     return result

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from queues.operations import ALL, READ, Grant
 from queues.session.settings import Acl, Login, SessionSettings, Tls
+from spark_runner.plain_file import check_plain
 
 _UNGUESSABLE_CHARACTERS = 22  # 128 bits at random in base64
 
@@ -18,7 +19,7 @@ def _readable(path: Path) -> Path:
     # Drivers read some of them, from a directory of their own.
     path = path.expanduser().absolute()
     try:
-        path.open("rb").close()
+        check_plain(path)
     except OSError as error:
         raise ValueError(f"the file {path} cannot be read: {error.strerror}") from error
     return path

@@ -32,6 +32,14 @@ def open_plain(path: Path, *, of: int | None = None) -> int:
     raise ValueError(message)
 
 
+def check_plain(path: Path) -> None:
+    """Raise ValueError, with the path, for what is no regular file, OSError for what cannot be opened."""
+    try:
+        os.close(open_plain(path))
+    except ValueError as error:
+        raise ValueError(f"{path} {error}") from error
+
+
 def read_plain(path: Path, limit: int, *, of: int | None = None) -> bytes:
     """All of a regular file; raises ValueError when it is longer than `limit` bytes, or none; OSError.
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from spark_runner.sql.columns import column_names
 from spark_runner.sql.cursor import CLOSING, Cursor
 from spark_runner.sql.limits import MAX_NESTING
+from spark_runner.sql.queries import QUERY_WORDS, query
 from spark_runner.sql.source import Passage
 from spark_runner.sql.tokens import Kind, Token
 
 SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
-_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
     name, name_offset = cursor.name("view")
     if not cursor.take_words("AS"):
         raise cursor.expected("AS and a query")
-    return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, _query(cursor))
+    return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, query(cursor))
 
 
 def _insert(cursor: Cursor) -> Insert:
@@ -218,34 +218,8 @@ def _insert(cursor: Cursor) -> Insert:
         raise cursor.expected("INTO or OVERWRITE")
     # TABLE may stand before the name, and a table may be called `table`.
     following = cursor.peek(1)
-    if (
-        following
-        and following.kind in {Kind.WORD, Kind.QUOTED}
-        and not following.is_word(*_QUERY_WORDS, "BY")
-    ):
+    if following and following.kind in {Kind.WORD, Kind.QUOTED} and not following.is_word(*QUERY_WORDS, "BY"):
         cursor.take_words("TABLE")
     target, target_offset = cursor.name("table")
     by_name = cursor.take_words("BY", "NAME")
-    return Insert(cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, _query(cursor))
-
-
-def _query(cursor: Cursor) -> Passage:
-    """The rest, which must begin as a query does and may hold no command."""
-    ahead = 0
-    while (token := cursor.peek(ahead)) and token.is_symbol("("):
-        ahead += 1
-    if token is None or not token.is_word(*_QUERY_WORDS):
-        what = "a query (SELECT, WITH, VALUES, FROM or TABLE)"
-        if ahead:
-            what += "; a list of columns cannot stand here, use BY NAME"
-        raise cursor.expected(what)
-    following = cursor.peek(ahead + 1)
-    if token.is_word("WITH") and following and following.is_symbol("("):
-        raise cursor.error("options belong to CREATE TABLE, not to INSERT", token.start)
-    # FROM t INSERT INTO u SELECT ... and WITH ... INSERT are commands: Spark would run them at once.
-    for one, two in zip(cursor.tokens[cursor.index :], cursor.tokens[cursor.index + 1 :], strict=False):
-        if one.is_word("INSERT") and two.is_word("INTO", "OVERWRITE"):
-            raise cursor.error(
-                "a query cannot hold an INSERT; end the statement before it with ';'", one.start
-            )
-    return cursor.rest()
+    return Insert(cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, query(cursor))

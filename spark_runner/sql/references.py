@@ -1,5 +1,6 @@
 """Finds which names a query reads, without Spark: enough to keep a script from eating its own input."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -109,7 +110,9 @@ class _Scan:
         self.tokens = tokens
         self.found: dict[str, Reference] = {}
         self._listing = [False]  # per open parenthesis: whether tables are listed here
-        self._defined: set[str] = set()
+        self._with = [False]  # likewise: whether names are defined here
+        self._defined: list[list[str]] = [[]]  # likewise: names that are known until it closes
+        self._known = Counter[str]()  # the same, by how many of them define it
         self._defining: list[tuple[int, str]] = []  # (depth, name): in its own body a name is not yet known
 
     def see(self, index: int) -> None:
@@ -118,10 +121,14 @@ class _Scan:
         if token.kind is Kind.SYMBOL:
             self._parenthesis(index)
         elif token.is_word(*_TABLE_WORDS):
+            self._with[-1] = False
             before = self._at(index - 1)
             self._listing[-1] = not (before and before.is_word("DISTINCT"))  # a IS DISTINCT FROM b
+        elif token.is_word("VALUES") and self._table_may_stand(index):
+            return  # a table without a name
         elif token.is_word(*_OTHER_CLAUSES):
             self._listing[-1] = False
+            self._with[-1] = token.is_word("WITH")
         elif token.kind in {Kind.WORD, Kind.QUOTED}:
             self._name(index)
 
@@ -129,10 +136,16 @@ class _Scan:
         token = self.tokens[index]
         if token.is_symbol("("):
             self._listing.append(self._table_may_stand(index))
+            self._with.append(False)
+            self._defined.append([])
         elif token.is_symbol(")") and len(self._listing) > 1:
             self._listing.pop()
+            self._with.pop()
+            self._known.subtract(self._defined.pop())
             if self._defining and self._defining[-1][0] == len(self._listing):
-                self._defined.add(self._defining.pop()[1])
+                name = self._defining.pop()[1]
+                self._defined[-1].append(name)
+                self._known[name] += 1
 
     def _name(self, index: int) -> None:
         token, behind = self.tokens[index], self._at(index + 1)
@@ -141,7 +154,7 @@ class _Scan:
             self._defining.append((len(self._listing), name))
         elif behind and behind.is_symbol("."):
             return
-        elif name not in self._defined and self._table_may_stand(index):
+        elif not self._known[name] and self._table_may_stand(index):
             offset, times = self.found.get(name, (token.start, 0))
             self.found[name] = Reference(offset, times + 1)
 
@@ -156,6 +169,7 @@ class _Scan:
         """Whether `name AS (` stands here, behind WITH, RECURSIVE or another definition."""
         before, behind, opening = self._at(index - 1), self._at(index + 1), self._at(index + 2)
         starts = before is not None and (before.is_word("WITH", "RECURSIVE") or before.is_symbol(","))
+        starts = starts and self._with[-1]
         follows = (
             behind is not None and behind.is_word("AS") and opening is not None and opening.is_symbol("(")
         )

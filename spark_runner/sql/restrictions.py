@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spark_runner.sql.cursor import Cursor
+from spark_runner.sql.queries import query
 from spark_runner.sql.references import formats_named, names_files_of
 from spark_runner.sql.shared_jvm import setting_may_share, tokens_may_share
 from spark_runner.sql.source import Passage, Source
@@ -17,7 +18,7 @@ _RUN_ON_FILES = "spark.sql.runSQLOnFiles"
 
 
 def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
-    """Raise SqlError for files of a denied format, and for what a JVM of other jobs may not run.
+    """Raise SqlError for commands, files of a denied format, and what a JVM of other jobs may not run.
 
     `denied_formats` of the plan come from the operator's policy, by the worker.
     """
@@ -25,9 +26,7 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     if not (denied or shares_jvm):
         return
     source = Source(plan["file"], plan["source"])
-    names_files = bool(denied) and any(
-        formats_named(Cursor(query).tokens) for query in _queries(plan, source)
-    )
+    names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
         if step["kind"] == "set":
             place = source.offset(step["line"], step["column"])
@@ -35,8 +34,11 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
                 raise source.error(_OWN_JVM, place)
             if denied and step["key"].strip().lower() == _RUN_ON_FILES.lower():
                 raise source.error(_SETTING, place)
-    for passage in _queries(plan, source):
-        tokens = Cursor(passage).tokens
+    for part, passage in _parts(plan, source):
+        cursor = Cursor(passage)
+        tokens = cursor.tokens
+        if part == "query":
+            query(cursor)
         if names_files and (found := names_files_of(tokens, denied)):
             raise passage.error(f"files of the format '{found}' are refused by the policy of the pool")
         if shares_jvm and not tokens_may_share(tokens):
@@ -57,11 +59,11 @@ def session_settings(plan: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _names_files(plan: Mapping[str, Any], source: Source) -> bool:
-    return any(formats_named(Cursor(query).tokens) for query in _queries(plan, source))
+    return any(formats_named(Cursor(passage).tokens) for _, passage in _parts(plan, source))
 
 
-def _queries(plan: Mapping[str, Any], source: Source) -> Iterator[Passage]:
+def _parts(plan: Mapping[str, Any], source: Source) -> Iterator[tuple[str, Passage]]:
     for step in plan["steps"]:
         for part in ("query", "columns"):
             if step.get(part) is not None:
-                yield Passage.from_json(source, step[part], plan["values"])
+                yield part, Passage.from_json(source, step[part], plan["values"])

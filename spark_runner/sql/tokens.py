@@ -44,6 +44,7 @@ class Token(NamedTuple):
 
 
 # Order matters: a raw string before the word that its `r` would be, `/*+` (a hint, which is SQL) before `/`.
+# A word may follow the digits of a signed exponent at once, as in 1E+5USING; not those of a decimal.
 _TOKEN = re.compile(
     r"""
       (?P<space>    [\s\ufeff]+ )
@@ -51,7 +52,10 @@ _TOKEN = re.compile(
     | (?P<string>   [rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" )
     | (?P<quoted>   `(?:[^`]|``)*` )
     | (?P<variable> \$\{[^}\n]*\} )
-    | (?P<number>   \d[\w.]* )
+    | (?P<number>   [0-9]+[eE][+-][0-9]+(?:[bB]?[dD]|[fF])?
+                  | (?:[0-9]+\.[0-9]*|(?<=\.)[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB]?[dD]|[fF])?
+                    (?![0-9A-Za-z_\u0131\u017f])
+                  | [0-9]\w* )
     | (?P<word>     [^\W\d]\w* )
     | (?P<end>      ; )
     | (?P<symbol>   /\*\+ | \*/ | . )

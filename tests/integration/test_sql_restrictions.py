@@ -1,8 +1,10 @@
 # ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""Queries that hide which files they read, run by Spark itself."""
+"""Queries that hide what they read or start, read by Spark itself."""
 
+import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,6 +13,9 @@ from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute
 from spark_runner.sql.references import FILE_FORMATS
+from spark_runner.sql.source import Source
+from spark_runner.sql.tokens import Kind, tokenize
+from tests.sampling import chance, times
 
 pytestmark = pytest.mark.spark
 
@@ -51,3 +56,77 @@ def test_files_of_a_denied_format_are_read_by_no_other_name(
     with pytest.raises(SqlError, match="refused by the policy"):
         read(spark, f"{query}, {allowed}", denied)
     read(spark, f"SELECT count(*) FROM {allowed}", denied)
+
+
+PIECES = [
+    *(
+        "1E+5",
+        "1e-3",
+        "1.",
+        "5",
+        ".5",
+        "E",
+        "bd",
+        "D",
+        "F",
+        "L",
+        "x",
+        "r",
+        "USING",
+        "u\u017fing",
+        "\u0131",
+        "_",
+    ),
+    *(
+        "'",
+        '"',
+        "`",
+        "/*",
+        "*/",
+        "/*+",
+        "--",
+        "\n",
+        "\r",
+        "\\",
+        "(",
+        ")",
+        ",",
+        " ",
+        "\xa0",
+        "\u3000",
+        "\ufeff",
+    ),
+    *("\xe9", "\u0130", "\u0663", "\xb2", "\U0001d4b3", "e\u0301", "|>", "::", "->", "#", "@", "{", "}"),
+]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_word_that_spark_reads_is_a_word_here(spark: SparkSession, part: int) -> None:
+    """What hides from these checks Spark must not find: USING in 1E+5USING starts a program."""
+    choose = chance(f"words {part}")
+    for _ in range(times(250, 10_000)):
+        text = "".join(choose.choices(PIECES, k=choose.randint(1, 9)))
+        with contextlib.suppress(SqlError):
+            ours = {
+                (token.start, token.text) for token in tokenize(Source("a", text)) if token.kind is Kind.WORD
+            }
+            assert words_of_spark(spark, text) <= ours, repr(text)
+
+
+def words_of_spark(spark: SparkSession, text: str) -> set[tuple[int, str]]:
+    """Keywords and names that are not quoted, with their places; none where its parser refuses the text."""
+    java: Any = spark._jvm  # noqa: SLF001 - as the rest of PySpark has it
+    parser = java.org.apache.spark.sql.catalyst.parser
+    stream = parser.UpperCaseCharStream(java.org.antlr.v4.runtime.CharStreams.fromString(text))
+    lexer = parser.SqlBaseLexer(stream)
+    lexer.removeErrorListeners()
+    names = lexer.getVocabulary()
+    found = [(names.getSymbolicName(each.getType()), each) for each in lexer.getAllTokens()]
+    if any(name == "UNRECOGNIZED" for name, _ in found):
+        return set()
+    return {
+        (each.getStartIndex(), each.getText())
+        for name, each in found
+        if each.getChannel() == 0 and (name == "IDENTIFIER" or each.getText()[0].isalpha())
+        if each.getText()[0] not in "0123456789" and each.getText()[-1] not in "'\""
+    }

@@ -44,6 +44,29 @@ def test_a_query_reads_no_files_of_a_format_that_the_policy_denies() -> None:
         check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ADD JAR '/x.jar'",
+        "CREATE TEMPORARY FUNCTION f AS 'org.example.F' USING JAR '/x.jar'",
+        "EXECUTE IMMEDIATE 'SELECT 1'",
+        "BEGIN SELECT 1; END",
+        "SET spark.sql.variable.substitute = true",
+        "CLEAR CACHE",
+        "INSERT OVERWRITE DIRECTORY '/x' USING csv SELECT 1",
+        "WITH c AS (SELECT 1) INSERT OVERWRITE DIRECTORY '/x' USING csv SELECT 1",
+    ],
+)
+def test_a_plan_cannot_bring_a_command_in_place_of_a_query(command: str) -> None:
+    made = plan(f"/*{command}*/ INSERT INTO t SELECT 1")
+    made["steps"][-1]["query"] = [[made["source"].index(command), len(command)]]
+    check_plan(made, shares_jvm=False)
+    with pytest.raises(SqlError, match=r"expected a query|cannot hold an INSERT"):
+        check_plan(made, shares_jvm=True)
+    with pytest.raises(SqlError, match=r"expected a query|cannot hold an INSERT"):
+        check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)
+
+
 HIDDEN = [
     "`c\u017fv`.`/x`",
     "`x\u212a`.`/x`, `b\u0130naryFile`.`/x`",

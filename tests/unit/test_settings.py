@@ -60,7 +60,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
         ('zookeeper_hosts = "h:0/app"', "'h:0' is not host:port"),
         ("zookeeper_acl = 'creator'", "needs zookeeper_login, or a certificate"),
         (
-            "zookeeper_hosts = 'h:1'\n[zookeeper_group]\nuser = 'team'\npassword_file = '/dev/null'",
+            "zookeeper_hosts = 'h:1'\n[zookeeper_group]\nuser = 'team'\npassword_file = '/etc/passwd'",
             "beside it each one needs zookeeper_login with scheme sasl",
         ),
         ("zookeeper_hosts = 'h:1'\nzookeeper_acl = 'mine'", "field 'zookeeper_acl'"),
@@ -128,6 +128,50 @@ def test_a_file_that_is_named_and_cannot_be_read_is_an_error(
     words = rf"{bare_environment}( cannot be read)?: .*ORCHESTRATOR_CONFIG names it"
     with pytest.raises(SettingsError, match=words):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("table", "field"),
+    [
+        *(("zookeeper_login", "password_file"), ("zookeeper_group", "password_file")),
+        *(("zookeeper_tls", "ca_file"), ("zookeeper_tls", "certificate_file"), ("zookeeper_tls", "key_file")),
+        *(("zookeeper_drivers", "certificate_file"), ("zookeeper_drivers", "key_file")),
+        *(("logs", "key_file"), ("logs", "ca_file"), ("archive", "key_file"), ("archive", "ca_file")),
+        *(("metrics", "token_file"), ("metrics", "certificate_file"), ("metrics", "key_file")),
+    ],
+)
+@pytest.mark.parametrize("what", ["pipe", "device"])
+@pytest.mark.timeout(20)  # a pipe would be waited for
+def test_no_file_of_a_secret_or_certificate_is_waited_for_or_has_no_end(
+    bare_environment: Path, tmp_path: Path, table: str, field: str, what: str
+) -> None:
+    path = Path("/dev/zero") if what == "device" else tmp_path / "pipe"
+    if what == "pipe":
+        os.mkfifo(path)
+    needed = {
+        "password_file": "user = 'a'",
+        "archive": "url = 'https://localhost:1'",
+        "key_file": "certificate_file = '/etc/passwd'" if table == "metrics" else "",
+    }
+    more = needed.get(table) or needed.get(field, "")
+    text = f"zookeeper_hosts = 'localhost:1'\n[{table}]\n{more}\n{field} = '{path}'"
+    bare_environment.write_text(text, "utf-8")
+    with pytest.raises(SettingsError, match=f"field '{table}.*{path} is a {what}"):
+        load_settings()
+
+
+def test_parts_of_a_variable_win_over_its_text_in_whatever_order_they_come(
+    bare_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bare_environment.exists()
+    names = ["ORCHESTRATOR_LOGS__DIR", "ORCHESTRATOR_LOGS__DIR__B"]
+    for first, second in (names, reversed(names)):
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(first, "/x")
+        monkeypatch.setenv(second, "/y")
+        with pytest.raises(SettingsError, match=r"field 'logs.dir'"):
+            load_settings()
 
 
 def test_a_file_that_may_not_be_read_is_an_error(

@@ -43,6 +43,8 @@ def test_a_script_that_only_computes_may_share_a_jvm(query: str) -> None:
         "SELECT TRAN\u017fFORM(id) U\u017fING 'env' FROM range(1)",
         "FROM range(1) MAP id USING 'env'",
         "FROM range(1) REDUCE id USING 'env'",
+        "FROM range(1) MAP 1E+5USING 'env'",
+        "FROM range(1) REDUCE 1e-3bdusing 'env'",
         "WITH w AS (SELECT transform(id) ROW FORMAT DELIMITED USING 'env' FROM range(1)) SELECT * FROM w",
     ],
 )

@@ -137,6 +137,11 @@ SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and I
         ("INSERT INTO t WITH (`k`='v') SELECT 1", 15, "options belong to CREATE TABLE"),
         ("INSERT INTO t FROM u INSERT INTO v SELECT 1", 22, "a query cannot hold an INSERT"),
         ("INSERT INTO t SELECT 1\nINSERT INTO u SELECT 2", 1, "a query cannot hold an INSERT"),
+        ("CREATE VIEW v AS FROM t INSERT WITH SCHEMA EVOLUTION INTO u SELECT 1", 25, "cannot hold an INSERT"),
+        ("CREATE VIEW v AS FROM t JOIN u ON a < 1E+5INSERT OVERWRITE DIRECTORY '/x'", 43, "hold an INSERT"),
+        ("INSERT INTO t WITH c AS (SELECT 1) DELETE FROM u", 36, "a query cannot hold a DELETE"),
+        ("INSERT INTO t WITH c (a), select (SELECT 1) UPDATE u SET a = 1", 45, "cannot hold a UPDATE"),
+        ("INSERT INTO t WITH c AS (SELECT 1) MERGE INTO u USING c ON true", 36, "cannot hold a MERGE"),
     ],
 )
 def test_what_cannot_be_read_is_shown_with_what_can(text: str, column: int, message: str) -> None:
@@ -156,6 +161,10 @@ def test_what_cannot_be_read_is_shown_with_what_can(text: str, column: int, mess
         ("WITH c AS (SELECT * FROM t), d AS (SELECT * FROM c) SELECT * FROM c, d", {"t"}),
         ("WITH t AS (SELECT * FROM t), u AS (SELECT 1) SELECT * FROM u", {"t"}),
         ("SELECT * FROM (WITH c AS (SELECT f(1) FROM t) SELECT * FROM c)", {"t"}),
+        ("SELECT * FROM (WITH t AS (SELECT 1) SELECT * FROM t) x, t", {"t"}),
+        ("WITH c AS (WITH t AS (SELECT 1) SELECT * FROM t) SELECT * FROM c, t", {"t"}),
+        ("SELECT 1 FROM u WINDOW w AS (), t AS () UNION ALL SELECT * FROM t", {"u", "t"}),
+        ("SELECT * FROM VALUES (1), (2) AS v, t", {"t"}),
         ("SELECT a IS DISTINCT FROM b, c FROM t", {"t"}),
         ("TABLE t", {"t"}),
         ("SELECT * FROM db.t, parquet.`/x`, range(5)", {"range"}),

@@ -1,0 +1,62 @@
+"""Where a query stands: what begins there, and that it is no command, which Spark would run at once."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from spark_runner.sql.cursor import CLOSING, Cursor
+from spark_runner.sql.source import Passage
+from spark_runner.sql.tokens import Kind, Token
+
+QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+_COMMANDS = ("INSERT", "DELETE", "UPDATE", "MERGE")  # `dmlStatementNoWith` in the grammar of Spark
+_CLOSING = frozenset(CLOSING.values())
+
+
+def query(cursor: Cursor) -> Passage:
+    """The rest, which must begin as a query does and may hold no command; raises SqlError."""
+    ahead = 0
+    while (token := cursor.peek(ahead)) and token.is_symbol("("):
+        ahead += 1
+    if token is None or not token.is_word(*QUERY_WORDS):
+        what = "a query (SELECT, WITH, VALUES, FROM or TABLE)"
+        if ahead:
+            what += "; a list of columns cannot stand here, use BY NAME"
+        raise cursor.expected(what)
+    following = cursor.peek(ahead + 1)
+    if token.is_word("WITH") and following and following.is_symbol("("):
+        raise cursor.error("options belong to CREATE TABLE, not to INSERT", token.start)
+    tokens = cursor.tokens[cursor.index :]
+    found = _insert_in(tokens) or (_command_behind(tokens) if token.is_word("WITH") else None)
+    if found:
+        what = f"a query cannot hold {_article(found)}; end the statement before it with ';'"
+        raise cursor.error(what, found.start)
+    return cursor.rest()
+
+
+def _article(command: Token) -> str:
+    word = command.text.upper()
+    return f"an {word}" if word == "INSERT" else f"a {word}"
+
+
+def _insert_in(tokens: Sequence[Token]) -> Token | None:
+    """The INSERT of FROM t INSERT INTO u SELECT ...; a column may have that name."""
+    for index, token in enumerate(tokens):
+        if token.is_word("INSERT") and (behind := tokens[index + 1 : index + 3]):
+            evolves = behind[0].is_word("WITH") and behind[-1].is_word("SCHEMA")
+            if evolves or behind[0].is_word("INTO", "OVERWRITE"):
+                return token
+    return None
+
+
+def _command_behind(tokens: Sequence[Token]) -> Token | None:
+    """The command for which WITH a AS (...), b (...) defines names, if it is one and no query."""
+    depth = 0
+    for token, behind in pairwise(tokens):
+        if token.kind is not Kind.SYMBOL:
+            continue
+        depth += (token.text in CLOSING) - (token.text in _CLOSING)
+        # Behind the columns of a definition stands AS, MAX or a parenthesis, behind its query a comma.
+        between = behind.kind is Kind.SYMBOL or behind.is_word("AS", "MAX")
+        if depth == 0 and token.is_symbol(")") and not between:
+            return behind if behind.is_word(*_COMMANDS) else None
+    return None
