@@ -24,6 +24,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9._-]{1,200}:[A-Za-z0-9+/]{27}=")  # a user and a
 _NAME = re.compile(r"attempt-(\d{1,10})(?:-(.+))?")  # as many digits as a path of a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
 _OF_DRIVER = READ | WRITE | CREATE | DELETE  # the last two for `alive`
+_MAX_BYTES = 512 * 1024  # of an attempt that is written again: a multi holds 768 KiB, and more rides in it
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -217,5 +218,12 @@ class Attempt:
         return Delete(self.path, self.version), _announced(self.path, self.document, login)
 
     def advance(self, state: AttemptState, **facts: Any) -> Set:
-        """The compare-and-set to `state`: refused when anybody was faster."""
-        return Set(self.path, encode({**self.document, "state": state.value, **facts}), self.version)
+        """The compare-and-set to `state`: refused when anybody was faster.
+
+        A driver may have filled its node: what no request could hold again is left out.
+        """
+        told = {"state": state.value, **facts}
+        data = encode({**self.document, **told})
+        if len(data) > _MAX_BYTES:
+            data = encode({"run_key": self.run_key, "attempt": self.number, **told})
+        return Set(self.path, data, self.version)
