@@ -191,12 +191,14 @@ class Settings(BaseModel):
             raise ValueError(message)
         certified = self.zookeeper_tls is not None and self.zookeeper_tls.certificate_file is not None
         is_safe = self.zookeeper_tls is not None or self.is_zookeeper_on_loopback
-        if login is not None and login.scheme == "sasl" and not (is_safe or login.without_tls):
-            message = (
-                "zookeeper_login with scheme 'sasl' is for servers that speak TLS: set zookeeper_tls, or "
-                "zookeeper_login.without_tls where the way to them is safe in itself"
-            )
-            raise ValueError(message)
+        of_drivers = self.zookeeper_drivers.login
+        for name, used in (("zookeeper_login", login), ("zookeeper_drivers.login", of_drivers)):
+            if used is not None and used.scheme == "sasl" and not (is_safe or used.without_tls):
+                message = (
+                    f"{name} with scheme 'sasl' is for servers that speak TLS: set zookeeper_tls, or "
+                    f"{name}.without_tls where the way to them is safe in itself"
+                )
+                raise ValueError(message)
         if self.zookeeper_acl is Acl.CREATOR and not (login or certified):
             message = "zookeeper_acl = 'creator' needs zookeeper_login, or a certificate in zookeeper_tls"
             raise ValueError(message)

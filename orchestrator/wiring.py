@@ -122,7 +122,10 @@ def users_of_drivers(settings: Settings) -> Users | None:
 def open_logs(settings: Settings) -> Iterator[LogPipeline]:
     """The logs of this process and of the drivers of this host, to the spool and on where that is asked."""
     logins = (settings.zookeeper_login, settings.zookeeper_group, settings.zookeeper_drivers.login)
-    REDACTOR.add([login.login().secret().strip() for login in logins if login is not None])
+    try:
+        REDACTOR.add([login.login().secret().strip() for login in logins if login is not None])
+    except OSError as error:
+        raise SettingsError(f"a file of a login cannot be used: {error}") from error
     for conf in pool_confs(settings.spark):
         REDACTOR.add(secrets_in(conf))
     with LogPipeline(settings.logs, settings.logs_dir, "orchestrator") as pipeline:

@@ -26,6 +26,7 @@ def _readable(path: Path) -> Path:
 
 
 _File = Annotated[Path, AfterValidator(_readable)]
+_User = Annotated[str, Field(pattern=r"^[^:]+$")]  # for ZooKeeper the password begins at the first colon
 
 
 class TlsFiles(BaseModel):
@@ -53,7 +54,7 @@ class GroupLogin(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    user: Annotated[str, Field(min_length=1)]
+    user: _User
     password_file: _File
 
     def login(self) -> Login:
@@ -67,7 +68,7 @@ class LoginFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     scheme: Literal["sasl", "digest"] = Field("sasl", description="sasl = DIGEST-MD5")
-    user: Annotated[str, Field(min_length=1)]
+    user: _User
     password_file: _File
     own_server: bool = Field(
         False, description="digest: send it to a server alone that this user runs on this host"

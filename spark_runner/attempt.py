@@ -23,7 +23,9 @@ VERSION_STARTED = 1
 _LOGIN = re.compile(r"[A-Za-z0-9._-]{1,200}:[A-Za-z0-9+/]{27}=")  # a user and a SHA-1 in base64
 _NAME = re.compile(r"attempt-(\d{1,10})(?:-(.+))?")  # as many digits as a path of a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
+_DEPTH = 4  # of what a driver makes, below the folder of the records
 _OF_DRIVER = READ | WRITE | CREATE | DELETE  # the last two for `alive`
+_MAX_BYTES = 512 * 1024  # of an attempt that is written again: a multi holds 768 KiB, and more rides in it
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 
 
@@ -60,9 +62,13 @@ def attempt_number(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def is_made_by_driver(path: str) -> bool:
-    """Whether a node stands below an attempt: its driver made it, and says who may read it."""
-    return attempt_number(path.rpartition("/")[0].rpartition("/")[2]) is not None
+def is_made_by_driver(path: str, jobs: str) -> bool:
+    """Whether a node is below an attempt: its driver made it, and says who may read it.
+
+    `jobs` is the folder of the records. Elsewhere a pool or a job may have the name of an attempt.
+    """
+    inside = path.removeprefix(f"{jobs}/").split("/")  # bucket, job, attempt, node
+    return path.startswith(f"{jobs}/") and len(inside) == _DEPTH and attempt_number(inside[-2]) is not None
 
 
 def run_name(run_key: str, number: int) -> str:
@@ -217,5 +223,12 @@ class Attempt:
         return Delete(self.path, self.version), _announced(self.path, self.document, login)
 
     def advance(self, state: AttemptState, **facts: Any) -> Set:
-        """The compare-and-set to `state`: refused when anybody was faster."""
-        return Set(self.path, encode({**self.document, "state": state.value, **facts}), self.version)
+        """The compare-and-set to `state`: refused when anybody was faster.
+
+        A driver may have filled its node: what no request could hold again is left out.
+        """
+        told = {"state": state.value, **facts}
+        data = encode({**self.document, **told})
+        if len(data) > _MAX_BYTES:
+            data = encode({"run_key": self.run_key, "attempt": self.number, **told})
+        return Set(self.path, data, self.version)

@@ -10,6 +10,7 @@ from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Survey
 from orchestrator.settings import Settings
 from queues.access_walk import access_below
+from queues.names import Layout
 from queues.operations import ALL
 from queues.queue import QueueSet
 from queues.session import Acl, Grant, Login, Rights, Session, SessionSettings
@@ -35,7 +36,7 @@ def look(session: Session, root: str, needed: Collection[str] = ()) -> Iterator[
     ours = Ours(session.settings)
     is_open, foreign, of_drivers = list[str](), list[str](), list[str]()
     for path, rights in access_below(session, root):
-        if is_made_by_driver(path):
+        if is_made_by_driver(path, Layout(root).buckets):
             continue
         if isinstance(rights, Rights) and rights.is_open:
             (of_drivers if path in needed else is_open).append(path)

@@ -32,8 +32,8 @@ def handle(job: HeldJob) -> Action:
         if archive is not None and (marking := _marking(job, archive)) is not None:
             return marking
         remains = Remains.of(job)
-        if running := remains.running():
-            logger.warning("{} is not removed yet: a driver may be running, see {}", job.id, running)
+        if hindrance := _hindrance(job, remains):
+            logger.warning("{} is not removed yet: {}", job.id, hindrance)
             return Keep(delay=_IN_USE_SECONDS)
         if archive is not None:
             _write(job, archive, remains)
@@ -41,6 +41,15 @@ def handle(job: HeldJob) -> Action:
         return Keep(delay=error.delay)
     remains.clean_up()
     return Remove(extra=remains.deletes)
+
+
+def _hindrance(job: HeldJob, remains: Remains) -> str:
+    """Why the job has to stay; empty where nothing is in the way any more."""
+    if running := remains.running():
+        return f"a driver may be running, see {running}"
+    job.claim.check()
+    stays = remains.clear(job.context.session)
+    return f"a program has left nodes below {stays}" if stays else ""
 
 
 def _marking(job: HeldJob, archive: Archive) -> Keep | None:

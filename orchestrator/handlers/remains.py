@@ -8,8 +8,10 @@ from typing import Any
 
 from loguru import logger
 
+from orchestrator.handlers.driver_nodes import clear, shows_life
 from orchestrator.handlers.job import HeldJob
 from queues.operations import Delete
+from queues.session import Session
 from spark_runner.attempt import attempt_number, run_name
 from spark_runner.runners.base import Place, Runner, RunState
 
@@ -25,20 +27,24 @@ class Remains:
     attempts: tuple[Mapping[str, Any], ...]
     deletes: tuple[Delete, ...]
     runs: Mapping[str, Runner]  # the runs that this worker reaches
-    in_use: str = ""  # the node that a driver's session still keeps
+    in_use: str = ""  # the attempt of a driver whose session still keeps `alive`
+    littered: tuple[str, ...] = ()  # attempts below which a driver has left nodes
 
     @classmethod
     def of(cls, job: HeldJob) -> "Remains":
         """Read in two requests, however many attempts there were."""
         session, path = job.context.session, job.record_path
         names = sorted(session.children(path) or (), key=_in_order)
-        documents, deletes, in_use = dict[str, Mapping[str, Any]](), list[Delete](), ""
+        documents, deletes = dict[str, Mapping[str, Any]](), list[Delete]()
+        littered, in_use = list[str](), ""
         for name, found in zip(names, session.get_many([f"{path}/{name}" for name in names]), strict=True):
             # What is not ours stays: then the record cannot be removed, and an operator has to look.
             if found is not None and (name in _OURS or attempt_number(name) is not None):
                 documents[name] = _document(found[0])
                 deletes.append(Delete(f"{path}/{name}"))
-                in_use = f"{path}/{name}" if found[1].children else in_use
+                if found[1].children:
+                    littered.append(f"{path}/{name}")
+                    in_use = littered[-1] if shows_life(session, littered[-1]) else in_use
         attempts = {
             number: document
             for name, document in documents.items()
@@ -50,6 +56,7 @@ class Remains:
             deletes=tuple(deletes),
             runs=_reached(job, attempts),
             in_use=in_use,
+            littered=tuple(littered),
         )
 
     def running(self) -> str:
@@ -69,6 +76,10 @@ class Remains:
                 if any(submission.state is RunState.RUNNING for submission in submissions):
                     return run
         return ""
+
+    def clear(self, session: Session) -> str:
+        """Remove what drivers have left below their attempts; the first one that cannot be cleared."""
+        return next((path for path in self.littered if not clear(session, path)), "")
 
     def clean_up(self) -> None:
         """Remove what the runs left; what cannot be removed is told and stays."""

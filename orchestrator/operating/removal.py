@@ -22,7 +22,7 @@ class Removal:
         self._set = by_hand.set
 
     def remove(self, job_id: str) -> None:
-        """Remove a job, wherever it stands; raises ItemNotFound, JobHeld, AttemptOpen.
+        """Remove a job, wherever it stands; raises ItemNotFound, JobHeld, AttemptOpen, StateConflict.
 
         One that cannot be read can be removed too, once it is in dead; before that CorruptRecord is raised.
         """
@@ -41,7 +41,9 @@ class Removal:
         return belongings
 
     def _remove(self, claim: Claim, act: Act) -> None:
-        deletes = self._check(claim.id).deletes
+        belongings = self._check(claim.id)
+        belongings.clear(self._set.session)
+        deletes = belongings.deletes
         while len(deletes) > _AT_ONCE:  # the oldest attempts first: a crash in between leaves a whole job
             claim.commit(extra=deletes[:_AT_ONCE])
             deletes = deletes[_AT_ONCE:]
@@ -64,6 +66,7 @@ class Removal:
         found = session.get(record)
         belongings = self._by_hand.belongings(token.id)
         belongings.check_closed(token.id, Queue.DEAD)
+        belongings.clear(session)
         operations: list[Operation] = [Create(lock, ephemeral=True), Delete(stood)]
         if found is not None:
             # The same bytes still, and those cannot be read: whoever mends them is not robbed of the job.

@@ -1,6 +1,7 @@
 """How ZooKeeper is reached."""
 
 import base64
+import errno
 import hashlib
 import secrets
 import ssl
@@ -74,10 +75,19 @@ class Login:
         return f"{self.user}:{base64.b64encode(whole).decode()}"
 
     def secret(self) -> str:
-        """The password; raises OSError when its file cannot be read."""
+        """The password; raises OSError when its file cannot be read, or has none.
+
+        ZooKeeper believes an empty one too: everybody who knows the name would own the nodes of such a login.
+        """
         if self.password:
             return self.password
-        return Path(self.password_file).read_text("utf-8").rstrip("\r\n")
+        try:
+            found = Path(self.password_file).read_text("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise OSError(errno.EINVAL, "it is not UTF-8", self.password_file) from error
+        if not found.strip():
+            raise OSError(errno.EINVAL, "there is no password in it", self.password_file)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

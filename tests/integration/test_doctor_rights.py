@@ -95,6 +95,21 @@ def test_a_node_that_everybody_may_only_read_is_open_too(zookeeper_hosts: str, r
         assert client.get_acls(f"{root}/seen")[0] == [OURS]
 
 
+def test_a_job_and_a_pool_that_are_named_like_an_attempt_hide_no_open_node(
+    zookeeper_hosts: str, root: str
+) -> None:
+    with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues, as_login(zookeeper_hosts) as client:
+        queues.put(Queue.ACCEPT, "attempt-7", {}, pool="attempt-7")
+        open_nodes = [
+            f"{queues.layout.record('attempt-7')}/definition",
+            f"{root}/queues/accept/attempt-7/planted",
+        ]
+        for path in open_nodes:
+            client.create(path, b"")
+        finding = found(Doctor(queues))[Kind.OPEN_NODES]
+        assert [path for path in open_nodes if path not in finding.what] == []
+
+
 def test_nodes_of_an_old_password_are_reported_and_left(zookeeper_hosts: str, root: str) -> None:
     old = Login(MINE.user, "the-old-password")
     with (

@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Kind
+from orchestrator.errors import StateConflict
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import JobState
 from orchestrator.settings import Settings
@@ -201,6 +202,55 @@ def test_a_driver_that_closes_what_it_shows_to_its_worker_is_ended_at_its_limit_
     error = office.wait(job_id).job.error
     assert error is not None
     assert error.type == "RunTimeout", error
+
+
+LITTERS = """
+import json, os
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+plan = json.load(open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/plan.json"))
+login, (hosts, _, folder) = plan["zookeeper"]["digest"], plan["zookeeper"]["hosts"].partition("/")
+client = KazooClient(hosts, auth_data={("digest", login["user"] + ":" + login["password"])})
+client.start(timeout=30)
+own = [make_digest_acl(login["user"], login["password"], all=True)]
+path = f"/{folder}{plan['attempt_path']}"
+"""
+LITTER = {
+    "a node": "client.create(path + '/a')",
+    "a tree": "[client.create(path + below) for below in ('/a', '/a/b', '/a/b/c')]",
+    "a node for the driver alone": "client.create(path + '/a', acl=own)",
+    "thousands": "[r.get() for r in [client.create_async(f'{path}/{n:0500}') for n in range(3000)]]",
+}
+
+
+@pytest.mark.parametrize("litter", LITTER.values(), ids=[*LITTER])
+@pytest.mark.parametrize("way", ["by hand", "at the end of its retention"])
+def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_attempt(
+    office: Office, litter: str, way: str
+) -> None:
+    worker = office.worker(slots=1)
+    job_id = office.submit(f"{LITTERS}{litter}\n")
+    detail = office.wait(job_id)
+    assert detail.job.status is Status.SUCCESS, detail.job.error
+    office.client.retry(job_id, force=True)
+    assert office.wait(job_id).job.attempt == 2
+    if way == "by hand":
+        worker.drain()
+        office.client.remove(job_id)
+    else:
+        office.client.requeue(job_id)
+    record = office.queues.layout.record(job_id)
+    wait_until(lambda: office.queues.session.exists(record) is None, WAIT_S, "it is removed")
+
+
+def test_a_job_that_leaves_nodes_that_nobody_else_can_remove_stays_and_says_so(office: Office) -> None:
+    worker = office.worker()
+    job_id = office.submit(f"{LITTERS}for below in ('/a', '/a/b'): client.create(path + below, acl=own)\n")
+    assert office.wait(job_id).job.status is Status.SUCCESS
+    worker.drain()
+    with pytest.raises(StateConflict, match=r"attempt-1-.* has nodes below it"):
+        office.client.remove(job_id)
+    assert office.client.get(job_id).status is Status.SUCCESS
 
 
 # ---------------------------------------------------------------------- what is handed over

@@ -17,7 +17,8 @@ client.start(timeout=30)
 path = plan["attempt_path"]
 def forge(**changes):
     document = json.loads(client.get(path)[0])
-    return client.set(path, json.dumps({**document, **changes}).encode())
+    text = json.dumps({**document, **changes}).replace("1000000000000000.0", "1e15")
+    return client.set(path, text.encode())
 """
 STAYS = "\ntime.sleep(600)\n"
 OPEN = {
@@ -27,6 +28,8 @@ OPEN = {
     "that nobody has taken it": "forge(state='intent')",
     "no document": "client.set(path, b'\\xff')",
     "a state that there is not": "forge(state=['started'])",
+    "as much as a node holds": "forge(words='x' * 1_000_000)",
+    "numbers that grow when they are written again": "forge(words=[1e15] * 40_000)",
 }
 ENDED = {
     "an error without words": "forge(state='failed', error={'class': 'user', 'message': 7})",
@@ -35,6 +38,7 @@ ENDED = {
     "times without end": "forge(state='failed', started='2026-01-31T06:00:00.' + '0' * 90_000)",
     "that it was never sent": "forge(state='failed', unsent=True, error=None)",
     "that it may be tried again": "forge(state='closed', passing=True, unsent=True, error='x')",
+    "as much as a node holds": "forge(state='failed', error='x' * 1_000_000)",
 }
 
 
@@ -83,6 +87,15 @@ def test_a_job_ends_with_its_program_whatever_its_attempt_says_of_the_end(
     detail = office.wait(job_id, WAIT_S)
     assert (detail.job.queue, detail.job.status) == (Queue.FINISH, Status.ERROR_FAIL)
     assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+
+
+def test_a_job_whose_program_fills_its_attempt_and_dies_has_failed(office: Office) -> None:
+    office.worker()
+    job_id = office.submit(FORGES + "forge(words='x' * 1_000_000)\nos._exit(3)\n", retry={"attempts": 1})
+    detail = office.wait(job_id, WAIT_S)
+    assert (detail.job.queue, detail.job.status) == (Queue.FINISH, Status.ERROR_FAIL)
+    assert detail.job.error is not None
+    assert "exit code 3" in detail.job.error.message
 
 
 @pytest.mark.parametrize("forgery", ["started='2999-01-31T06:00:00Z'", "state='intent'"])

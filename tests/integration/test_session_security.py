@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,6 +157,21 @@ def test_a_user_of_sasl_is_let_in_and_comes_back_after_an_outage(secured: Secure
         secured.server.start()
         assert session.get("/ada/folder") is not None
         commit(session, [Delete("/ada/folder"), Delete("/ada")])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"", "no password"), (b" \r\n\n", "no password"), (b"\xff\xfe", "not UTF-8")]
+)
+def test_a_file_without_a_password_is_an_error_and_no_empty_password(
+    zookeeper_hosts: str, tmp_path: Path, content: bytes, words: str
+) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(content)
+    login = Login("ada", password_file=str(file))
+    with pytest.raises(OSError, match=words):
+        login.digest_id  # noqa: B018 - a property that reads the file
+    with refused(words), Session(settings(zookeeper_hosts, digest=login, acl=Acl.CREATOR)):
+        pass
 
 
 def test_a_wrong_password_is_an_error_at_once(secured: Secured) -> None:

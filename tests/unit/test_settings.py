@@ -72,6 +72,14 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
             "zookeeper_hosts = 'localhost,h'\n[zookeeper_login]\nuser = 'a'\npassword_file = '/etc/passwd'",
             "'sasl' is for servers that speak TLS",
         ),
+        (
+            "zookeeper_hosts = 'h'\n[zookeeper_drivers.login]\nuser = 'a'\npassword_file = '/etc/passwd'",
+            "zookeeper_drivers.login with scheme 'sasl' is for servers that speak TLS",
+        ),
+        (
+            "[zookeeper_login]\nscheme = 'digest'\nuser = 'ada:x'\npassword_file = '/etc/passwd'",
+            "field 'zookeeper_login.user'",
+        ),
     ],
 )
 def test_a_mistake_in_the_file_is_named(bare_environment: Path, text: str, words: str) -> None:
