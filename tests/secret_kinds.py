@@ -96,8 +96,7 @@ KINDS: dict[str, Kind] = {
         f"jdbc:sqlserver://h;password={{ab;{_word('braces')}}};x=y", _word("braces")
     ),
     "list": Kind(f"passwords=['ab', '{_word('list')}']", _word("list")),
-    "XML": Kind(f"<name>fs.s3a.secret.key</name>\n<value>{_word('xml')}</value>", _word("xml")),
-    "pod environment in YAML": Kind(f"- name: APP_PASSWORD\n  value: {_word('podyaml')}", _word("podyaml")),
+    "XML": Kind(f"<name>fs.s3a.secret.key</name><value>{_word('xml')}</value>", _word("xml")),
     "pod environment in quoted JSON": Kind(
         f'{{\\"name\\":\\"APP_PASSWORD\\",\\"value\\":\\"{_word("podjson")}\\"}}', _word("podjson")
     ),

@@ -43,6 +43,8 @@ LEAKS = [
     f"jdbc:postgresql://host/db?user=me&password={SECRET}",
     f"credentials={SECRET}",
     f"--password={SECRET}",
+    f"- name: DB_PASSWORD\n  value: {SECRET}",
+    f"<name>fs.s3a.secret.key</name>\n  <value>{SECRET}</value>",
     f"OPTIONS ('password' '{SECRET}')",
     f'OPTIONS (s3.secret.key "{SECRET}")',
 ]
