@@ -1,6 +1,7 @@
 """Secrets that stand in a definition as they are: ZooKeeper keeps them, and its readers see them."""
 
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
+from orchestrator.logs.visible import visible
 from orchestrator.models.definition import Definition
 from orchestrator.plan import Plan
 
@@ -22,14 +23,15 @@ def literal_secrets(definition: Definition, plan: Plan | None) -> list[str]:
     # A program that reads a secret looks like one that has it: texts of programs are left out.
     url = definition.callback.url
     found += ["callback.url"] if REDACTOR.mask(url) != url else []
-    found += ["arguments"] if any(REDACTOR.mask(text) != text for text in definition.arguments) else []
+    arguments = list(definition.arguments)
+    found += ["arguments"] if REDACTOR.document(arguments) != arguments else []
     return found
 
 
 def warning(names: list[str]) -> str:
-    """The words for whoever submits it."""
+    """The words for whoever submits it, and did not write it perhaps."""
     shown = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
     return (
-        f"{shown} of the definition seems to hold a secret, which all readers of ZooKeeper can see; "
+        f"{visible(shown)} of the definition seems to hold a secret, which all readers of ZooKeeper can see; "
         "let the driver read it from its environment or from a file"
     )

@@ -72,7 +72,7 @@ def submit_request(
     )
     conf = found.properties
     script = work.get("sql")
-    own = secrets_in({**definition.variables, **conf})
+    own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
     REDACTOR.add_of_job(secrets)
     work["secrets"] = secrets

@@ -86,5 +86,32 @@ KINDS: dict[str, Kind] = {
     ),
     "ZooKeeper": Kind(f"add_auth('digest', 'ada:{_word('zookeeper')}')", _word("zookeeper")),
     "ZooKeeper ACL": Kind(f"ACL(perms=31, id=Id(scheme='digest', id='ada:{_word('acl')}='))", _word("acl")),
+    "two words of a command line": Kind(f"['tool', '--db-password', '{_word('words')}']", _word("words")),
+    "Python pair": Kind(f"[('spark.x.secret', '{_word('pair')}')]", _word("pair")),
+    "Scala map": Kind(f"Map(url -> x, password -> {_word('map')})", _word("map")),
+    "argument by name": Kind(f"f(password => '{_word('arrow')}')", _word("arrow")),
+    "coloured": Kind(f"\x1b[36mpassword\x1b[0m=\x1b[35m{_word('colour')}\x1b[0m", _word("colour")),
+    "quote doubled in SQL": Kind(f"password = 'ab''{_word('doubled')}'", _word("doubled")),
+    "in braces, with a semicolon": Kind(
+        f"jdbc:sqlserver://h;password={{ab;{_word('braces')}}};x=y", _word("braces")
+    ),
+    "list": Kind(f"passwords=['ab', '{_word('list')}']", _word("list")),
+    "XML": Kind(f"<name>fs.s3a.secret.key</name><value>{_word('xml')}</value>", _word("xml")),
+    "pod environment in quoted JSON": Kind(
+        f'{{\\"name\\":\\"APP_PASSWORD\\",\\"value\\":\\"{_word("podjson")}\\"}}', _word("podjson")
+    ),
+    "properties": Kind(f"\nspark.hadoop.fs.s3a.secret.key   {_word('defaults')}\n", _word("defaults")),
+    "URL within a URL": Kind(f"?next=%2Flogin%3Fpassword%3D{_word('within')}%26x", _word("within")),
+    "SAS as Go writes JSON": Kind(f'"https://a/b?sv=1\\u0026sig={_word("gojson")}"', _word("gojson")),
+    "password with a slash": Kind(f"s3a://AKID:ab/{_word('slash')}@bucket/x", _word("slash")),
+    "token as a user": Kind(f"https://{_word('cloned')}abcd@github.com/x", _word("cloned")),
+    "registry": Kind(f'{{"auths":{{"r":{{"auth":"{_BASIC}"}}}}}}', _BASIC),
+    "cookie in JSON": Kind(f'"Cookie": "session={_word("jar")}; x=y", ', _word("jar")),
+    "encryption key": Kind(f"parquet.encryption.key={_word('parquet')}", _word("parquet")),
+    "key of a kubeconfig": Kind(f"client-key-data: {_word('kubeconfig')}", _word("kubeconfig")),
+    "keytab": Kind(f"KEYTAB_BASE64={_word('keytab')}", _word("keytab")),
+    "camel case": Kind(f"keyStorePass={_word('camel')}", _word("camel")),
+    "token of Vault": Kind(f"renewed hvs.{_word('vault')}", f"hvs.{_word('vault')}"),
+    "webhook": Kind(f"https://hooks.slack.com/services/T0/B0/{_word('hook')}", _word("hook")),
     "SQL user": Kind(f"CREATE USER ada IDENTIFIED BY '{_word('grant')}'", _word("grant")),
 }

@@ -11,6 +11,7 @@ from orchestrator.cli.exits import explain_error
 from orchestrator.cli.options import OutputFormat, Verbosity
 from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.errors import NotConfirmed
+from orchestrator.logs.visible import visible
 from orchestrator.models.job import JobView
 
 
@@ -20,7 +21,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise NotConfirmed(f"{question} Nobody can be asked here: give --yes")
-    if not typer.confirm(question, err=True):
+    if not typer.confirm(visible(question), err=True):
         raise typer.Exit(Exit.FAILED)
 
 

@@ -77,7 +77,7 @@ class Documents:
         return self._of_trace(record, epoch, level, text)
 
     def _of_event(self, offset: int, event: SparkEvent) -> tuple[bytes, int]:
-        more = [_field("log.logger", event.logger), _field("process.thread.name", event.thread)]
+        more = [self._named("log.logger", event.logger), self._named("process.thread.name", event.thread)]
         if event.stage is not None and event.task is not None:
             more.append(_task((event.stage, event.task)))
         if event.trace:
@@ -110,12 +110,16 @@ class Documents:
             return []
         message = found["message"] or ""
         return [
-            _field("error.type", cut(found["type"], MAX_FIELD)),
+            self._named("error.type", found["type"]),
             f',"error.message":{self._quoted(message, MAX_MESSAGE)}',
         ]
 
     def _trace(self, text: str) -> str:
         return f',"error.stack_trace":{self._quoted(text, MAX_TRACE)}'
+
+    def _named(self, name: str, value: str) -> str:
+        """A name that the job has made up, as of a thread: there may be a URL in it."""
+        return f',"{name}":{self._quoted(value, MAX_FIELD)}'
 
     def _quoted(self, text: str, limit: int) -> str:
         return quoted(self._fit(text, limit))

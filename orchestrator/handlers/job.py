@@ -100,7 +100,7 @@ class HeldJob:
             raise CorruptRecord(self.id, "it has no definition")
         definition = Definition.model_validate(json.loads(found[0]))
         # What this worker says of the job may quote them.
-        REDACTOR.add_of_job(secrets_of(definition.model_dump(include={"variables", "spark"})))
+        REDACTOR.add_of_job(secrets_of(definition.model_dump(include={"variables", "spark", "arguments"})))
         return definition
 
     def plan(self) -> Plan | None:

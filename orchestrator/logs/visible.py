@@ -7,7 +7,7 @@ import re
 # direction of text, breaks lines or has no width, but for joiners; tags; halves of surrogate pairs.
 _UNSAFE = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    r"\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+    r"\ufff9-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
     r"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters that are blank
 )
 _HIDDEN = re.compile(rf"[{_UNSAFE}]|\r(?!\n)")
@@ -16,7 +16,7 @@ _COLOUR = r"\x1b\[(?:0|1|2|30(?=m\x1b\[1m)|3[1-6])m"
 _HIDDEN_BUT_COLOURS = re.compile(rf"(?!{_COLOUR})(?:[{_UNSAFE}]|\r(?!\n))")
 _IN_JSON = re.compile(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    r"\U000e0000-\U000e007f\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]"
+    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]"
 )
 
 

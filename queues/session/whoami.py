@@ -16,7 +16,8 @@ _ADDRESS = "ip"
 # Also what cannot be seen: in the scheme digest a name is what anybody says, and may be no twin of another.
 _UNPRINTABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    r"\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    r"\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e007f]"
 )
 
 

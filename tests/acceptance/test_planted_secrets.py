@@ -22,11 +22,11 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-CONF, VARIABLE, ARGUMENT, LABEL, ENVIRONMENT, PATH = (
+CONF, VARIABLE, ARGUMENT, WORD, LABEL, ENVIRONMENT, PATH = (
     f"word-of-the-{name}-Q7tR2mP4"
-    for name in ("conf", "variable", "argument", "label", "environment", "path")
+    for name in ("conf", "variable", "argument", "word", "label", "environment", "path")
 )
-OF_SETTINGS = (CONF, VARIABLE, ARGUMENT, LABEL, ENVIRONMENT, PATH)
+OF_SETTINGS = (CONF, VARIABLE, ARGUMENT, WORD, LABEL, ENVIRONMENT, PATH)
 TRACES = [*(trace for kind in KINDS.values() for trace in kind.traces), *OF_SETTINGS]
 
 PROGRAM = """
@@ -36,7 +36,8 @@ for number, text in enumerate(texts):
     print(f"line {number}: {text}")
     print(f"error {number}: {text}", file=sys.stderr)
     logging.getLogger("planted").warning("%s", text)
-print("started with", sys.argv[2])
+print("started with", *sys.argv[2:])
+print(sys.argv[4], file=sys.stderr)
 raise RuntimeError("it failed with " + " and ".join(texts))
 """
 SCRIPT = """
@@ -55,7 +56,8 @@ def definitions(desk: Desk, url: str) -> list[Path]:
         "retry": {"attempts": 1},
         "callback": {"url": f"{url}/{PATH}?token={PATH}", "attempts": 1},
     }
-    program = {"name": "program", "python": PROGRAM, "arguments": [str(planted), f"--db-password={ARGUMENT}"]}
+    arguments = [str(planted), f"--db-password={ARGUMENT}", "--api-token", WORD]
+    program = {"name": "program", "python": PROGRAM, "arguments": arguments}
     script = {"name": "script", "script": SCRIPT, "variables": {"db_password": VARIABLE}}
     return [
         desk.write(f"{each['name']}.yaml", yaml.safe_dump({**each, **common, "spark": spark}))

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import sys
@@ -5,9 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import typer
 from loguru import logger
 from rich.text import Text
 
+from orchestrator.cli.acting import confirm
 from orchestrator.cli.exits import explain_error
 from orchestrator.cli.job.log_files import Tail, _print
 from orchestrator.cli.live import describe_progress, states
@@ -96,8 +99,11 @@ BY_RICH = SHOWN.replace(r"\x07", "").replace(r"\x0d", "")  # which drops these t
 
 
 def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    keyboard = io.StringIO()  # with nothing typed
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    monkeypatch.setattr(keyboard, "isatty", lambda: True)
     show_rows([{"id": EVIL}], {"id": "name"}, OutputFormat.TABLE)
     assert capsys.readouterr().out.splitlines()[2].strip() == SHOWN
     stdout_console().print(EVIL, markup=False, soft_wrap=True)
@@ -107,6 +113,9 @@ def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
     explain_error(DefinitionError(EVIL), verbose=False)
     explain_error(RuntimeError(EVIL), verbose=False)
     assert capsys.readouterr().err.count(SHOWN) == 2
+    with pytest.raises(typer.Abort):
+        confirm(EVIL, yes=False)
+    assert SHOWN in capsys.readouterr().err
     show_entries([Entry("x", {"log.stream": "stdout", "message": EVIL})], OutputFormat.TABLE)
     assert capsys.readouterr().out == f"{SHOWN}\n"
 
@@ -172,7 +181,7 @@ def test_an_error_is_told_to_a_limit(capsys: pytest.CaptureFixture[str]) -> None
         assert "[... 980,000 characters ...]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("letter", "\xad\u034f\u115f\u1160\u17b4\u2060\u3164\ufeff\uffa0\U000e0041")
+@pytest.mark.parametrize("letter", "\xad\u034f\u115f\u1160\u17b4\u2060\u3164\ufeff\uffa0\U0001d173\U000e0041")
 def test_no_name_looks_like_another_by_letters_that_cannot_be_seen(letter: str) -> None:
     name = f"ada{letter}"
     assert visible(name).startswith("ada\\")

@@ -26,6 +26,15 @@ def built(data: bytes, stream: str = "stderr", *secrets: str) -> dict[str, Any]:
     return {"day": action["create"]["_index"], "number": level, **document}
 
 
+def test_names_that_a_job_gives_to_threads_and_loggers_hold_no_secret() -> None:
+    event = line(
+        **{"process.thread.name": "pool of jdbc:x?password=hunter22", "log.logger": "org.known-secret.x"}
+    )
+    document = built(event, "stderr", "known-secret")
+    assert document["process.thread.name"] == "pool of jdbc:x?password=***"
+    assert document["log.logger"] == "org.***.x"
+
+
 def test_a_line_says_when_where_and_whose_it_is() -> None:
     assert built(b"rows: 7\r\n", "stdout") == {
         "day": "logs-2026-03-01",

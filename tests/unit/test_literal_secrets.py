@@ -29,6 +29,16 @@ def test_each_field_with_a_secret_is_named() -> None:
     assert SECRET not in warning(names)
 
 
+def test_no_name_of_a_field_commands_the_terminal() -> None:
+    assert "x\\x1b]0;owned\\x07.password of the definition" in warning(["x\x1b]0;owned\x07.password"])
+
+
+def test_an_option_of_a_program_is_named() -> None:
+    document = {"name": "job", "python": "1", "arguments": ["--db-password", SECRET]}
+    definition = build_definition(document, "test")
+    assert literal_secrets(definition, compile_program(definition)) == ["arguments"]
+
+
 def test_references_and_other_words_are_none() -> None:
     document = {
         "name": "job",

@@ -1,7 +1,9 @@
 """Secrets never stand in what is logged; words that are none stay as they are."""
 
+import json
 import os
 import time
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -41,6 +43,8 @@ LEAKS = [
     f"jdbc:postgresql://host/db?user=me&password={SECRET}",
     f"credentials={SECRET}",
     f"--password={SECRET}",
+    f"- name: DB_PASSWORD\n  value: {SECRET}",
+    f"<name>fs.s3a.secret.key</name>\n  <value>{SECRET}</value>",
     f"OPTIONS ('password' '{SECRET}')",
     f'OPTIONS (s3.secret.key "{SECRET}")',
 ]
@@ -62,6 +66,14 @@ INNOCENT = [
     "basic statistics",
     "a bearer of news",
     "unexpected token 'INSERT' at line 3",
+    "first pass: 3 of 4 files, pass=12 fail=0, bypass=true",
+    "columns ['id', 'token', 'name']",
+    "abfss://container@account.dfs.core.windows.net/x",
+    "https://host:8080/path@v1 and http://[::1]:8080/a@b",
+    "HashAggregate(keys=[token#12], functions=[count(1)])",
+    "Map(path -> /x, header -> true)",
+    "spark.x.password is not set",
+    "x.client.keystore.location=/a/b, mapKey=3, partition_key=2026",
 ]
 
 
@@ -80,6 +92,10 @@ SECRET_NAMES = (
     "spark.hadoop.fs.azure.account.key.data.dfs.core.windows.net",
     "spark.ssl.keyStorePassword",
     "api_token",
+    "fs.azure.account.oauth2.client.secret.data.dfs.core.windows.net",
+    "fs.azure.sas.container.data.blob.core.windows.net",
+    "spark.hadoop.parquet.encryption.key.list",
+    "schema.registry.basic.auth.user.info",
 )
 PLAIN_NAMES = (
     "spark.hadoop.fs.s3a.aws.credentials.provider",
@@ -142,6 +158,7 @@ def test_secrets_may_hold_what_means_something_in_patterns() -> None:
         *("--a-token " * 3_000, "digest:a" * 4_000, "\\" * 30_000 + "token=", "token=" + "\\" * 30_000),
         *('"name": "' + "a" * 32_000 + 'token "value"', "x-amz-sig" * 3_000 + "=", "basic " + "a" * 32_000),
         *('token="' + "\\x" * 15_000, "cookie:" * 4_000, "jdbc:oracle:a:" * 2_000, "token." * 5_000),
+        *("-" * 200_000 + "secret", "--a-b-c-token" * 15_000, "a://b:c" * 30_000, "key=[" * 40_000),
         *("a." * 16_000 + "://", "http://" + "a" * 32_000, "bearer " * 5_000, "x:" * 16_000 + " pwd"),
     ],
 )
@@ -210,6 +227,27 @@ def test_a_secret_is_known_in_urls_in_json_and_by_its_lines() -> None:
     redactor = Redactor(['pa ss/w"rd', "first line of a key\nABCDEFGHIJKLMNOPQRSTUV\n"])
     for text in ("x?p=pa%20ss%2Fw%22rd", '{"x": "pa ss/w\\"rd"}', "line: ABCDEFGHIJKLMNOPQRSTUV"):
         assert MASK in redactor.mask(text)
+
+
+@pytest.mark.parametrize("secret", ["ab/cd=ef+gh", "two words+", "it's one", "gr\u00fc\u00df-dich"])
+def test_a_secret_is_known_as_libraries_write_it(secret: str) -> None:
+    texts = [quote(secret), quote_plus(secret), json.dumps(secret)[1:-1], secret.replace("'", "''")]
+    assert {Redactor([secret]).mask(f"< {text} >") for text in texts} == {f"< {MASK} >"}
+
+
+def test_the_half_of_a_secret_does_not_move_up_to_the_limit_when_others_are_masked() -> None:
+    secret = "5e1f" * 20
+    for cut in range(1, len(secret)):
+        masked = "token=" + "a" * (1_024 + 65_536 - 7 - cut) + " "
+        assert "5e1f" not in Redactor([secret]).fit(f"{masked}{secret} and more", 1_024)
+
+
+def test_the_value_of_an_option_is_a_secret_in_one_word_and_in_two() -> None:
+    document = {"arguments": ["--db-password", "hunter22", "--api-token=hunter33", "--secret", "--day", "x"]}
+    assert secrets_of(document) == ["hunter22", "hunter33"]
+    assert Redactor().document(document) == {
+        "arguments": ["--db-password", MASK, f"--api-token={MASK}", "--secret", "--day", "x"]
+    }
 
 
 def test_secrets_of_settings_are_found_wherever_they_stand_but_for_references() -> None:

@@ -43,7 +43,8 @@ class DocumentBuilder:
         line = (
             f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"{record["level"].name.lower()}",'
             f'"message":{quoted(self._redactor.fit(record["message"], MAX_MESSAGE))},{self._origin(record)},'
-            f'"process.pid":{record["process"].id},"process.thread.name":{quoted(thread)}{self._tail}'
+            f'"process.pid":{record["process"].id},'
+            f'"process.thread.name":{quoted(self._redactor.fit(thread, MAX_FIELD))}{self._tail}'
         )
         if record["extra"]:
             line += self._extra(record["extra"])

@@ -3,12 +3,14 @@
 Standard library alone: drivers on clusters load this, too.
 """
 
+import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from orchestrator.logs.record.secret_patterns import MASK, has_hint, is_hidden, is_secret, mask_patterns
 from orchestrator.logs.record.text import cut, quoted
@@ -24,6 +26,7 @@ _REFERENCE = re.compile(r"\$\{(?:env|secret):[^{}]*\}")
 _SETTINGS = frozenset({"conf", "variables", "options", "labels", "settings", "environment", "headers"})
 _URL = re.compile(r"(?i)url")  # Spark's `spark.sql.redaction.options.regex`
 _RECEIVER = "callback.url"
+_OPTION = re.compile(r"--?(?P<name>[\w.-]+)(?:=(?P<value>.*))?", re.DOTALL)
 _BEHIND_HOST = re.compile(r"(https?://[^/?#\s]*)[/?#]\S+")  # secrets stand in paths, too
 
 
@@ -44,12 +47,22 @@ def secrets_in(settings: Mapping[str, str]) -> list[str]:
 def secrets_of(document: Any) -> list[str]:
     """Likewise of all settings in a JSON document, as in a definition or a plan."""
     if isinstance(document, list | tuple):
-        return [secret for each in document for secret in secrets_of(each)]
+        return [*_secrets_of_arguments(document), *(text for each in document for text in secrets_of(each))]
     if not isinstance(document, Mapping):
         return []
     texts = {str(name): value for name, value in document.items() if isinstance(value, str)}
     inner = [secret for value in document.values() for secret in secrets_of(value)]
     return [*secrets_in(texts), *inner]
+
+
+def _secrets_of_arguments(words: Sequence[Any]) -> Iterator[str]:
+    """The secrets of a command line: `--password VALUE` as two words, or `--password=VALUE` as one."""
+    for word, after in pairwise([*words, ""]):
+        option = _OPTION.fullmatch(word) if isinstance(word, str) else None
+        if option is not None:
+            value = after if option["value"] is None else option["value"]
+            is_value = isinstance(value, str) and not (option["value"] is None and value.startswith("--"))
+            yield from secrets_in({option["name"]: value}) if is_value else ()
 
 
 class Redactor:
@@ -105,8 +118,12 @@ class Redactor:
         if len(text) <= limit:
             return self.mask(text)
         # A secret over which the limit goes is masked whole, however long it is.
-        beyond = max(_BEYOND, *map(len, self._all()[:1]), 0)
-        return f"{self.mask(text[: limit + beyond])[:limit]}… [{len(text) - limit:,} more characters]"
+        longest = max(map(len, self._all()[:1]), default=0)
+        end = limit + max(_BEYOND, longest)
+        begin = self.mask(text[:end])
+        if end < len(text):  # half a secret may be at its end, and moves up when others become shorter
+            begin = begin[: max(0, len(begin) - longest)]
+        return f"{begin[:limit]}… [{len(text) - limit:,} more characters]"
 
     def fit_for(self, text: str) -> Callable[[str, int], str]:
         """What `fit` does with parts of this text, which in most texts is to cut them."""
@@ -128,7 +145,11 @@ class Redactor:
                 for name, each in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self.document(each, within=within) for each in value]
+            secrets = set(_secrets_of_arguments(value))  # as whole words: they may be short
+            return [
+                MASK if isinstance(each, str) and each in secrets else self.document(each, within=within)
+                for each in value
+            ]
         return value
 
     def _all(self) -> tuple[str, ...]:
@@ -143,12 +164,16 @@ def _is_hidden(name: str, within: str) -> bool:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it stands in text, in URLs and in JSON, and each of its lines: logs come line by line."""
+    """A secret as it stands in text, URLs, JSON and SQL, and each of its lines: logs come line by line."""
     lines = secret.split() if len(secret) > _LINE else []
     return {
         secret.strip(),
         quote(secret, safe="", errors="replace"),
+        quote(secret, errors="replace"),  # slashes as they are
+        quote_plus(secret, errors="replace"),
         quoted(secret)[1:-1],
+        json.dumps(secret)[1:-1],
+        secret.replace("'", "''"),
         *(line for line in lines if len(line) >= _LINE),
     }
 

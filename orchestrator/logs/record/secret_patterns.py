@@ -10,17 +10,30 @@ from functools import cache
 
 MASK = "***"
 
+_DOUBLE, _SINGLE = r"""(?>"(?:[^"\\]++|\\.|"")*+")""", r"""(?>'(?:[^'\\]++|\\.|'')*+')"""
 _VALUE = (
     r"""(?:\\{1,8}["'][^"'\\]{0,4096}(?:\\{1,8}["'])?"""  # in quotes that are quoted themselves
+    r'|""[^"\r\n]{1,4096}""'  # likewise, as CSV does it
     # To the end of a line where it is cut off: the other half is in the next record of a log.
-    r"""|"(?:[^"\\]|\\.)*"|"[^\r\n]*|'(?:[^'\\]|\\.)*'|'[^\r\n]*|[^\s,;&"'})\]]+)"""
+    rf"""|{_DOUBLE}|"[^\r\n]*|{_SINGLE}|'[^\r\n]*"""
+    # A list; in braces SQL Server has what holds a semicolon.
+    r"""|\[[^\[\]\r\n]{1,4096}\]|\{[^{}\r\n]{1,4096}\}|[^\s,;&"'})\]]+)"""
 )
-_NAME = (
-    r"(?:passw(?:or)?d|passphrase|(?<=[_.-])pass(?![a-z])|pwd|secret|token|(?:api|access|account|private|shared|signing)[._-]?key"
-    r"|credentials?|authorization)"
+_NAME = (  # by first letters: each alternative is tried at each character
+    r"(?:p(?:ass(?:w(?:or)?d|phrase|(?:(?<=[_.-]pass)|(?<=sshpass)|(?-i:(?<=[enry]Pass)))(?![a-z])"
+    r"|(?<![\w-]pass)(?=\\{0,8}[\"']{1,2}\s?[:=]|=(?!\d{1,9}\b)))|wd|rivate[._-]?key)"
+    r"|s(?:ecret|(?:hared|igning|torage)[._-]?key)|token"
+    r"|a(?:(?:pi|ccess|ccount|uth|pp(?<![a-z]app))[._-]?key|uthorization)"
+    r"|c(?:redentials?|(?:onsumer|lient)[._-]?key(?!store))|(?:encryption|master)[._-]?key"
+    r"|keytab[._-]?(?:base64|b64|content|data))"
     r"(?![\w.-]{0,128}[_.-]file\b)"  # where a secret is kept is none
 )
-_SCHEME = r"(?:basic|bearer|apikey|digest|negotiate|ntlm|token|splunk)"
+_COLOUR = r"(?:\x1b\[[\d;]{0,16}m){0,3}+"
+_IS = (  # also in URLs within URLs, and as JSON has it for HTML
+    rf"""(?:{_COLOUR}\\{{0,8}}+["'`]{{0,2}}\s{{0,16}}+(?:[:=]{{1,2}}>?|->)\s{{0,16}}+{_COLOUR}"""
+    r"|\\{1,8}u003[ad]|%3[ad])"
+)
+_SCHEME = r"(?:basic|bearer|apikey|digest|negotiate|ntlm|token|splunk|sharedkey(?:lite)?)"
 
 _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (  # of any kind, also cut off; encrypted ones have headers
@@ -33,43 +46,76 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ),
     (  # a password may hold an @ that is not quoted
         ("://",),
-        r"([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:]{0,256}:[^\s/@]{1,4096}@(?:[^\s/@\"',;]{1,256}@){0,8}",
+        (  # nor a slash; behind a colon may be a port
+            r"([A-Za-z][A-Za-z0-9+.-]{0,20}://)(?:[^\s/@:]{0,256}+:(?:[^\s/@]{1,4096}+@|(?![\d:]{1,5}\b|:)[^\s@\"'<>]{1,256}+@)"
+            r"(?:[^\s/@\"',;]{1,256}@){0,8}|(?<=http://)[\w-]{20,255}@|(?<=https://)[\w-]{20,255}@)"
+        ),
         rf"\1{MASK}@",
     ),
     (("jdbc:oracle",), r"(?i)(jdbc:oracle:[a-z0-9]{1,10}:)[^\s/@]{1,128}/[^\s@]{1,256}@", rf"\1{MASK}@"),
     (  # how Kubernetes writes an environment
-        ('"value"',),
+        ("value",),
         (
-            rf"""(?i)("name":\s{{0,8}}"[\w.-]{{0,64}}?{_NAME}[\w.-]{{0,64}}",\s{{0,8}}"value":\s{{0,8}})"""
-            r""""(?:[^"\\]|\\.)*\""""
+            rf"""(?i)((?:name|key)(?:\\{{0,8}}["'])?:\s{{0,8}}(?:\\{{0,8}}["'])?[\w.-]{{0,64}}?{_NAME}[\w.-]{{0,64}}"""
+            r"""(?:\\{0,8}["'])?,?\s{0,64}(?:\\{0,8}["'])?value(?:\\{0,8}["'])?:\s{0,8})""" + _VALUE
         ),
-        rf'\1"{MASK}"',
+        rf"\1{MASK}",
     ),
     (
         ("pass", "pwd", "secret", "token", "key", "credential", "auth"),
-        rf"""(?i)({_NAME}[\w.-]{{0,128}}\\{{0,8}}["']?\s{{0,16}}(?:=|:)\s{{0,16}})({_SCHEME}\s{{1,16}})?"""
-        + _VALUE,
+        rf"""(?i)({_NAME}[\w.-]{{0,128}}+{_IS})({_SCHEME}(?:\s|%20){{1,16}})?""" + _VALUE,
         rf"\1{MASK}",
     ),
     (  # of options in SQL; a token is what parsers speak of
-        ("pass", "secret", "key"),
+        ("pass", "secret", "key", "token"),
         (
-            r"(?i)((?:passw(?:or)?d|passphrase|secret|(?:secret|access|api|account)[._-]?key)[\w.-]{0,64}"
-            r"[\"'`]?\s{1,8})(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+            r"(?i)((?:(?:passw(?:or)?d|passphrase|secret|(?:secret|access|api|account)[._-]?key)[\w.-]{0,64}"
+            r"|[(,]\s{0,8}[\"'`]?[\w.-]{0,64}token)[\"'`]?(?:\s{1,8}|\s{0,8}\(\s{0,8}))"
+            rf"(?:{_SINGLE}|{_DOUBLE}|`[^`]{{1,4096}}`)"
         ),
         rf"\1'{MASK}'",
     ),
     (  # on a command line
         ("--",),
-        rf"(?i)(--?[\w-]{{0,40}}{_NAME}[\w-]{{0,20}}\s{{1,8}})(?!-){_VALUE}",
+        rf"(?i)((?<![\w-])--?[\w-]{{0,40}}{_NAME}[\w-]{{0,20}}\s{{1,8}})(?!-){_VALUE}",
         rf"\1{MASK}",
     ),
-    (  # a pair, as Scala writes it
+    (  # on one that is a list
+        ("-",),
+        rf"(?i)(([\"'])--?[\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}}\2,\s{{0,8}})(?:{_SINGLE}|{_DOUBLE})",
+        rf"\1'{MASK}'",
+    ),
+    (  # a pair, as Scala writes it, and as Python does
         ("(",),
-        rf"(?i)(\([\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}},\s?)[^)\s]{{1,512}}",
+        (
+            rf"(?i)(\((?:[\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}},\s?(?=[^)\s])"
+            rf"|([\"'])[\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}}\2,\s?(?=[\"'])))"
+            rf"(?:{_SINGLE}|{_DOUBLE}|[^)\s]{{1,512}})"
+        ),
         rf"\1{MASK}",
     ),
-    (("cookie",), r"(?i)((?:set-)?cookie2?:\s{0,8})[^\r\n]{1,4096}", rf"\1{MASK}"),
+    (  # of XML, as Hadoop keeps its settings
+        ("</",),
+        (
+            rf"(?i)(<name>\s{{0,8}}[\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}}\s{{0,8}}</name>\s{{0,64}}<value>"
+            rf"|<[\w.:-]{{0,64}}?{_NAME}[\w.-]{{0,64}}>)[^<]{{1,8192}}(?=<)"
+        ),
+        rf"\1{MASK}",
+    ),
+    (  # a line of spark-defaults.conf
+        ("spark.",),
+        (
+            rf"(?im)^([ \t]{{0,8}}spark\.[\w.-]{{0,128}}?{_NAME}[\w.-]{{0,64}}[ \t]{{1,64}})"
+            r"\S{1,4096}(?=[ \t\r]{0,8}$)"
+        ),
+        rf"\1{MASK}",
+    ),
+    (
+        ("cookie",),
+        rf"(?i)((?:set-)?cookie2?[\"']?:\s{{0,8}}+)(?!\*\*\*)(?:{_DOUBLE}|{_SINGLE}|[^\r\n]{{1,4096}})",
+        rf"\1{MASK}",
+    ),
+    (("auth",), r"(\"auth\":\s{0,8})\"[A-Za-z0-9+/]{12,4096}={0,2}\"", rf'\1"{MASK}"'),  # of Docker
     (
         ("bearer", "apikey", "negotiate"),
         r"(?i)\b(bearer|apikey|negotiate)\s{1,16}[A-Za-z0-9._~+/-]{8,}=*",
@@ -82,7 +128,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ),
     (  # of URLs that are signed, and of a signed request
         ("sig",),
-        r"(?i)((?:x-(?:amz|goog|oss)-|[?&;,\s\"']|^)(?:sig|signature)=)[^\s&;,\"'<>]{1,2048}",
+        r"(?i)((?:x-(?:amz|goog|oss)-|[?&;,\s\"']|^|%26|%3f|u0026|u003f)(?:sig|signature)(?:=|%3d|\\{1,8}u003d))[^\s&;,\"'<>]{1,2048}",
         rf"\1{MASK}",
     ),
     (("x-",), r"(?i)(x-(?:amz|goog|oss)-(?:credential|security-token)=)[^\s&;,\"'<>]{1,4096}", rf"\1{MASK}"),
@@ -95,12 +141,26 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         (
             *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "aiza"),
-            *("sk-", "sk_", "hf_", "dapi", "npm_", "pypi-"),
+            *(
+                "sk-",
+                "sk_",
+                "rk_",
+                "hf_",
+                "dapi",
+                "npm_",
+                "pypi-",
+                "gldt-",
+                "glrt-",
+                "glptt-",
+                "xapp-",
+                "gocspx-",
+            ),
+            *("ya29.", "hvs.", "dop_v1_", "dckr_pat_"),
         ),
         (
-            r"(?<![\w-])(?:gh[pousr]_\w{20,255}|github_pat_\w{20,255}|glpat-[\w-]{16,255}|xox[a-z]-[\w-]{8,255}"
-            r"|AIza[\w-]{30,60}|sk-[\w-]{20,255}|sk_live_\w{16,255}|hf_\w{20,255}|dapi[0-9a-f]{32}(?:-\d)?"
-            r"|npm_\w{30,64}|pypi-[\w-]{40,1024})"
+            r"(?<![\w-])(?:gh[pousr]_\w{20,255}|github_pat_\w{20,255}|gl(?:pat|dt|rt|ptt)-[\w-]{16,255}|xapp-[\w-]{8,255}|xox[a-z]-[\w-]{8,255}"
+            r"|AIza[\w-]{30,60}|sk-[\w-]{20,255}|[sr]k_(?:live|test)_\w{16,255}|GOCSPX-[\w-]{20,64}|ya29\.[\w-]{20,2048}|hvs\.[\w-]{20,255}|hf_\w{20,255}|dapi[0-9a-f]{32}(?:-\d)?"
+            r"|dop_v1_\w{64}|dckr_pat_[\w-]{20,64}|npm_\w{30,64}|pypi-[\w-]{40,1024})"
         ),
         MASK,
     ),
@@ -109,18 +169,33 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         r"""(?i)\b(digest(?::|["'],\s{0,4}(?:id=)?b?["'])[^\s:"']{1,128}:)[^\s,"')\]]{1,512}""",
         rf"\1{MASK}",
     ),
-    (("identified",), r"(?i)(identified\s{1,8}by\s{1,8})'(?:[^']|''){0,4096}(?:'|\Z)", rf"\1'{MASK}'"),
+    (
+        ("identified",),
+        (
+            r"(?i)(identified\s{1,8}(?:with\s{1,8}[\w\"'`]{1,64}\s{1,8})?(?:by|as)\s{1,8})"
+            r"""(?:'(?:[^']|''){0,4096}(?:'|\Z)|"(?:[^"]|""){0,4096}(?:"|\Z))"""
+        ),
+        rf"\1'{MASK}'",
+    ),
+    (("hooks.slack.com",), r"(hooks\.slack\.com/\w{1,16}/)[\w/-]{8,255}", rf"\1{MASK}"),
 )
 
-HINTS = tuple(sorted({hint for hints, _, _ in _RULES for hint in hints} - {"--", "(", "x-", "sig"}))
+HINTS = tuple(
+    sorted(
+        {hint for hints, _, _ in _RULES for hint in hints}
+        - {"--", "-", "(", "</", "spark.", "value", "x-", "sig"}
+    )
+)
 """One of them is in every text that holds a secret; the others of the rules are in too many texts."""
 
 _SETTING = re.compile(
     r"(?i)(?:passw(?:or)?d|passphrase|secret|token|(?:^|[_.-])(?:pass|pwd|sas|sig)"
-    r"|(?:secret|access|api|private|account|shared|signing)[._-]?key|connection[._-]?string"
+    r"|(?:secret|access|api|private|account|shared|signing|encryption|master|storage|consumer)[._-]?key"
+    r"|sshpass|connection[._-]?string|auth[._-]user[._-]info|encryption[._-]key[._-]list"
     r"|sasl[._]jaas[._]config)$"
-    r"|account\.key\."  # of Azure: the name of the account comes behind it
+    r"|(?:account\.key|client\.secret|azure\.sas)\."  # of Azure: the name of the account comes behind it
 )
+_SIGNED = re.compile(r"sig(?:nature)?(?:=|%3d|\\{1,8}u003d)")
 _SHOWN = re.compile(r"(?i)secret|password|token|access[.]?key|passwd|passphrase|credentials$")
 _DIRECTORIES = frozenset({"PWD", "OLDPWD"})
 
@@ -141,7 +216,7 @@ def has_hint(text: str) -> bool:
     for hint in HINTS:  # `any` takes twice as long, in each log call
         if hint in folded:
             return True
-    return "sig=" in folded or "signature=" in folded
+    return "sig" in folded and _SIGNED.search(folded) is not None
 
 
 def mask_patterns(text: str) -> str:
