@@ -5,7 +5,6 @@ A rule binds what definitions say. What the `spark` of a pool says in the settin
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import DEFAULT_MASTER, Spark
@@ -14,22 +13,16 @@ from orchestrator.policy.code import check_code
 from orchestrator.policy.files import check_files
 from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.ports import openings
-from orchestrator.policy.rules import ALL_POOLS, Listed, Refused, Rules, reserved, setting_name
+from orchestrator.policy.rules import ALL_POOLS, Listed, Refused, Rules, reserved
 from orchestrator.policy.settings import PoolPolicy
+from orchestrator.policy.variables import check_receiver, check_variables
 from queues.names import LOW
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.sql.references import FILE_FORMATS
 
 __all__ = ["ALL_POOLS", "Listed", "Policy", "Refused"]
 _DEFAULT_NAMESPACE = "default"
-_REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
-_NESTED_REFERENCE = re.compile(
-    r"\$\{[^}$]{0,200}\$(?:\{[^}]{0,50}\})?"
-)  # Hadoop fills in the inner one first
-_SET_VARIABLE = re.compile(
-    r"spark\.(?:executorEnv|kubernetes\.driverEnv|yarn\.appMasterEnv|kubernetes\.(?:driver|executor)\.secretKeyRef)"
-    r"\.(.+)"
-)
+_PLAIN_ADDRESS = re.compile(r"(?:[a-z]+://)?([A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
 _RESERVED = (
     ("spark.master", "say `spark.master` of the definition instead"),
     ("spark.submit.deployMode", "say `spark.deploy_mode` of the definition instead"),
@@ -83,11 +76,11 @@ class Policy:
         _check_masters(rules, own, spark)
         _check_kubernetes(rules, own, spark)
         _check_pods(rules, own)
-        check_code(rules, definition)
+        check_code(rules, definition, spark)
         for name, reason in openings(own, spark):
             raise reserved(name, reason)
-        _check_environment(rules, definition)
-        _check_callback(rules, definition)
+        check_variables(rules, definition)
+        check_receiver(rules, definition.callback.url)
         if plan is not None and rules.find("connectors")[1] is not None:
             for connector in _connectors(plan):
                 rules.allow("connectors", connector, f"the connector {connector!r}")
@@ -136,7 +129,7 @@ def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
     ):
         for url in filter(None, map(str.strip, urls.split(","))):
             host = _host(url)
-            if host is None or host not in {_host(name) for name in hosts}:
+            if host is None or host not in {_host(name) for name in hosts if "://" in name}:
                 rules.allow("masters", url, f"the address {url!r} in `spark.{field}`")
 
 
@@ -149,10 +142,9 @@ def _each_master(master: str) -> list[str]:
 
 
 def _host(url: str) -> str | None:
-    try:
-        return urlsplit(url if "://" in url else f"//{url}").hostname
-    except ValueError:
-        return None
+    """The host of an address that all clients read alike; None for any other."""
+    found = _PLAIN_ADDRESS.fullmatch(url)
+    return found[1].lower() if found else None
 
 
 def _check_kubernetes(rules: Rules, own: Spark, filled: Spark | None) -> None:
@@ -183,51 +175,6 @@ def _check_pods(rules: Rules, own: Spark) -> None:
             raise rules.refusal(
                 setting, listed, f"the pod template {template!r}, which `files` does not list,"
             )
-
-
-def _check_environment(rules: Rules, definition: Definition) -> None:
-    texts = (
-        *(definition.script, definition.callback.url, definition.jar, *definition.arguments),
-        *definition.variables.values(),
-        *definition.spark.conf.values(),
-        *definition.spark.options.values(),
-    )
-    names = {match[1] for text in texts for match in _REFERENCE.finditer(text)}
-    setting, listed = rules.find("environment")
-    for text in texts[1:] if listed is not None else ():
-        if nested := _NESTED_REFERENCE.search(text):
-            raise rules.refusal(setting, listed or (), f"the nested reference {nested[0]!r}")
-    names |= {match[1] for key in definition.spark.conf if (match := _SET_VARIABLE.fullmatch(key))}
-    for name in sorted(names):
-        rules.allow("environment", name, f"the environment variable {name!r}")
-
-
-def _check_callback(rules: Rules, definition: Definition) -> None:
-    """A receiver that is named in the definition; one that a variable names is looked at when it is called.
-
-    A variable of the worker goes to no host of the definition's choice, unless the operator lists either.
-    """
-    url = definition.callback.url
-    if not url:
-        return
-    authority = re.split(r"[/?#]", url.partition("://")[2] or url, maxsplit=1)[0].rpartition("@")[2]
-    if _REFERENCE.search(authority):
-        return
-    try:
-        parts = urlsplit(_REFERENCE.sub("", url))
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise Refused("the URL of the callback cannot be read") from None
-    if not host:
-        return
-    rules.check_host(host, port or (443 if parts.scheme == "https" else 80))
-    lists = (rules.find("callback_hosts")[1], rules.find("environment")[1])
-    if (named := _REFERENCE.search(url)) and lists == (None, None):
-        raise Refused(
-            f"the callback would send the worker's variable {named[1]!r} to {host}: an operator can list the "
-            f"host in the setting {setting_name(ALL_POOLS, 'callback_hosts')}, or the variable in "
-            f"{setting_name(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
-        )
 
 
 def _connectors(plan: Plan) -> list[str]:
