@@ -29,6 +29,10 @@ _CODE_OF_THE_WORKER = (
 )
 """Properties with which spark-submit runs code or programs that they name, before any driver is there."""
 
+_FILE_SYSTEMS = ("spark.hadoop.fs.viewfs.*", "spark.hadoop.fs.*.impl")
+"""Properties with which an address of another scheme leads to files of this host."""
+
+_TO_FILES = frozenset({"viewfs", "har"})  # schemes of Hadoop that can lead there by themselves
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"[*?\[\]{}\\%]")  # several files at once, or a name that Spark reads in another way
 
@@ -46,11 +50,11 @@ def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as
     if target.deploy_mode != "cluster":
         return
     is_asked = listed is not None or (runs_as and target.backend != "yarn")
-    for name in definition.spark.conf if is_asked or target.backend == "kubernetes" else ():
-        if any(matches(pattern, name) for pattern in _CODE_OF_THE_WORKER):
-            raise reserved(name, "it says what the worker itself runs")
+    if is_asked or target.backend == "kubernetes":
+        _refuse(definition, _CODE_OF_THE_WORKER, "it says what the worker itself runs")
     if not is_asked:
         return
+    _refuse(definition, _FILE_SYSTEMS, "it says what the addresses of files mean")
     for name, directory in _named_files(definition):
         try:
             path = of_this_host(name, directory)
@@ -60,6 +64,12 @@ def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as
             continue
         allowed = ("what each user of the host may read",) if listed is None else listed
         raise rules.refusal(setting, allowed, f"the file {name!r}")
+
+
+def _refuse(definition: Definition, patterns: Sequence[str], reason: str) -> None:
+    for name in definition.spark.conf:
+        if any(matches(pattern, name) for pattern in patterns):
+            raise reserved(name, reason)
 
 
 def _named_files(definition: Definition) -> Iterator[tuple[str, str]]:
@@ -76,7 +86,9 @@ def of_this_host(name: str, directory: str) -> Path | None:
     """The file that is meant, None for one elsewhere; raises Unclear."""
     path = name.partition("#")[0]  # as in archive.zip#environment
     if parts := _SCHEME.fullmatch(path):
-        if parts[1].lower() != "file":
+        if (scheme := parts[1].lower()) in _TO_FILES:
+            raise Unclear(f"{scheme}: may lead to any file")
+        if scheme != "file":
             return None
         path = parts[2]
         if path.startswith("//") and not path.startswith("///"):

@@ -140,6 +140,23 @@ def test_no_job_of_another_user_or_on_kubernetes_says_what_runs_as_the_worker(na
     check(Policy(), {"master": "yarn", "deploy_mode": "cluster", "conf": {name: "/tmp/x"}})
 
 
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.yarn.dist.files": "viewfs://c/x/secret"},
+        {"spark.files": "har://file-/tmp/x.har/secret"},
+        {"spark.hadoop.fs.viewfs.mounttable.c.link./x": "file:///etc"},
+        {"spark.hadoop.fs.mine.impl": "org.apache.hadoop.fs.HarFileSystem", "spark.files": "mine://x/secret"},
+    ],
+)
+def test_no_address_of_another_scheme_leads_to_files_of_this_host(conf: dict[str, str]) -> None:
+    listed = Policy({"*": PoolPolicy(files=("/opt/jobs/*",))})
+    on_yarn = {"master": "yarn", "deploy_mode": "cluster", "conf": conf}
+    for made, spark in ((listed, on_yarn), (listed, {"conf": conf}), (Policy({}, RUN_AS), {"conf": conf})):
+        assert "refused in pool team" in (said := refused(made, spark)) or "cannot set" in said
+    check(Policy(), on_yarn)
+
+
 def test_the_folder_in_which_the_worker_leaves_what_nodes_read_is_listed_too(shelf: Path) -> None:
     spark = {
         "master": "spark://one:7077",
