@@ -6,7 +6,15 @@ _SERVICES = frozenset(
     map(
         ipaddress.ip_address,
         # Most clouds use 169.254.169.254, which is link-local.
-        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+        (
+            "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:42::42",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+        ),
     )
 )
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # NAT64, RFC 6052: the last four bytes are an IPv4 address

@@ -1,43 +1,48 @@
 """From where the code of a job comes: packages, repositories, and files that Spark would fetch."""
 
 import re
-from collections.abc import Iterator, Mapping
 
 from orchestrator.models.definition import Definition
+from orchestrator.models.spark import Spark
+from orchestrator.policy.properties import FILE_LISTS, items
 from orchestrator.policy.rules import Refused, Rules
+from spark_runner.runners.base import backend_of
 
-_REMOTE = re.compile(r"(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*:")
-_FILE_LISTS = (
-    *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives"),
-    *("spark.yarn.jars", "spark.yarn.archive"),
-    *("spark.yarn.dist.jars", "spark.yarn.dist.files", "spark.yarn.dist.archives", "spark.yarn.dist.pyFiles"),
-    *("spark.driver.extraClassPath", "spark.executor.extraClassPath"),
+_REMOTE = re.compile(r"(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*:|.*\$\{")  # what Spark fills in, too
+_CLASS_PATHS = tuple(
+    f"spark.{part}.{name}"
+    for part in ("driver", "executor")
+    for name in ("extraClassPath", "defaultExtraClassPath")
 )
+_FILE_LISTS = (*FILE_LISTS, *_CLASS_PATHS)
 _PAST_PACKAGES = (
-    *("spark.jars.ivySettings", "spark.jars.ivy", "spark.plugins"),
+    *("spark.jars.ivySettings", "spark.jars.ivy", "spark.plugins", "spark.repl.class.uri"),
     *("spark.sql.hive.metastore.jars", "spark.sql.hive.metastore.jars.path"),
     "spark.sql.maven.additionalRemoteRepositories",
-    *("spark.driver.extraClassPath", "spark.executor.extraClassPath"),
+    *_CLASS_PATHS,
 )
 _QUOTES = str.maketrans("", "", "\"'\\")  # that spark-submit takes out of Java's options
 _JAVA_OPTIONS = re.compile(r"spark\.(?:driver|executor)\.(?:extra|default)JavaOptions")
+_SETS_SPARK = re.compile(r"-Dspark\.|\$\{")
 
 
-def check_code(rules: Rules, definition: Definition) -> None:
+def check_code(rules: Rules, definition: Definition, filled: Spark | None) -> None:
     """Packages, repositories, and files that Spark would fetch.
 
-    With a list of packages nothing comes from elsewhere, unless a list of repositories says so.
+    With a list of packages nothing comes from elsewhere, unless a list of repositories says so. On Kubernetes
+    packages are on the class path of the worker's own spark-submit, with its credentials: none without lists.
     """
     own = definition.spark
     conf = own.conf
     setting, packages = rules.find("packages")
-    for package in (*own.packages, *_items(conf, "spark.jars.packages")):
-        rules.allow("packages", package, f"the package {package!r}")
     is_closed = packages is not None
-    for repository in _items(conf, "spark.jars.repositories"):
-        rules.allow("repositories", repository, f"the repository {repository!r}", is_open=not is_closed)
+    is_open = not (is_closed or backend_of((filled or own).master) == "kubernetes")
+    for package in (*own.packages, *items(conf, "spark.jars.packages")):
+        rules.allow("packages", package, f"the package {package!r}", is_open=is_open)
+    for repository in items(conf, "spark.jars.repositories"):
+        rules.allow("repositories", repository, f"the repository {repository!r}", is_open=is_open)
     listed = (*own.jars, *own.py_files, *own.files, definition.jar)
-    for name in (*filter(None, listed), *(item for key in _FILE_LISTS for item in _items(conf, key))):
+    for name in (*filter(None, listed), *items(conf, *_FILE_LISTS)):
         if _REMOTE.match(name):
             rules.allow("repositories", name, f"the file {name!r}", is_open=not is_closed)
     is_guarded = is_closed or rules.find("repositories")[1] is not None
@@ -46,13 +51,9 @@ def check_code(rules: Rules, definition: Definition) -> None:
     setting = setting if is_closed else rules.find("repositories")[0]
     for name, value in conf.items():
         if name in _PAST_PACKAGES or (
-            _JAVA_OPTIONS.fullmatch(name) and "-Dspark." in value.translate(_QUOTES)
+            _JAVA_OPTIONS.fullmatch(name) and _SETS_SPARK.search(value.translate(_QUOTES))
         ):
             raise Refused(
                 f"`conf` of a definition cannot set {name} in pool {rules.pool}: it brings code past the "
                 f"setting {setting}. An operator can set it in the setting `spark` of the pool"
             )
-
-
-def _items(conf: Mapping[str, str], name: str) -> Iterator[str]:
-    return filter(None, map(str.strip, conf.get(name, "").split(",")))

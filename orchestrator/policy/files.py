@@ -6,30 +6,33 @@ A driver on the worker's host reads its files as its own user, so nothing is ask
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orchestrator.models.definition import Definition
 from orchestrator.policy.patterns import matches, matches_any
+from orchestrator.policy.properties import FILE_LISTS, items
 from orchestrator.policy.rules import Refused, Rules, reserved
 from queues.private_directory import is_replaceable
 from spark_runner.runners.base import Target
 
 _LISTS = (
-    *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives"),
-    *("spark.yarn.jars", "spark.yarn.archive"),
-    *("spark.yarn.dist.jars", "spark.yarn.dist.files", "spark.yarn.dist.archives", "spark.yarn.dist.pyFiles"),
+    *FILE_LISTS,
     *("spark.kerberos.keytab", "spark.yarn.keytab", "spark.kubernetes.kerberos.krb5.path"),
-    *("spark.metrics.conf", "spark.kubernetes.file.upload.path"),
+    *("spark.metrics.conf", "spark.kubernetes.file.upload.path", "spark.yarn.stagingDir"),
 )
 """Properties that name files which spark-submit reads, or a folder that it writes to."""
 
 _CODE_OF_THE_WORKER = (
-    *("spark.jars.ivySettings", "spark.jars.ivy"),
+    *("spark.jars.ivySettings", "spark.jars.ivy", "spark.driver.defaultExtraClassPath"),
     *("spark.hadoop.hadoop.security.*", "spark.hadoop.hadoop.kerberos.*"),
 )
 """Properties with which spark-submit runs code or programs that they name, before any driver is there."""
 
+_FILE_SYSTEMS = ("spark.hadoop.fs.viewfs.*", "spark.hadoop.fs.*.impl")
+"""Properties with which an address of another scheme leads to files of this host."""
+
+_TO_FILES = frozenset({"viewfs", "har"})  # schemes of Hadoop that can lead there by themselves
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"[*?\[\]{}\\%]")  # several files at once, or a name that Spark reads in another way
 
@@ -46,11 +49,12 @@ def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as
     setting, listed = rules.find("files")
     if target.deploy_mode != "cluster":
         return
-    if listed is None and (not runs_as or target.backend == "yarn"):
+    is_asked = listed is not None or (runs_as and target.backend != "yarn")
+    if is_asked or target.backend == "kubernetes":
+        _refuse(definition, _CODE_OF_THE_WORKER, "it says what the worker itself runs")
+    if not is_asked:
         return
-    for name in definition.spark.conf:
-        if any(matches(pattern, name) for pattern in _CODE_OF_THE_WORKER):
-            raise reserved(name, "it says what the worker itself runs")
+    _refuse(definition, _FILE_SYSTEMS, "it says what the addresses of files mean")
     for name, directory in _named_files(definition):
         try:
             path = of_this_host(name, directory)
@@ -62,26 +66,29 @@ def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as
         raise rules.refusal(setting, allowed, f"the file {name!r}")
 
 
+def _refuse(definition: Definition, patterns: Sequence[str], reason: str) -> None:
+    for name in definition.spark.conf:
+        if any(matches(pattern, name) for pattern in patterns):
+            raise reserved(name, reason)
+
+
 def _named_files(definition: Definition) -> Iterator[tuple[str, str]]:
     """What a definition says of files, here or elsewhere, and the folder that relative names mean, if any."""
     own = definition.spark
     for name in filter(None, (*own.jars, *own.py_files, *own.files, definition.jar)):
         yield name, definition.directory or "/"
-    for name in filter(None, (own.kubernetes.pod_template, *_items(own.conf, _LISTS))):
+    named = (own.kubernetes.pod_template, own.standalone.staging, *items(own.conf, *_LISTS))
+    for name in filter(None, named):
         yield name, ""
-
-
-def _items(conf: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
-    """Each item of properties that are lists."""
-    for name in names:
-        yield from filter(None, map(str.strip, conf.get(name, "").split(",")))
 
 
 def of_this_host(name: str, directory: str) -> Path | None:
     """The file that is meant, None for one elsewhere; raises Unclear."""
     path = name.partition("#")[0]  # as in archive.zip#environment
     if parts := _SCHEME.fullmatch(path):
-        if parts[1].lower() != "file":
+        if (scheme := parts[1].lower()) in _TO_FILES:
+            raise Unclear(f"{scheme}: may lead to any file")
+        if scheme != "file":
             return None
         path = parts[2]
         if path.startswith("//") and not path.startswith("///"):

@@ -27,6 +27,9 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def matches_any(patterns: Iterable[str], text: str) -> bool:
-    """Whether one of them fits; a path that climbs fits none, as servers resolve it."""
-    is_climbing = "/../" in f"{text}/" or "%2e" in text.lower()
-    return not is_climbing and any(matches(pattern, text) for pattern in patterns)
+    """Whether one of them fits.
+
+    None fits a path that climbs, as servers resolve it, nor what Spark fills in: `${...}`.
+    """
+    is_clear = "/../" not in f"{text}/" and "%2e" not in text.lower() and "${" not in text
+    return is_clear and any(matches(pattern, text) for pattern in patterns)

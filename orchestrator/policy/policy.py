@@ -4,8 +4,7 @@ A rule binds what definitions say. What the `spark` of a pool says in the settin
 """
 
 import re
-from collections.abc import Collection, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import DEFAULT_MASTER, Spark
@@ -14,23 +13,16 @@ from orchestrator.policy.code import check_code
 from orchestrator.policy.files import check_files
 from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.ports import openings
-from orchestrator.policy.rules import ALL_POOLS, Listed, Refused, Rules, reserved, setting_name
+from orchestrator.policy.rules import ALL_POOLS, Listed, Refused, Rules, reserved
 from orchestrator.policy.settings import PoolPolicy
+from orchestrator.policy.variables import check_named, check_receiver, check_variables
 from queues.names import LOW
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.sql.references import FILE_FORMATS
 
 __all__ = ["ALL_POOLS", "Listed", "Policy", "Refused"]
 _DEFAULT_NAMESPACE = "default"
-_REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
-_WHOLE_HOST = re.compile(r"\$\{env:\w+\}(?::(?:[0-9]+|\$\{env:\w+\}))?")  # with a port, or not
-_NESTED_REFERENCE = re.compile(
-    r"\$\{[^}$]{0,200}\$(?:\{[^}]{0,50}\})?"
-)  # Hadoop fills in the inner one first
-_SET_VARIABLE = re.compile(
-    r"spark\.(?:executorEnv|kubernetes\.driverEnv|yarn\.appMasterEnv|kubernetes\.(?:driver|executor)\.secretKeyRef)"
-    r"\.(.+)"
-)
+_PLAIN_ADDRESS = re.compile(r"(?:[a-z]+://)?([A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
 _RESERVED = (
     ("spark.master", "say `spark.master` of the definition instead"),
     ("spark.submit.deployMode", "say `spark.deploy_mode` of the definition instead"),
@@ -84,11 +76,11 @@ class Policy:
         _check_masters(rules, own, spark)
         _check_kubernetes(rules, own, spark)
         _check_pods(rules, own)
-        check_code(rules, definition)
+        check_code(rules, definition, spark)
         for name, reason in openings(own, spark):
             raise reserved(name, reason)
-        _check_environment(rules, definition)
-        _check_callback(rules, definition.callback.url)
+        check_variables(rules, definition)
+        check_receiver(rules, definition.callback.url)
         if plan is not None and rules.find("connectors")[1] is not None:
             for connector in _connectors(plan):
                 rules.allow("connectors", connector, f"the connector {connector!r}")
@@ -112,8 +104,8 @@ class Policy:
         `url` is that of the definition. The end of a job that `check` has refused is told, too.
         """
         rules = Rules(pool.removesuffix(LOW), self._tables)
-        _check_variables(rules, _REFERENCE.findall(url))
-        _check_callback(rules, url)
+        check_named(rules, [url])
+        check_receiver(rules, url)
         return rules.check_host(host, port)
 
 
@@ -143,7 +135,7 @@ def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
     ):
         for url in filter(None, map(str.strip, urls.split(","))):
             host = _host(url)
-            if host is None or host not in {_host(name) for name in hosts}:
+            if host is None or host not in {_host(name) for name in hosts if "://" in name}:
                 rules.allow("masters", url, f"the address {url!r} in `spark.{field}`")
 
 
@@ -156,10 +148,9 @@ def _each_master(master: str) -> list[str]:
 
 
 def _host(url: str) -> str | None:
-    try:
-        return urlsplit(url if "://" in url else f"//{url}").hostname
-    except ValueError:
-        return None
+    """The host of an address that all clients read alike; None for any other."""
+    found = _PLAIN_ADDRESS.fullmatch(url)
+    return found[1].lower() if found else None
 
 
 def _check_kubernetes(rules: Rules, own: Spark, filled: Spark | None) -> None:
@@ -190,55 +181,6 @@ def _check_pods(rules: Rules, own: Spark) -> None:
             raise rules.refusal(
                 setting, listed, f"the pod template {template!r}, which `files` does not list,"
             )
-
-
-def _check_environment(rules: Rules, definition: Definition) -> None:
-    texts = (
-        *(definition.script, definition.callback.url, definition.jar, *definition.arguments),
-        *definition.variables.values(),
-        *definition.spark.conf.values(),
-        *definition.spark.options.values(),
-    )
-    names = {match[1] for text in texts for match in _REFERENCE.finditer(text)}
-    setting, listed = rules.find("environment")
-    for text in texts[1:] if listed is not None else ():
-        if nested := _NESTED_REFERENCE.search(text):
-            raise rules.refusal(setting, listed or (), f"the nested reference {nested[0]!r}")
-    names |= {match[1] for key in definition.spark.conf if (match := _SET_VARIABLE.fullmatch(key))}
-    _check_variables(rules, names)
-
-
-def _check_variables(rules: Rules, names: Collection[str]) -> None:
-    for name in sorted(names):
-        rules.allow("environment", name, f"the environment variable {name!r}")
-
-
-def _check_callback(rules: Rules, url: str) -> None:
-    """A receiver that is named in the definition; one that a variable names is looked at when it is called.
-
-    A variable of the worker goes to no host of the definition's choice, unless the operator lists either.
-    """
-    if not url:
-        return
-    authority = re.split(r"[/?#]", url.partition("://")[2] or url, maxsplit=1)[0].rpartition("@")[2]
-    if _WHOLE_HOST.fullmatch(authority):
-        return
-    lists = (rules.find("callback_hosts")[1], rules.find("environment")[1])
-    if (named := _REFERENCE.search(url)) and lists == (None, None):
-        raise Refused(
-            f"the callback would send the worker's variable {named[1]!r} to {authority}: an operator can "
-            f"list the host in the setting {setting_name(ALL_POOLS, 'callback_hosts')}, or the variable in "
-            f"{setting_name(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
-        )
-    if _REFERENCE.search(authority):
-        return
-    try:
-        parts = urlsplit(_REFERENCE.sub("", url))
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise Refused("the URL of the callback cannot be read") from None
-    if host:
-        rules.check_host(host, port or (443 if parts.scheme == "https" else 80))
 
 
 def _connectors(plan: Plan) -> list[str]:

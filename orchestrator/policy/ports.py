@@ -33,7 +33,7 @@ _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptio
 _QUOTES = str.maketrans("", "", "\"'\\")
 # Remote management and debuggers; settings of Spark, which go past the names above; files of further options.
 _OPENING = re.compile(
-    r"-Dcom\.sun\.management|-Dspark\.|-agentlib:|-Xrun|-XX:(?:Flags|VMOptionsFile)|(?:^|\s)@"
+    r"-Dcom\.sun\.management|-Dspark\.|-agent(?:lib|path):|-Xrun|-XX:(?:Flags|VMOptionsFile)|(?:^|[\x00-\x20])@"
 )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from queues.names import LOW
 from queues.private_directory import UnsafeDirectory, private_directory
 from spark_runner.errors import SparkRunnerError
 
@@ -95,8 +96,8 @@ class Users:
         return self.folder / "spark-conf"
 
     def of_pool(self, pool: str) -> User | None:
-        """The user of a pool, or that of all; None for the worker's own."""
-        return self._by_pool.get(pool) or self._by_pool.get("*")
+        """The user of a pool and of its low lane, or that of all; None for the worker's own."""
+        return self._by_pool.get(pool.removesuffix(LOW)) or self._by_pool.get("*")
 
     def work_directory(self, user: User, run: str, incarnation: str) -> Path:
         """Make the directory of one driver, still ours; raises OSError."""

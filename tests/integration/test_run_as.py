@@ -18,6 +18,7 @@ from orchestrator.driver_logs.facts import read_application
 from orchestrator.errors import SettingsError
 from orchestrator.settings import Settings
 from orchestrator.wiring import users_of_drivers
+from queues.names import LOW
 from spark_runner import shim
 from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
 from spark_runner.runners.base import RunState, Submission, SubmitRequest, Target
@@ -208,6 +209,12 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
     assert answers.pop("here") is True
     assert answers.pop("ptrace") == -1
     assert set(answers.values()) == {"PermissionError"}, answers
+
+
+def test_a_demoted_job_is_the_user_of_its_pool_in_the_low_lane_too(scene: Scene) -> None:
+    code = "import json, os; open('outcome.json', 'w').write(json.dumps({'uid': os.getuid()}))"
+    found = scene.ended(scene.submit(code, pool=f"{POOL}{LOW}"))
+    assert found.outcome == {"uid": pwd.getpwnam(NAME).pw_uid}
 
 
 def test_the_logs_and_the_end_of_a_driver_are_out_of_its_reach(scene: Scene) -> None:

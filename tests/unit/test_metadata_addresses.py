@@ -19,6 +19,8 @@ from tests.hostile_server import stranger
         "2002:a9fe:a9fe::",
         "fe80::1%eth0",
         "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd00:42::42",
         "100.100.100.200",
         "168.63.129.16",
     ],

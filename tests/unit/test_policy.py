@@ -83,6 +83,24 @@ REFUSALS: list[tuple[dict[str, list[str]], dict[str, Any], str]] = [
         {"master": "spark://one:7077", "standalone": {"rest": "http://evil:6066"}},
         "in `spark.standalone.rest`",
     ),
+    *(
+        (  # for some clients the host is `one`, for others `evil`
+            {"masters": ["spark://one:*"]},
+            {"master": "spark://one:7077", "standalone": {"rest": rest}},
+            "in `spark.standalone.rest`",
+        )
+        for rest in (
+            "http://evil\\@one:6066",
+            "http://evil@one:6066",
+            "http://one:6066?@evil",
+            "file://one/x",
+        )
+    ),
+    (
+        {"masters": ["yarn"]},
+        {"master": "yarn", "yarn": {"resource_manager": "http://yarn:8088"}},
+        "in `spark.yarn.resource_manager`",
+    ),
     (
         {"masters": ["yarn"]},
         {"master": "yarn", "yarn": {"resource_manager": "http://evil:8088"}},
@@ -131,6 +149,25 @@ REFUSALS: list[tuple[dict[str, list[str]], dict[str, Any], str]] = [
         )
     ),
     ({"packages": ["a:*"]}, {"conf": {"spark.yarn.dist.pyFiles": "http://evil/x"}}, "http://evil/x"),
+    ({"packages": ["a:*"]}, {"conf": {"spark.yarn.jar": "http://evil/x"}}, "http://evil/x"),
+    ({"packages": ["a:*"]}, {"conf": {"spark.jars": "\x01http://evil/x.jar"}}, "http://evil/x"),
+    (
+        {"packages": ["a:*"]},
+        {"conf": {"spark.yarn.archive": "${spark.mine}", "spark.mine": "http://evil/x"}},
+        "the file '${spark.mine}'",
+    ),
+    *(
+        ({"packages": ["a:*"]}, {"conf": {name: "/x"}}, f"cannot set {name}")
+        for name in (
+            *("spark.driver.defaultExtraClassPath", "spark.executor.defaultExtraClassPath"),
+            "spark.repl.class.uri",
+        )
+    ),
+    (
+        {"repositories": []},
+        {"conf": {"spark.executor.extraJavaOptions": "${spark.mine}"}},
+        "cannot set spark.executor.extraJavaOptions",
+    ),
     (
         {"repositories": []},
         {"conf": {"spark.driver.extraJavaOptions": "-Dspark.jars.repositories=http://evil"}},
@@ -142,6 +179,17 @@ REFUSALS: list[tuple[dict[str, list[str]], dict[str, Any], str]] = [
         "cannot set spark.executor.extraJavaOptions",
     ),
     ({"images": ["repo/good:*"]}, {"master": K8S, "kubernetes": {"image": "evil"}}, "the image 'evil'"),
+    (
+        {"images": ["*:stable"]},
+        {"master": K8S, "kubernetes": {"image": "${spark.mine}:stable"}, "conf": {"spark.mine": "evil/x"}},
+        "the image '${spark.mine}:stable'",
+    ),
+    (
+        {"environment": []},
+        {"master": K8S, "kubernetes": {"image": "evil/${env:AWS_KEY}"}},
+        "variable 'AWS_KEY'",
+    ),
+    ({"environment": []}, {"jars": ["https://evil/${env:AWS_KEY}"]}, "variable 'AWS_KEY'"),
     *(
         ({"images": ["repo/good:*"]}, {"conf": {f"spark.kubernetes.{name}": "evil"}}, "the image 'evil'")
         for name in ("container.image", "driver.container.image", "executor.container.image")
@@ -256,6 +304,24 @@ def test_no_definition_redirects_spark_submit_and_its_credentials(name: str) -> 
     assert f"cannot set {name}" in refused(Policy(), definition({"conf": {name: "x"}}))
 
 
+def test_on_kubernetes_the_worker_runs_no_packages_but_those_that_are_listed() -> None:
+    """Its spark-submit has them on its class path, and their classes can be named, or are found by Java."""
+    theirs = {"packages": ["org.evil:x:1"]}
+    for spark in (theirs, {"conf": {"spark.jars.packages": "org.evil:x:1"}}):
+        job = definition({"master": K8S, **spark})
+        assert "the package 'org.evil:x:1'" in refused(Policy(), job, spark=job.spark)
+        assert "the package 'org.evil:x:1'" in refused(policy(repositories=["*"]), job)
+        policy(packages=["org.evil:*"]).check("team", job, spark=job.spark)
+    later = definition(theirs)
+    Policy().check("team", later)
+    filled = pool_spark({"team": {"master": K8S, "packages": ["org.own:x:1"]}})
+    assert "the package 'org.evil:x:1'" in refused(Policy(), later, spark=filled("team", later.spark))
+    elsewhere = definition({"conf": {"spark.jars.repositories": "https://evil/"}})
+    assert "the repository" in refused(Policy(), elsewhere, spark=filled("team", elsewhere.spark))
+    own = definition({"jars": ["https://there/x.jar"]})
+    Policy().check("team", own, spark=filled("team", own.spark))
+
+
 def test_a_master_over_plain_http_is_refused() -> None:
     assert "https alone" in refused(Policy(), definition({"master": "k8s://http://one:6443"}))
 
@@ -337,38 +403,46 @@ def test_a_receiver_that_is_not_listed_is_refused_at_once(url: str) -> None:
     assert "the callback to evil" in refused(made, definition(callback={"url": url}))
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://${env:USER}.evil.org/${env:TOKEN}",
-        "http://evil.org.${env:USER}/",
-        "${env:RECEIVER}.evil.org/${env:TOKEN}",
-        "http://${env:TOKEN}:x@${env:USER}.evil.org",
-        "http://${env:USER}:8${env:PORT}/${env:TOKEN}",
-    ],
-)
-def test_a_variable_that_is_a_part_of_the_host_does_not_choose_it(url: str) -> None:
-    leak = definition(callback={"url": url})
-    assert "would send the worker's variable" in refused(Policy(), leak)
-    policy(callback_hosts=["hooks.example.org"]).check("team", leak)  # the worker asks, who knows the host
-    policy(environment=["*"]).check("team", leak)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://${env:USER_AND_TOKEN}@${env:HOST}:${env:PORT}/x",
-        "http://${env:HOST}:80?x=${env:TOKEN}",
-        "${env:RECEIVER}/path/${env:TOKEN}",
-        "${env:RECEIVER}",
-    ],
-)
-def test_a_variable_that_is_the_whole_host_is_the_choice_of_the_worker_s_operator(url: str) -> None:
-    Policy().check("team", definition(callback={"url": url}))
-
-
 def test_a_variable_of_the_worker_goes_to_no_host_of_the_definition_s_choice() -> None:
     leak = definition(callback={"url": "https://evil/?x=${env:AWS_SECRET_ACCESS_KEY}"})
     assert "would send the worker's variable 'AWS_SECRET_ACCESS_KEY' to evil" in refused(Policy(), leak)
     policy(callback_hosts=["evil"]).check("team", leak)
     policy(environment=["AWS_*"]).check("team", leak)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "${env:RECEIVER}",
+        "${env:RECEIVER}/path/${env:TOKEN}",
+        "https://${env:HOST}/${env:TOKEN}",
+        "https://${env:USER}@${env:HOST}:${env:PORT}/${env:TOKEN}",
+        "http://${env:HOST}:8443?x=${env:TOKEN}",
+    ],
+)
+def test_a_variable_may_be_the_whole_host(url: str) -> None:
+    Policy().check("team", definition(callback={"url": url}))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example.org:${env:PORT}/${env:TOKEN}",
+        "https://${env:TOKEN}.evil.example.org/",
+        "https://evil.example.org.${env:USER}/",
+        "https://${env:USER}:8${env:PORT}/${env:TOKEN}",
+        "https://${env:TOKEN}:x@${env:USER}.evil.example.org",
+        "${env:RECEIVER}.evil.example.org/${env:TOKEN}",
+        "${env:RECEIVER}@evil.example.org/${env:TOKEN}",
+        "${env:SCHEME}://evil.example.org/${env:TOKEN}",
+        "${env:SCHEME}evil.example.org/${env:TOKEN}",
+        "https://${env:TOKEN}@evil.example.org/",
+    ],
+)
+def test_a_variable_that_is_a_part_of_the_host_opens_no_host_of_the_definition_s_choice(url: str) -> None:
+    job = definition(callback={"url": url})
+    assert "would send the worker's variable" in refused(Policy(), job)
+    policy(environment=["*"]).check("team", job)
+    # The worker asks once more, when it knows the host.
+    with pytest.raises(Refused, match="environment variable"):
+        Policy({"*": PoolPolicy(environment=())}).check_callback("team", url, "evil.example.org", 443)

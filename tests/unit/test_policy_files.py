@@ -57,6 +57,7 @@ def ways(secret: Path) -> list[dict[str, Any]]:
     properties = (
         *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives", "spark.yarn.dist.files"),
         *("spark.kerberos.keytab", "spark.yarn.keytab", "spark.kubernetes.kerberos.krb5.path"),
+        *("spark.yarn.jar", "spark.yarn.stagingDir"),
     )
     return [
         *({field: [name]} for field in ("jars", "py_files", "files")),
@@ -127,12 +128,45 @@ def test_a_list_stands_instead_of_that_and_is_not_left_by_links(shelf: Path, jar
     [
         "spark.jars.ivySettings",
         "spark.jars.ivy",
+        "spark.driver.defaultExtraClassPath",
         "spark.hadoop.hadoop.kerberos.kinit.command",
         "spark.hadoop.hadoop.security.group.mapping",
     ],
 )
-def test_no_job_with_a_user_of_its_own_says_what_runs_as_the_worker(name: str) -> None:
+def test_no_job_of_another_user_or_on_kubernetes_says_what_runs_as_the_worker(name: str) -> None:
     assert f"cannot set {name}" in refused(Policy({}, RUN_AS), {"conf": {name: "/tmp/x"}})
+    # Whoever the drivers are, the spark-submit for Kubernetes has the worker's credentials.
+    assert f"cannot set {name}" in refused(Policy(), {"conf": {name: "/tmp/x"}})
+    check(Policy(), {"master": "yarn", "deploy_mode": "cluster", "conf": {name: "/tmp/x"}})
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.yarn.dist.files": "viewfs://c/x/secret"},
+        {"spark.files": "har://file-/tmp/x.har/secret"},
+        {"spark.hadoop.fs.viewfs.mounttable.c.link./x": "file:///etc"},
+        {"spark.hadoop.fs.mine.impl": "org.apache.hadoop.fs.HarFileSystem", "spark.files": "mine://x/secret"},
+    ],
+)
+def test_no_address_of_another_scheme_leads_to_files_of_this_host(conf: dict[str, str]) -> None:
+    listed = Policy({"*": PoolPolicy(files=("/opt/jobs/*",))})
+    on_yarn = {"master": "yarn", "deploy_mode": "cluster", "conf": conf}
+    for made, spark in ((listed, on_yarn), (listed, {"conf": conf}), (Policy({}, RUN_AS), {"conf": conf})):
+        assert "refused in pool team" in (said := refused(made, spark)) or "cannot set" in said
+    check(Policy(), on_yarn)
+
+
+def test_the_folder_in_which_the_worker_leaves_what_nodes_read_is_listed_too(shelf: Path) -> None:
+    spark = {
+        "master": "spark://one:7077",
+        "deploy_mode": "cluster",
+        "standalone": {"staging": str(shelf / "stage")},
+    }
+    assert "stage' is refused in pool team" in refused(Policy({}, RUN_AS), spark)
+    assert "stage' is refused in pool team" in refused(Policy({"*": PoolPolicy(files=())}), spark)
+    check(Policy({"*": PoolPolicy(files=(f"{shelf}/*",))}), spark)
+    check(Policy(), spark)
 
 
 def test_where_the_driver_could_read_it_anyhow_nothing_is_asked(secret: Path) -> None:

@@ -18,6 +18,8 @@ OTHER_WAYS = [
     {"spark.driver.defaultJavaOptions": '-Dmine "-D"com.sun.management.jmxremote'},
     {"spark.driver.extraJavaOptions": "-Xrunjdwp:transport=dt_socket,server=y,address=*:0"},
     {"spark.driver.extraJavaOptions": "-Dmine @/tmp/options"},
+    {"spark.driver.defaultJavaOptions": "\x01@/tmp/options"},
+    {"spark.driver.extraJavaOptions": "-agentpath:/lib/libjdwp.so=transport=dt_socket,server=y,address=*:0"},
     {"spark.driver.extraJavaOptions": "-XX:Flags=/tmp/options"},
     {"spark.driver.extraJavaOptions": "-XX:VMOptionsFile=/tmp/options"},
 ]
