@@ -23,7 +23,7 @@ VERSION_STARTED = 1
 _LOGIN = re.compile(r"[A-Za-z0-9._-]{1,200}:[A-Za-z0-9+/]{27}=")  # a user and a SHA-1 in base64
 _NAME = re.compile(r"attempt-(\d{1,10})(?:-(.+))?")  # as many digits as a path of a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
-_DEPTH = 4  # of what a driver makes, below the folder of the records
+_DEPTH = 3  # of an attempt below the folder of the records: bucket, job, attempt
 _OF_DRIVER = READ | WRITE | CREATE | DELETE  # the last two for `alive`
 _MAX_BYTES = 512 * 1024  # of an attempt that is written again: a multi holds 768 KiB, and more rides in it
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
@@ -62,13 +62,18 @@ def attempt_number(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def is_made_by_driver(path: str, jobs: str) -> bool:
-    """Whether a node is below an attempt: its driver made it, and says who may read it.
+def is_attempt(path: str, jobs: str) -> bool:
+    """Whether a node is that of an attempt: `jobs` is the folder of the records.
 
-    `jobs` is the folder of the records. Elsewhere a pool or a job may have the name of an attempt.
+    Elsewhere a pool or a job may have the name of an attempt.
     """
-    inside = path.removeprefix(f"{jobs}/").split("/")  # bucket, job, attempt, node
-    return path.startswith(f"{jobs}/") and len(inside) == _DEPTH and attempt_number(inside[-2]) is not None
+    inside = path.removeprefix(f"{jobs}/").split("/")
+    return path.startswith(f"{jobs}/") and len(inside) == _DEPTH and attempt_number(inside[-1]) is not None
+
+
+def is_made_by_driver(path: str, jobs: str) -> bool:
+    """Whether a node is below an attempt: its driver made it, and says who may read it."""
+    return is_attempt(path.rpartition("/")[0], jobs)
 
 
 def run_name(run_key: str, number: int) -> str:

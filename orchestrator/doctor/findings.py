@@ -55,6 +55,7 @@ class Kind(StrEnum):
     UNREACHABLE_SERVER = "unreachable-server"
     OPEN_NODES = "open-nodes"
     FOREIGN_RIGHTS = "foreign-rights"
+    SHARED_RIGHTS = "shared-rights"
     READABLE_SECRET = "readable-secret"  # noqa: S105 - no password
     UNENCRYPTED_LOGIN = "unencrypted-login"
 

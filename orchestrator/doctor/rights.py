@@ -15,7 +15,7 @@ from queues.operations import ALL
 from queues.queue import QueueSet
 from queues.session import Acl, Grant, Login, Rights, Session, SessionSettings
 from queues.session.rights import OWN
-from spark_runner.attempt import is_made_by_driver
+from spark_runner.attempt import is_attempt, is_made_by_driver
 
 _NAMED = 10  # paths in the words of one finding
 _DIGESTS = ("sha1", "sha256", "sha384", "sha512", "sha3_256", "sha3_512")  # a server can be told which
@@ -33,15 +33,7 @@ def look(session: Session, root: str, needed: Collection[str] = ()) -> Iterator[
     """
     if session.settings.acl is not Acl.CREATOR:
         return
-    ours = Ours(session.settings)
-    is_open, foreign, of_drivers = list[str](), list[str](), list[str]()
-    for path, rights in access_below(session, root):
-        if is_made_by_driver(path, Layout(root).buckets):
-            continue
-        if isinstance(rights, Rights) and rights.is_open:
-            (of_drivers if path in needed else is_open).append(path)
-        elif rights is not None and not (isinstance(rights, Rights) and ours.owns(rights)):
-            foreign.append(path)
+    is_open, of_drivers, foreign, shared = _sorted(session, root, needed)
     if is_open:
         what = f"everybody who reaches ZooKeeper may touch {_named(is_open)}: zookeeper_acl was `open`"
         remedy = "--fix gives them to this login: first let all programs use it"
@@ -53,6 +45,36 @@ def look(session: Session, root: str, needed: Collection[str] = ()) -> Iterator[
         what = f"another login, or one with an old password, owns {_named(foreign)}"
         remedy = "as that login give them to this one, in zkCli: `addauth digest USER:PASSWORD`, `setAcl -R`"
         yield Finding.of(Kind.FOREIGN_RIGHTS, root, what, remedy)
+    if shared:
+        logins = sorted({login for found in shared.values() for login in found})
+        more = f" and {len(logins) - _NAMED:,} more" if len(logins) > _NAMED else ""
+        what = f"{', '.join(logins[:_NAMED])}{more} have rights, too, on {_named(list(shared))}"
+        remedy = "take those away that you do not know, in zkCli: `getAcl`, then `setAcl`"
+        yield Finding.of(Kind.SHARED_RIGHTS, root, what, remedy)
+
+
+def _sorted(
+    session: Session, root: str, needed: Collection[str]
+) -> tuple[list[str], list[str], list[str], dict[str, list[str]]]:
+    """The open nodes, those of them that drivers need, foreign ones, and those with other logins."""
+    ours, layout = Ours(session.settings), Layout(root)
+    is_open, of_drivers, foreign, shared = list[str](), list[str](), list[str](), dict[str, list[str]]()
+    for path, rights in access_below(session, root):
+        if rights is None or is_made_by_driver(path, layout.buckets):
+            continue
+        if not isinstance(rights, Rights) or not (rights.is_open or ours.owns(rights)):
+            foreign.append(path)
+            continue
+        if rights.is_open:
+            (of_drivers if path in needed else is_open).append(path)
+        if not _is_for_a_driver(path, layout) and (others := list(ours.others(rights))):
+            shared[path] = others
+    return is_open, of_drivers, foreign, shared
+
+
+def _is_for_a_driver(path: str, layout: Layout) -> bool:
+    """Whether the login of an attempt has rights on such a node."""
+    return is_attempt(path, layout.buckets) or path.startswith(f"{layout.root}/stops/")
 
 
 def mend(queue_set: QueueSet) -> None:
@@ -104,14 +126,25 @@ class Ours:
         if settings.digest is not None:
             self._ids |= {("digest", each) for each in _digests(settings.digest)}
         self._certified = settings.tls is not None and bool(settings.tls.certificate_file)
+        # People of a team have logins of their own, besides the digest that they share.
+        self._is_team = settings.digest is not None and (settings.sasl is not None or self._certified)
 
     def owns(self, rights: Rights) -> bool:
         """Whether the session may do everything with a node."""
-        return any(
-            grant.perms == ALL
-            and ((grant.scheme, grant.id) in self._ids or (self._certified and grant.scheme == "x509"))
-            for grant in rights.grants
-        )
+        return any(grant.perms == ALL and self._is(grant) for grant in rights.grants)
+
+    def others(self, rights: Rights) -> Iterator[str]:
+        """Logins that have rights by name, and belong to nobody who shares the tree.
+
+        While it was open, whoever reached ZooKeeper could give them to himself.
+        """
+        for grant in rights.grants:
+            is_member = self._is_team and grant.scheme != "digest"
+            if not (grant.is_open or is_member or self._is(grant)):
+                yield f"{grant.scheme}:{grant.id}"
+
+    def _is(self, grant: Grant) -> bool:
+        return (grant.scheme, grant.id) in self._ids or (self._certified and grant.scheme == "x509")
 
     def closing(self, _path: str, rights: Rights) -> Sequence[Grant] | None:
         """What an open node is to have: all for us, for others what they have by name; else None."""

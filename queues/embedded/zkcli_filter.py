@@ -1,19 +1,24 @@
 """Runs zkCli for one command and leaves out what it prints on stdout before the answer.
 
+On a terminal, control characters in the answer are escaped: nodes hold what anybody has written.
+
 Run as `python -I -S zkcli_filter.py JAVA ARGUMENT...`. ZooKeeperMain has no switch for its greeting,
 "Connecting to ..." and the event of the connection, and a pipe (`zkcli get /x | jq`) cannot use it.
 """
 
+import re
 import shutil
 import signal
 import subprocess
 import sys
+from itertools import chain
 from typing import IO
 
 GREETING = b"Connecting to "
 SASL = "-Djava.security.auth.login.config="
 LOGIN_EVENT = (b"\n", b"WATCHER::", b"\n", b"WatchedEvent state:SaslAuthenticated")
 EVENT = (b"WATCHER::", b"WatchedEvent state:")
+CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")  # the latter are C1, in UTF-8
 
 
 def main(command: list[str]) -> int:
@@ -27,14 +32,23 @@ def main(command: list[str]) -> int:
             answer = skip_greeting(client.stdout)
             if not answer and any(argument.startswith(SASL) for argument in command):
                 answer = skip_login(client.stdout)
-            sys.stdout.buffer.write(answer)
-            sys.stdout.buffer.flush()
-            shutil.copyfileobj(client.stdout, sys.stdout.buffer)
+            if sys.stdout.isatty():
+                for line in chain([answer], client.stdout):
+                    sys.stdout.buffer.write(escaped(line))
+            else:
+                sys.stdout.buffer.write(answer)
+                sys.stdout.buffer.flush()
+                shutil.copyfileobj(client.stdout, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         except BrokenPipeError:  # the reader has seen enough
             client.terminate()
             sys.stdout = None  # what is still in its buffer must not be tried again at exit
     return client.returncode if client.returncode >= 0 else 128 - client.returncode
+
+
+def escaped(line: bytes) -> bytes:
+    """The line as a terminal may have it."""
+    return CONTROL.sub(lambda found: b"\\x%02x" % found[0][-1], line)
 
 
 def skip_greeting(output: IO[bytes]) -> bytes:

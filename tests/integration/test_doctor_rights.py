@@ -47,7 +47,7 @@ def queue_set(hosts: str, root: str, acl: Acl, login: Login = MINE) -> Iterator[
 
 
 def found(doctor: Doctor) -> dict[Kind, Finding]:
-    kinds = {Kind.OPEN_NODES, Kind.FOREIGN_RIGHTS}
+    kinds = {Kind.OPEN_NODES, Kind.FOREIGN_RIGHTS, Kind.SHARED_RIGHTS}
     return {finding.kind: finding for finding in doctor.look() if finding.kind in kinds}
 
 
@@ -75,7 +75,7 @@ def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> 
             assert Kind.FOREIGN_RIGHTS not in found(doctor)
             mended = [each for each in doctor.mend(doctor.look()) if each.kind is Kind.OPEN_NODES]
             assert [each.fixed for each in mended] == [True]
-            assert found(doctor) == {}
+            assert set(found(doctor)) == {Kind.SHARED_RIGHTS}, "of the run: nobody knows it here"
             for path in tree(client, root):
                 with pytest.raises(NoAuthError):
                     stranger.get(path)
@@ -108,6 +108,28 @@ def test_a_job_and_a_pool_that_are_named_like_an_attempt_hide_no_open_node(
             client.create(path, b"")
         finding = found(Doctor(queues))[Kind.OPEN_NODES]
         assert [path for path in open_nodes if path not in finding.what] == []
+
+
+def test_who_took_rights_by_name_while_the_tree_was_open_is_reported(zookeeper_hosts: str, root: str) -> None:
+    mallory = make_digest_acl("mallory", "any", all=True)
+    with queue_set(zookeeper_hosts, root, Acl.OPEN) as before, zookeeper_client(zookeeper_hosts) as stranger:
+        before.put(Queue.ACCEPT, "job", {})
+        record = before.layout.record("job")
+        stranger.set_acls(record, [*OPEN_ACL_UNSAFE, mallory])
+        stranger.set_acls(f"{root}/queues", [OURS, mallory])
+        stranger.create(f"{record}/attempt-1-key", b"", acl=[OURS, RUN])
+        stranger.create(f"{root}/stops/default/job", b"", acl=[OURS, RUN], makepath=True)
+    with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues, as_login(zookeeper_hosts) as client:
+        doctor = Doctor(queues)
+        for _ in range(2):
+            finding = found(doctor)[Kind.SHARED_RIGHTS]
+            assert f"digest:{mallory.id.id} have rights, too, on 2 nodes" in finding.what
+            assert f"{root}/queues" in finding.what
+            assert record in finding.what
+            doctor.mend(doctor.look())
+        for path in (record, f"{root}/queues"):
+            client.set_acls(path, [OURS])
+        assert Kind.SHARED_RIGHTS not in found(doctor)
 
 
 def test_nodes_of_an_old_password_are_reported_and_left(zookeeper_hosts: str, root: str) -> None:

@@ -1,8 +1,10 @@
 import os
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -31,6 +33,25 @@ def test_zkcli_prints_the_answer_and_nothing_else(zookeeper_hosts: str, zookeepe
     missing = zkcli("get", f"{zookeeper_root}/none")
     assert (missing.returncode, missing.stdout) == (1, "")
     assert missing.stderr == f"Node does not exist: {zookeeper_root}/none\n"
+
+
+def test_nothing_in_a_node_commands_the_terminal(zookeeper_hosts: str, zookeeper_root: str) -> None:
+    with zookeeper_client(zookeeper_hosts) as client:
+        client.create(zookeeper_root, "\x1b]0;title\x07 \x9b2J\r hidden\ttab äöü".encode())
+    here, end = os.openpty()
+    command = zkcli_command(zookeeper_hosts, ["get", zookeeper_root])
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=end) as client_process:
+        os.close(end)
+        shown = b""
+        with suppress(OSError):  # Linux: the other end of a terminal is closed
+            while part := os.read(here, 4096):
+                shown += part
+        client_process.wait(60)
+    os.close(here)
+    # Java itself writes what no character of its charset is as a question mark.
+    assert rb"\x1b]0;title\x07" in shown
+    assert rb"\x0d hidden" in shown
+    assert re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]|\x1b|\xc2[\x80-\x9f]", shown) is None
 
 
 def test_zkcli_finds_the_member_that_answers(zookeeper_hosts: str) -> None:
