@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 
+from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.kubernetes.launch import launch_pod
 from spark_runner.runners.kubernetes.program import CODE, PodProgram, program_of
+from spark_runner.runners.run_directory import RunDirectory
 
+ACCOUNT = "spark.kubernetes.authenticate.driver.serviceAccountName"
 JAR = {"jar": {"class": "Main", "arguments": []}}
 
 
@@ -45,3 +49,26 @@ def test_what_a_definition_adds_to_the_paths_comes_after_ours(tmp_path: Path) ->
     properties = program(tmp_path, {"sql": []}, conf).properties
     assert properties["spark.submit.pyFiles"] == f"local://{CODE}/driver.zip,local:///opt/own.py"
     assert properties["spark.executorEnv.PYTHONPATH"] == f"{CODE}/driver.zip:/opt/own"
+
+
+@pytest.mark.parametrize(("field", "account"), [("", "of-conf"), ("of-field", "of-field")])
+def test_a_service_account_in_conf_counts_where_the_field_says_nothing(
+    tmp_path: Path, field: str, account: str
+) -> None:
+    options = {"image": "spark:4"} | ({"service_account": field} if field else {})
+    target = Target("k8s://https://any", "cluster", options)
+    request = SubmitRequest("run-1", "one", "name", {"sql": []}, target, {ACCOUNT: "of-conf"})
+    directory = RunDirectory(tmp_path / "runs" / "run-1" / "one")
+    directory.create()
+    launch_pod(request, program(tmp_path, {"sql": []}), directory, "default", context="", conf_dir=tmp_path)
+    lines = (directory.path / "spark.properties").read_text("utf-8").splitlines()
+    assert [line.rpartition("=")[2].strip() for line in lines if ACCOUNT in line] == [account]
+
+
+def test_a_pod_template_in_conf_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    target = Target("k8s://https://any", "cluster", {"image": "spark:4"})
+    conf = {"spark.kubernetes.executor.podTemplateFile": "/etc/passwd"}
+    request = SubmitRequest("run-1", "one", "name", {"sql": []}, target, conf)
+    made = program(tmp_path, {"sql": []})
+    with pytest.raises(RefusedSubmission, match=r"say it by `spark\.kubernetes\.pod_template`"):
+        launch_pod(request, made, RunDirectory(tmp_path), "default", context="", conf_dir=tmp_path)

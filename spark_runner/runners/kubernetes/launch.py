@@ -16,9 +16,12 @@ from spark_runner.runners.run_directory import RunDirectory
 TERMINATION_LOG = "/dev/termination-log"
 """What a container writes there becomes part of its status, which outlives the container."""
 
+_ACCOUNT = "spark.kubernetes.authenticate.driver.serviceAccountName"
 _OURS = {
     "spark.kubernetes.namespace": "spark.kubernetes.namespace",
     "spark.kubernetes.context": "spark.kubernetes.context",
+    "spark.kubernetes.driver.podTemplateFile": "spark.kubernetes.pod_template",
+    "spark.kubernetes.executor.podTemplateFile": "spark.kubernetes.pod_template",
     "spark.kubernetes.driver.pod.name": "",
     "spark.kubernetes.submission.waitAppCompletion": "",
 }
@@ -75,7 +78,7 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.context": context,
         "spark.kubernetes.container.image": image or "",
-        "spark.kubernetes.authenticate.driver.serviceAccountName": options.get("service_account", ""),
+        _ACCOUNT: options.get("service_account") or conf.get(_ACCOUNT, ""),
         "spark.kubernetes.driver.podTemplateFile": template,
         "spark.kubernetes.executor.podTemplateFile": template,
         "spark.kubernetes.driver.pod.name": pod_name(request.run),
