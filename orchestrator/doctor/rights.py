@@ -134,7 +134,7 @@ class Ours:
         return any(grant.perms == ALL and self._is(grant) for grant in rights.grants)
 
     def others(self, rights: Rights) -> Iterator[str]:
-        """Logins that have rights by name, and belong to nobody who shares the tree.
+        """Logins that have rights by name and are no members of the team that shares the tree.
 
         While it was open, whoever reached ZooKeeper could give them to himself.
         """

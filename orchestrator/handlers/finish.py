@@ -32,8 +32,8 @@ def handle(job: HeldJob) -> Action:
         if archive is not None and (marking := _marking(job, archive)) is not None:
             return marking
         remains = Remains.of(job)
-        if hindrance := _hindrance(job, remains):
-            logger.warning("{} is not removed yet: {}", job.id, hindrance)
+        if reason := _reason_to_keep(job, remains):
+            logger.warning("{} is not removed yet: {}", job.id, reason)
             return Keep(delay=_IN_USE_SECONDS)
         if archive is not None:
             _write(job, archive, remains)
@@ -43,8 +43,8 @@ def handle(job: HeldJob) -> Action:
     return Remove(extra=remains.deletes)
 
 
-def _hindrance(job: HeldJob, remains: Remains) -> str:
-    """Why the job has to stay; empty where nothing is in the way any more."""
+def _reason_to_keep(job: HeldJob, remains: Remains) -> str:
+    """Why the job cannot be removed yet; empty where it can."""
     if running := remains.running():
         return f"a driver may be running, see {running}"
     job.claim.check()

@@ -101,7 +101,7 @@ class Policy:
     def check_callback(self, pool: str, url: str, host: str, port: int) -> Listed:
         """How a receiver is listed; raises Refused for one that may not be called, or not with its variables.
 
-        `url` is that of the definition. The end of a job that `check` has refused is told, too.
+        `url` is that of the definition. A job that `check` has refused reports its end, too.
         """
         rules = Rules(pool.removesuffix(LOW), self._tables)
         check_named(rules, [url])

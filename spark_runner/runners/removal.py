@@ -13,7 +13,7 @@ def remove_tree(path: Path, *, ignore_errors: bool = False) -> None:
     """
     if not os.path.lexists(path) or _rm(path):
         return
-    # A program may have taken rights from itself: folders that nobody may write or list.
+    # A program may have left folders that not even their owner may write or list.
     subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], check=False, stderr=subprocess.DEVNULL)
     if _rm(path):
         return

@@ -59,7 +59,7 @@ def test_the_end_of_a_job_is_not_told_to_a_receiver_that_is_not_listed(
 def test_a_refused_job_brings_no_variable_of_the_worker_to_its_receiver(
     office: Office, monkeypatch: pytest.MonkeyPatch, policy: dict[str, PoolPolicy]
 ) -> None:
-    """No client has checked it, and its end is told as that of each job."""
+    """No client has checked the job, and it reports its end as each job does."""
     monkeypatch.setenv("TOKEN_OF_THE_WORKER", "s3cret-word")
     monkeypatch.setattr(office.client, "_policy", Policy({"*": PoolPolicy(environment=("*",))}))
     office.settings = office.settings.model_copy(update={"policy": policy})
