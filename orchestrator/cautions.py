@@ -1,4 +1,4 @@
-"""Settings with which secrets can be read: files that others may read, logins and keys without TLS."""
+"""Unsafe settings: secrets in files that others may read, logins and keys without TLS, an open tree."""
 
 import os
 import stat
@@ -11,17 +11,19 @@ from orchestrator.logs.record.redaction import secrets_in
 from orchestrator.models.listening import is_loopback
 from orchestrator.pool_spark import pool_confs
 from orchestrator.settings import Settings, config_file
+from queues.session import Acl
 
 
 class Exposure(StrEnum):
-    """How a secret can be read."""
+    """What is open to others, and how."""
 
     READABLE_FILE = "readable-secret"
     NO_TLS = "unencrypted-login"
+    OPEN_TREE = "open-tree"
 
 
 class Caution(NamedTuple):
-    """One secret that others can read: which file or setting, how, and what to do."""
+    """One thing that is open to others: which file or setting, how, and what to do."""
 
     exposure: Exposure
     place: str
@@ -42,6 +44,14 @@ def cautions(settings: Settings) -> Iterator[Caution]:
         for name, user, scheme in sent:
             what = f"the login of {user} ({scheme}) is sent to {settings.zookeeper_hosts} without TLS"
             yield Caution(Exposure.NO_TLS, name, what, "set zookeeper_tls")
+    is_elsewhere = settings.zookeeper_hosts and not settings.is_zookeeper_on_loopback
+    if is_elsewhere and settings.zookeeper_acl is Acl.OPEN:
+        what = (
+            f"whoever reaches {settings.zookeeper_hosts} may read and change every job, and run code as the "
+            "user of the drivers"
+        )
+        remedy = "set zookeeper_login and zookeeper_acl = 'creator', then run `cluster doctor --fix`"
+        yield Caution(Exposure.OPEN_TREE, "zookeeper_acl", what, remedy)
     for name, key, urls in (
         ("logs", settings.logs.key_file, settings.logs.urls),
         ("archive", settings.archive.key_file, [settings.archive.url]),

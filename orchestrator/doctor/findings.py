@@ -58,13 +58,14 @@ class Kind(StrEnum):
     SHARED_RIGHTS = "shared-rights"
     READABLE_SECRET = "readable-secret"  # noqa: S105 - no password
     UNENCRYPTED_LOGIN = "unencrypted-login"
+    OPEN_TREE = "open-tree"
 
     @property
     def severity(self) -> Severity:
         """How bad it is, where nothing else is said."""
         if self in _ERRORS:
             return Severity.ERROR
-        return Severity.NOTE if self is Kind.STALE_RECEIPT else Severity.WARNING
+        return Severity.NOTE if self in {Kind.STALE_RECEIPT, Kind.OPEN_TREE} else Severity.WARNING
 
 
 _ERRORS = {

@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 
-from orchestrator.cautions import Exposure, cautions
+from orchestrator.cautions import cautions
 from orchestrator.doctor.drivers import open_attempts
 from orchestrator.doctor.findings import Finding, Kind
 from orchestrator.doctor.survey import Survey
@@ -105,10 +105,9 @@ def _needed(survey: Survey) -> set[str]:
 
 
 def look_at_settings(settings: Settings) -> Iterator[Finding]:
-    """Secrets of this host's settings that others can read; the path is that of the file, or the setting."""
-    kinds = {Exposure.READABLE_FILE: Kind.READABLE_SECRET, Exposure.NO_TLS: Kind.UNENCRYPTED_LOGIN}
+    """Unsafe settings of this host; the path is that of the file, or the setting."""
     for caution in cautions(settings):
-        yield Finding.of(kinds[caution.exposure], caution.place, caution.what, caution.remedy)
+        yield Finding.of(Kind(caution.exposure.value), caution.place, caution.what, caution.remedy)
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from orchestrator.logs.settings import LogSettings
 from orchestrator.settings import Settings
 from orchestrator.wiring import open_logs
 from orchestrator.zookeeper_access import GroupLogin, LoginFile, TlsFiles
+from queues.session import Acl
 
 
 def secret(folder: Path, mode: int) -> Path:
@@ -28,6 +29,7 @@ def digest(file: Path, hosts: str) -> Settings:
     return Settings(
         zookeeper_hosts=hosts,
         zookeeper_login=LoginFile(scheme="digest", user="ada", password_file=file, without_tls=False),
+        zookeeper_acl=Acl.CREATOR,
     )
 
 
@@ -55,12 +57,25 @@ def test_the_login_of_a_team_is_looked_at_like_ones_own(tmp_path: Path) -> None:
         zookeeper_hosts="zk:2181",
         zookeeper_login=LoginFile(scheme="sasl", user="ada", password_file=own, without_tls=True),
         zookeeper_group=GroupLogin(user="team", password_file=of_team),
+        zookeeper_acl=Acl.CREATOR,
     )
     assert found(settings) == [
         (Exposure.READABLE_FILE, str(of_team)),
         (Exposure.NO_TLS, "zookeeper_login"),
         (Exposure.NO_TLS, "zookeeper_group"),
     ]
+
+
+def test_a_tree_that_is_open_to_all_who_reach_it_is_reported(tmp_path: Path) -> None:
+    login = digest(secret(tmp_path, 0o600), "zk:2181")
+    is_open = [(Exposure.OPEN_TREE, "zookeeper_acl")]
+    assert found(Settings(zookeeper_hosts="zk:2181")) == is_open
+    assert found(Settings(zookeeper_hosts="localhost:2181,zk:2181")) == is_open
+    assert found(Settings(zookeeper_hosts="127.0.0.1:2181")) == []
+    assert is_open[0] in found(login.model_copy(update={"zookeeper_acl": Acl.OPEN}))
+    assert is_open[0] not in found(login)
+    (finding,) = look_at_settings(Settings(zookeeper_hosts="zk:2181"))
+    assert (finding.kind, finding.severity) == (Kind.OPEN_TREE, Severity.NOTE)
 
 
 def test_keys_for_a_server_without_tls_are_reported(tmp_path: Path) -> None:
