@@ -3,21 +3,20 @@
 import json
 import re
 
-# Control characters but tab and line feed, the second set (C1) among them; soft hyphen; what changes the
-# direction of text, breaks lines or has no width, but for joiners; tags; halves of surrogate pairs.
-_UNSAFE = (
-    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    r"\ufff9-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
-    r"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters that are blank
+# DEL and the second set of control characters (C1); soft hyphen; what changes the direction of text,
+# breaks lines or has no width, but for joiners; controls of notations; tags; halves of surrogate pairs;
+# letters that are blank.
+_UNSEEN = (
+    r"\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+    r"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 )
+_UNSAFE = rf"\x00-\x08\x0b\x0c\x0e-\x1f{_UNSEEN}"  # control characters but tab and line feed
 _HIDDEN = re.compile(rf"[{_UNSAFE}]|\r(?!\n)")
 # Those that loguru writes, one at a time. Others hide text: concealed, black, of the colour of its ground.
 _COLOUR = r"\x1b\[(?:0|1|2|30(?=m\x1b\[1m)|3[1-6])m"
 _HIDDEN_BUT_COLOURS = re.compile(rf"(?!{_COLOUR})(?:[{_UNSAFE}]|\r(?!\n))")
-_IN_JSON = re.compile(
-    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]"
-)
+_IN_JSON = re.compile(rf"[{_UNSEEN}\u200c\u200d]")  # joiners too
 
 
 def visible(text: str, *, colours: bool = False) -> str:
