@@ -2,12 +2,13 @@
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from queues.embedded import login_of, running_server
 from spark_runner.process import processes_of
@@ -33,18 +34,25 @@ PLANTED = "word-of-the-conf"
 WAIT_S = 60
 
 
-def tree(client: KazooClient, path: str = "/") -> Iterator[str]:
+def tree(client: KazooClient, path: str) -> Iterator[str]:
+    """The node and all below it; a node that is removed meanwhile has nothing below it."""
     yield path
-    for name in client.get_children(path):
-        yield from tree(client, f"{path.rstrip('/')}/{name}")
+    with suppress(NoNodeError):
+        for name in client.get_children(path):
+            yield from tree(client, f"{path.rstrip('/')}/{name}")
 
 
-def nodes(hosts: str, digest: str = "", sasl: dict[str, str] | None = None) -> tuple[str, ...]:
-    """All nodes, as those see them who may."""
+def nodes(
+    hosts: str, root: str = "/", digest: str = "", sasl: dict[str, str] | None = None
+) -> tuple[str, ...]:
+    """The nodes from `root` down, read with rights to all of them.
+
+    On a server that tests share, `root` is the test's own: others have nodes that this login cannot read.
+    """
     client = KazooClient(hosts, auth_data=[("digest", digest)] if digest else None, sasl_options=sasl)
     client.start(timeout=30)
     try:
-        return tuple(tree(client))
+        return tuple(tree(client, root))
     finally:
         client.stop()
         client.close()
@@ -80,7 +88,7 @@ def with_its_own_server(desk: Desk, running: Running) -> Target:
         files=contents((desk.state_dir,)),
         secrets=(login.secret(), PLANTED),
         zookeeper=server.address,
-        nodes=nodes(server.address, f"{login.user}:{login.secret()}"),
+        nodes=nodes(server.address, digest=f"{login.user}:{login.secret()}"),
     )
 
 
@@ -128,16 +136,18 @@ def guarded_worker(desk: Desk, secured: Secured) -> Iterator[Target]:
     running, go_on = started(desk, "worker")
     sasl = {"mechanism": "DIGEST-MD5", "username": ADA.user, "password": SECRET}
     pids = family(running.pid)
-    yield Target(
-        pids=pids,
-        ports=listening(pids),
-        folders=(desk.state_dir,),
-        files=(*contents((desk.state_dir,)), password),
-        secrets=(SECRET, PLANTED),
-        zookeeper=secured.plain,
-        nodes=tuple(path for path in nodes(secured.plain, sasl=sasl) if path.startswith(root)),
-    )
-    go_on.touch()
+    try:
+        yield Target(
+            pids=pids,
+            ports=listening(pids),
+            folders=(desk.state_dir,),
+            files=(*contents((desk.state_dir,)), password),
+            secrets=(SECRET, PLANTED),
+            zookeeper=secured.plain,
+            nodes=nodes(secured.plain, root, sasl=sasl),
+        )
+    finally:
+        go_on.touch()  # else the program of a test that failed waits on
     assert desk.type("job", "wait", "ours").code == 0
     assert [job["id"] for job in desk.jobs()] == ["ours"]
 
@@ -196,7 +206,7 @@ def test_each_attack_succeeds_where_the_protections_are_out(
                 files=contents((desk.state_dir,)),
                 secrets=(PLANTED,),
                 zookeeper=zookeeper_hosts,
-                nodes=tuple(path for path in nodes(zookeeper_hosts) if path.startswith(zookeeper_root)),
+                nodes=nodes(zookeeper_hosts, zookeeper_root),
             )
             got = booty(attacks.ALL, target)
     finally:
