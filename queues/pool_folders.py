@@ -61,7 +61,7 @@ class PoolFolders:
             if not there:
                 return False
             if missing:
-                log.warning("nodes of pool %s were removed by hand and are made again: %s", pool, missing)
+                log.warning("pool %s lacks nodes, which are made: %s", pool, missing)
             self._make(pool, missing, there, bounded=False)
         return True
 

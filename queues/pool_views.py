@@ -166,7 +166,10 @@ class PoolViews:
         self._rotation.keep(set(mains))
 
     def _serve(self, pool: str) -> None:
-        self._root.ensure_pool(pool)
+        if pool in (self._pools or ()):
+            self._root.ensure_pool(pool)
+        elif not self._restore(pool):  # removed since it was listed: to make it again would bring it back
+            return
         if pool not in self._views:
             self._views[pool] = PoolView(
                 self._root,

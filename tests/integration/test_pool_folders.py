@@ -15,6 +15,7 @@ from queues.lock_sessions import LockSessions
 from queues.names import DEFAULT_POOL, Layout
 from queues.new_item import NewItem
 from queues.operations import Create, Delete
+from queues.pool_views import PoolViews
 from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session, SessionSettings
@@ -175,6 +176,28 @@ def test_a_low_lane_is_removed_alone(open_queues: Open) -> None:
     with Collector(open_queues(), pools=[POOL]):
         assert queues.remove_pool(LANE)
     assert queues.pools.names(low=True) == [DEFAULT_POOL, POOL]
+
+
+@pytest.mark.parametrize("pools", [None, [POOL]])
+def test_a_pool_that_is_removed_while_a_consumer_begins_to_serve_it_stays_removed(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch, pools: list[str] | None
+) -> None:
+    queues, serve, removed = open_queues(), PoolViews._serve, threading.Event()  # noqa: SLF001 - the moment
+    queues.ensure_pool(LANE)
+
+    def remove_and_serve(views: PoolViews, pool: str) -> None:
+        if pool == LANE:
+            assert queues.remove_pool(LANE)
+        serve(views, pool)
+        if pool == LANE:
+            removed.set()
+
+    monkeypatch.setattr(PoolViews, "_serve", remove_and_serve)
+    with Collector(open_queues(), pools=pools, then=lambda claim: claim.remove()) as seen:
+        assert removed.wait(10)
+        assert queues.pools.names(low=True) == [DEFAULT_POOL, POOL]
+        queues.put("accept", "a", {}, pool=POOL)  # what is left is served
+        seen.wait_for("a")
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -443,16 +466,16 @@ def test_pools_that_could_not_be_served_at_once_are_served_later(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, worker = open_queues(), open_queues()
-    ensure, failed = worker.root.ensure_pool, list[str]()
+    restore, failed = worker.root.pool_folders.restore, list[str]()
 
-    def fail_once(pool: str = DEFAULT_POOL) -> None:
+    def fail_once(pool: str) -> bool:
         if pool == POOL and not failed:
             failed.append(pool)
             raise Unreachable("nobody", 1)
-        ensure(pool)
+        return restore(pool)
 
     with Collector(worker, pools=None) as seen:
-        monkeypatch.setattr(worker.root, "ensure_pool", fail_once)
+        monkeypatch.setattr(worker.root.pool_folders, "restore", fail_once)
         queues.put("accept", "a", {}, pool=POOL)
         seen.wait_for("a")
     assert failed
@@ -463,20 +486,20 @@ def test_pools_that_come_by_the_hundred_keep_those_that_are_served_waiting_for_n
 ) -> None:
     queues, worker = open_queues(), open_queues()
     monkeypatch.setattr(pool_views, "_ARRANGE_SECONDS", 0.0)
-    ensure, made = worker.root.ensure_pool, list[str]()
+    restore, made = worker.root.pool_folders.restore, list[str]()
 
     with Collector(worker, pools=None) as seen:
         wait_until(lambda: seen.consumer._views.get(DEFAULT_POOL), 10, "it is served")  # noqa: SLF001 - nothing else shows it
 
-        def ensure_and_note(pool: str = DEFAULT_POOL) -> None:
+        def restore_and_note(pool: str) -> bool:
             if len(made) == 5:  # of a hundred
                 queues.put("accept", "a", {})
             if len(made) == 50 and not seen.claims:
                 raise AssertionError("the item waits for all pools")
             made.append(pool)
-            ensure(pool)
+            return restore(pool)
 
-        monkeypatch.setattr(worker.root, "ensure_pool", ensure_and_note)
+        monkeypatch.setattr(worker.root.pool_folders, "restore", restore_and_note)
         commit(queues.session, [Create(queues.layout.pool(f"hand-{number}")) for number in range(100)])
         seen.wait_for("a")
         wait_until(lambda: len(made) >= 100, 30, "all pools are served")
