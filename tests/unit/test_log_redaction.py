@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import tracemalloc
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -258,6 +259,26 @@ def test_secrets_of_settings_are_found_wherever_they_stand_but_for_references() 
 def test_the_environment_is_known_from_the_first_text_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_TOKEN", "value-of-the-token")
     assert Redactor(source=lambda: secrets_in(os.environ)).mask("it is value-of-the-token") == f"it is {MASK}"
+
+
+def test_a_text_that_comes_again_is_masked_anew_when_another_secret_is_known() -> None:
+    redactor = Redactor(["first-secret"])
+    name = "thread of first-secret and second-secret"
+    assert [redactor.fit_repeated(name, 100) for _ in range(2)] == [f"thread of {MASK} and second-secret"] * 2
+    redactor.add_of_job(["second-secret"])
+    assert redactor.fit_repeated(name, 100) == f"thread of {MASK} and {MASK}"
+
+
+def test_texts_that_come_again_take_no_more_memory_than_a_thousand_of_them() -> None:
+    redactor, size = Redactor(), 0
+    tracemalloc.start()
+    try:
+        for number in range(3_000):
+            redactor.fit_repeated(f"{number:x>1000}", 1_000)
+            size = max(size, tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert size < 2_000_000
 
 
 def test_secrets_of_jobs_give_way_to_those_of_later_jobs_and_others_stay() -> None:

@@ -44,7 +44,7 @@ class DocumentBuilder:
             f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"{record["level"].name.lower()}",'
             f'"message":{quoted(self._redactor.fit(record["message"], MAX_MESSAGE))},{self._origin(record)},'
             f'"process.pid":{record["process"].id},'
-            f'"process.thread.name":{quoted(self._redactor.fit(thread, MAX_FIELD))}{self._tail}'
+            f'"process.thread.name":{quoted(self._redactor.fit_repeated(thread, MAX_FIELD))}{self._tail}'
         )
         if record["extra"]:
             line += self._extra(record["extra"])
@@ -71,7 +71,11 @@ class DocumentBuilder:
             if name == _OWN and isinstance(value, Mapping):
                 parts += [f",{quoted(field)}:{self._value(each)}" for field, each in value.items()]
             elif name in JOB_FIELDS:
-                parts.append(f",{quoted(JOB_FIELDS[name])}:{self._value(value)}")
+                is_text = isinstance(value, str)
+                shown = (
+                    quoted(self._redactor.fit_repeated(value, MAX_FIELD)) if is_text else self._value(value)
+                )
+                parts.append(f",{quoted(JOB_FIELDS[name])}:{shown}")
             elif len(labels) < _MAX_LABELS:
                 text = self._redactor.mask(f"{plain(name)}={plain(value)}").partition("=")[2]
                 labels.append(f"{quoted(cut(plain(name), MAX_FIELD))}:{quoted(cut(text, MAX_FIELD))}")

@@ -21,6 +21,7 @@ _BEYOND = 65_536  # characters that are looked at behind a cut: as long as most 
 _SHORTEST = 4  # a secret of three letters would take words apart
 _LINE = 16  # characters of a line of a longer secret, that is one by itself
 _MOST_OF_JOBS, _MOST_CHARACTERS = 2_000, 4_000_000  # each costs 0.1 µs per log call
+_MOST_REPEATED = 1_000  # texts, each as long as a field
 _NO_SECRETS = frozenset({"true", "false", "none", "null", "auto", "default", "required", "optional"})
 _REFERENCE = re.compile(r"\$\{(?:env|secret):[^{}]*\}")
 _SETTINGS = frozenset({"conf", "variables", "options", "labels", "settings", "environment", "headers"})
@@ -77,6 +78,7 @@ class Redactor:
         self._guard = threading.Lock()
         self._secrets: dict[str, bool] = {}  # in the order in which they came; whether it is kept for ever
         self._known: tuple[str, ...] = ()  # the longest first
+        self._repeated: dict[str, str] = {}  # masked, with the secrets that are known
         self._source = source
         self.add(secrets)
 
@@ -105,6 +107,7 @@ class Redactor:
                 del known[form]
             self._secrets = known
             self._known = tuple(sorted(known, key=lambda form: (-len(form), form)))
+            self._repeated = {}  # another one: what a thread masks at this moment goes into the one before
 
     def mask(self, text: str) -> str:
         """The text without secrets."""
@@ -124,6 +127,18 @@ class Redactor:
         if end < len(text):  # half a secret may be at its end, and moves up when others become shorter
             begin = begin[: max(0, len(begin) - longest)]
         return f"{begin[:limit]}… [{len(text) - limit:,} more characters]"
+
+    def fit_repeated(self, text: str, limit: int) -> str:
+        """`fit` of a text that comes in many records, always with this limit: masked once."""
+        repeated = self._repeated
+        found = repeated.get(text)
+        if found is None:
+            if len(text) > limit:  # would be kept whole
+                return self.fit(text, limit)
+            if len(repeated) >= _MOST_REPEATED:
+                repeated.clear()
+            found = repeated[text] = self.fit(text, limit)
+        return found
 
     def fit_for(self, text: str) -> Callable[[str, int], str]:
         """What `fit` does with parts of this text, which in most texts is to cut them."""
