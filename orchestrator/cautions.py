@@ -45,12 +45,12 @@ def cautions(settings: Settings) -> Iterator[Caution]:
             what = f"the login of {user} ({scheme}) is sent to {settings.zookeeper_hosts} without TLS"
             yield Caution(Exposure.NO_TLS, name, what, "set zookeeper_tls")
     is_elsewhere = settings.zookeeper_hosts and not settings.is_zookeeper_on_loopback
-    if is_elsewhere and settings.zookeeper_acl is Acl.OPEN:
+    if is_elsewhere and settings.acl is Acl.OPEN:
         what = (
             f"whoever reaches {settings.zookeeper_hosts} may read and change every job, and run code as the "
             "user of the drivers"
         )
-        remedy = "set zookeeper_login and zookeeper_acl = 'creator', then run `cluster doctor --fix`"
+        remedy = "set zookeeper_login, with zookeeper_acl = 'creator', then run `cluster doctor --fix`"
         yield Caution(Exposure.OPEN_TREE, "zookeeper_acl", what, remedy)
     for name, key, urls in (
         ("logs", settings.logs.key_file, settings.logs.urls),

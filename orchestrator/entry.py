@@ -70,7 +70,7 @@ def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Sessi
             tls=None if tls is None else tls.tls(),
             sasl=by_scheme.get("sasl"),
             digest=by_scheme.get("digest"),
-            acl=settings.zookeeper_acl,
+            acl=settings.acl,
         )
     )
 

@@ -87,7 +87,10 @@ class Settings(BaseModel):
     zookeeper_group: GroupLogin | None = Field(
         None, description="a second login, of a team: with acl creator, what one makes is for all of them"
     )
-    zookeeper_acl: Acl = Field(Acl.OPEN, description="creator = what we make is for this login alone")
+    zookeeper_acl: Acl | None = Field(
+        None,
+        description="creator = our nodes are for this login alone; the default with a login or certificate",
+    )
     zookeeper_drivers: DriverAccess = Field(
         default_factory=DriverAccess.model_construct, description="what drivers present where they must"
     )
@@ -185,11 +188,11 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         group, login = self.zookeeper_group, self.zookeeper_login
+        certified = self._has_certificate
         guarded = any(part is not None for part in (self.zookeeper_tls, login, group))
         if guarded and not self.zookeeper_hosts:
             message = "zookeeper_tls and zookeeper_login are for the servers that zookeeper_hosts names"
             raise ValueError(message)
-        certified = self.zookeeper_tls is not None and self.zookeeper_tls.certificate_file is not None
         is_safe = self.zookeeper_tls is not None or self.is_zookeeper_on_loopback
         of_drivers = self.zookeeper_drivers.login
         for name, used in (("zookeeper_login", login), ("zookeeper_drivers.login", of_drivers)):
@@ -209,6 +212,17 @@ class Settings(BaseModel):
             )
             raise ValueError(message)
         return self
+
+    @property
+    def _has_certificate(self) -> bool:
+        return self.zookeeper_tls is not None and self.zookeeper_tls.certificate_file is not None
+
+    @property
+    def acl(self) -> Acl:
+        """`zookeeper_acl`; if not set, `creator` with a login or certificate, else `open`."""
+        if self.zookeeper_acl is not None:
+            return self.zookeeper_acl
+        return Acl.CREATOR if self.zookeeper_login or self._has_certificate else Acl.OPEN
 
     @property
     def is_zookeeper_on_loopback(self) -> bool:

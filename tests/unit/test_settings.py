@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.errors import SettingsError
 from orchestrator.settings import load_settings
+from queues.session import Acl
 from tests.another_user import as_another_user
 
 
@@ -90,6 +91,23 @@ def test_a_mistake_in_the_file_is_named(bare_environment: Path, text: str, words
 
 def test_a_folder_behind_the_hosts_is_theirs() -> None:
     assert load_settings(zookeeper_hosts="a:2181,b/app/jobs").zookeeper_hosts == "a:2181,b/app/jobs"
+
+
+def test_with_a_login_or_certificate_nodes_belong_to_who_makes_them_unless_they_are_to_be_open(
+    bare_environment: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "password or certificate"
+    file.write_text("the-secret\n", "utf-8")
+    login = f"[zookeeper_login]\nscheme = 'digest'\nuser = 'ada'\npassword_file = '{file}'\n"
+    for text, acl in (
+        ("", Acl.OPEN),
+        (login, Acl.CREATOR),
+        (f"[zookeeper_tls]\nca_file = '{file}'\n", Acl.OPEN),
+        (f"[zookeeper_tls]\ncertificate_file = '{file}'\n", Acl.CREATOR),
+        ("zookeeper_acl = 'open'\n" + login, Acl.OPEN),
+    ):
+        bare_environment.write_text("zookeeper_hosts = 'h:1'\n" + text, "utf-8")
+        assert load_settings().acl is acl, text
 
 
 def test_a_login_comes_from_the_environment_or_from_a_table_of_the_file(
