@@ -44,7 +44,7 @@ pytest.register_assert_rewrite(*pytest_plugins)
 @pytest.fixture(autouse=True)
 def _nothing_leaks_from_test_to_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What one test registers as a secret is a word to the next; what a command sets for itself ends."""
-    for name in ("_secrets", "_known"):
+    for name in ("_secrets", "_known", "_repeated"):
         monkeypatch.setattr(REDACTOR, name, getattr(REDACTOR, name))  # to be put back
     monkeypatch.setattr("orchestrator.cli.lazy._Plugins.left_out", False)  # goes with its variable below
     before = set(os.environ)

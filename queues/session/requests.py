@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kazoo.exceptions import ConnectionLoss, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import ConnectionLoss, InvalidACLError, KazooException, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Create, Exists
 from kazoo.security import ACL
 
@@ -78,6 +78,12 @@ class Requests:
     def refused(self, path: str, error: KazooException) -> QueueError:
         """The error for what the server did not want to do."""
         reason = type(error).__name__.removesuffix("Error")
+        if isinstance(error, InvalidACLError):
+            return AccessDenied(
+                self._hosts,
+                f"the server accepted neither a login nor a certificate of this client, so the client cannot "
+                f"own {path or '/'} (InvalidACL); configure the server to ask for one, or use the ACL `open`",
+            )
         if isinstance(error, NO_RIGHT):
             return AccessDenied(
                 self._hosts,

@@ -87,6 +87,13 @@ def test_nodes_for_their_creator_only_need_a_creator_that_can_be_known() -> None
         Login("ada")
 
 
+def test_a_server_that_took_no_login_of_a_creator_says_what_to_do(secured: Secured) -> None:
+    session = with_digest(secured.plain, ADA, Acl.CREATOR)
+    session._client.auth_data.clear()  # noqa: SLF001 - as for a certificate where the servers ask for none
+    with session, refused("accepted neither a login nor a certificate"):
+        session.ensure_path("/owned")
+
+
 @pytest.mark.parametrize(
     "more",
     [{"tls": Tls("/no/such/ca.pem")}, {"sasl": Login("ada", "", "/no/such/file")}],
