@@ -167,7 +167,7 @@ def _exports(found: Settings) -> Iterator[str]:
     if (login := found.zookeeper_login) is not None:
         prefix, file = f"export {PREFIX}ZOOKEEPER_", shlex.quote(str(login.password_file))
         yield f"{prefix}LOGIN__SCHEME={login.scheme} {prefix[7:]}LOGIN__USER={login.user}"
-        yield f"{prefix}LOGIN__PASSWORD_FILE={file} {prefix[7:]}ACL={found.zookeeper_acl}"
+        yield f"{prefix}LOGIN__PASSWORD_FILE={file} {prefix[7:]}ACL={found.acl}"
         yield f"{prefix}LOGIN__OWN_SERVER=true"
         yield f"# plain zkCli: addauth {login.scheme} {login.user}:PASSWORD, which is in that file"
 

@@ -2,13 +2,12 @@
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
 
 from queues.embedded import login_of, running_server
 from spark_runner.process import processes_of
@@ -21,6 +20,7 @@ from tests.hostile.thief import loot
 from tests.hostile_server import stranger
 from tests.jar_support import spark_jars
 from tests.servers.secured import ADA, BOB, OTHER_SECRET, SECRET, Secured
+from tests.servers.zookeeper import tree
 from tests.waiting import wait_until
 from tests.warm_support import WarmHouse
 
@@ -32,14 +32,6 @@ spark.range(3).selectExpr("concat('{ROW}', id) AS row").coalesce(1).cache().coun
 """
 PLANTED = "word-of-the-conf"
 WAIT_S = 60
-
-
-def tree(client: KazooClient, path: str) -> Iterator[str]:
-    """The node and all below it; a node that is removed meanwhile has nothing below it."""
-    yield path
-    with suppress(NoNodeError):
-        for name in client.get_children(path):
-            yield from tree(client, f"{path.rstrip('/')}/{name}")
 
 
 def nodes(

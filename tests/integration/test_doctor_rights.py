@@ -17,7 +17,7 @@ from queues.access_walk import access_below
 from queues.names import Layout
 from queues.queue import QueueSet
 from queues.session import Acl, Grant, Login, Rights, Session, SessionSettings
-from tests.servers.zookeeper import remove_tree, zookeeper_client
+from tests.servers.zookeeper import remove_tree, tree, zookeeper_client
 
 MINE = Login("orchestrator", "the-password")
 RUN = make_digest_acl("run-0108abfa", "of-one-run", read=True, write=True)
@@ -49,10 +49,6 @@ def queue_set(hosts: str, root: str, acl: Acl, login: Login = MINE) -> Iterator[
 def found(doctor: Doctor) -> dict[Kind, Finding]:
     kinds = {Kind.OPEN_NODES, Kind.FOREIGN_RIGHTS, Kind.SHARED_RIGHTS}
     return {finding.kind: finding for finding in doctor.look() if finding.kind in kinds}
-
-
-def tree(client: KazooClient, path: str) -> list[str]:
-    return [path, *(each for name in client.get_children(path) for each in tree(client, f"{path}/{name}"))]
 
 
 def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> None:

@@ -61,6 +61,15 @@ def zookeeper_root(zookeeper_hosts: str) -> Iterator[str]:
         remove_tree(client, root)
 
 
+def tree(client: KazooClient, path: str) -> list[str]:
+    """The node and all below it; a node that is removed meanwhile has nothing below it."""
+    found = [path]
+    with suppress(NoNodeError):
+        for name in client.get_children(path):
+            found += tree(client, f"{path.rstrip('/')}/{name}")
+    return found
+
+
 def remove_tree(client: KazooClient, root: str) -> None:
     """Remove a node with all below it, if it exists.
 

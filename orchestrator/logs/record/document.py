@@ -4,7 +4,7 @@ import json
 import math
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.logs.record.days import Days
@@ -67,15 +67,12 @@ class DocumentBuilder:
 
     def _extra(self, extra: Mapping[Any, Any]) -> str:
         parts, labels = list[str](), list[str]()
+        fit, fit_repeated = self._redactor.fit, self._redactor.fit_repeated
         for name, value in extra.items():
             if name == _OWN and isinstance(value, Mapping):
-                parts += [f",{quoted(field)}:{self._value(each)}" for field, each in value.items()]
+                parts += [f",{quoted(field)}:{self._value(each, fit)}" for field, each in value.items()]
             elif name in JOB_FIELDS:
-                is_text = isinstance(value, str)
-                shown = (
-                    quoted(self._redactor.fit_repeated(value, MAX_FIELD)) if is_text else self._value(value)
-                )
-                parts.append(f",{quoted(JOB_FIELDS[name])}:{shown}")
+                parts.append(f",{quoted(JOB_FIELDS[name])}:{self._value(value, fit_repeated)}")
             elif len(labels) < _MAX_LABELS:
                 text = self._redactor.mask(f"{plain(name)}={plain(value)}").partition("=")[2]
                 labels.append(f"{quoted(cut(plain(name), MAX_FIELD))}:{quoted(cut(text, MAX_FIELD))}")
@@ -83,14 +80,14 @@ class DocumentBuilder:
             parts.append(f',"labels":{{{",".join(labels)}}}')
         return "".join(parts)
 
-    def _value(self, value: Any) -> str:
+    def _value(self, value: Any, fit: Callable[[str, int], str]) -> str:
         if value is True or value is False:
             return "true" if value else "false"
         if isinstance(value, int) and abs(value) < _MAX_LONG:
             return str(int(value))
         if isinstance(value, Mapping):
             return json.dumps(self._masked(value), ensure_ascii=False, default=plain)
-        return quoted(self._redactor.fit(plain(value), MAX_FIELD))
+        return quoted(fit(plain(value), MAX_FIELD))
 
     def _masked(self, value: Any) -> Any:
         """A JSON value with every text in it masked: patterns must not see the quotes around them."""
