@@ -1,23 +1,22 @@
-"""Handlers in a pool of threads: they get items, and what they say becomes of them is committed."""
+"""A pool of handler threads that consumes queues."""
 
 import contextlib
 import logging
-import queue
 import threading
 import time
 import traceback
-from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Mapping, Sequence
 from typing import Self, assert_never
 
 from queues.actions import Action, Done, Handler, Move, Requeue, Retries
 from queues.claim import Claim
 from queues.consumer import RESCAN_SECONDS, Consumer
+from queues.dispatcher import Dispatcher, HandlerThreads, InFlight, Prepared
 from queues.documents import timestamp
-from queues.errors import ClaimLost, TooLarge
+from queues.errors import TooLarge
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
-from queues.settler import Settler
-from queues.step import Step, run_steps
+from queues.step import Step
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +27,10 @@ _SHORT_CHARACTERS = 100
 
 
 class HandlerPool:
-    """Consumes queues with a handler in `threads` threads; at most `held` items are in hand at once.
+    """Consumes queues with a handler in `threads` threads, and holds at most `held` items at once.
 
-    What handlers ask for is committed together where it comes together. Use as a context manager, or call
-    `start` and `stop`.
+    Outcomes of several handlers are committed together. Use as a context manager, or call `start` and
+    `stop`.
     """
 
     def __init__(
@@ -48,50 +47,42 @@ class HandlerPool:
     ) -> None:
         self._set = queue_set
         self._queues = frozenset(queues)
-        self._handler = handler
-        self._retries = Retries() if retries is None else retries
         self._limit = 2 * threads if held is None else held
-        self._guard = threading.Lock()
-        self._in_hand = 0
         self._stopping = threading.Event()
-        self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
-        self._settler: Settler[tuple[Claim, Action | Exception]] = Settler(self._commit)
-        self._threads = [
-            threading.Thread(target=self._work, name=f"handler-{number}", daemon=True)
-            for number in range(threads)
-        ]
+        self._in_flight = InFlight[Claim]()
         self._consumer = Consumer(
             queue_set,
             queues,
             hand_out=self._take,
             room=lambda _queue: self._limit,
-            total=lambda: 0 if self._stopping.is_set() else self._limit - self._in_hand,
+            total=lambda: 0 if self._stopping.is_set() else self._limit - len(self._in_flight),
             pools=pools,
             rescan_seconds=rescan_seconds,
         )
+        policy = _PoolPolicy(
+            queue_set,
+            self._queues,
+            handler,
+            Retries() if retries is None else retries,
+            HandlerThreads("handler", threads=threads),
+            stopping=self._stopping,
+            freed=self._consumer.look_again,
+        )
+        self._dispatcher: Dispatcher[Claim, Action] = Dispatcher(
+            policy, [policy.threads], draining=self._stopping, in_flight=self._in_flight
+        )
 
     def start(self) -> Self:
-        """Begin to consume; raises Unreachable, and has begun nothing then."""
-        self._consumer.start()  # it asks ZooKeeper: first, so that a failure leaves no thread behind
-        self._settler.start()
-        for thread in self._threads:
-            thread.start()
+        """Start to consume; raises Unreachable, and has started no thread then."""
+        self._consumer.start()  # first: it asks ZooKeeper, and a failure must leave no thread behind
+        self._dispatcher.start()
         return self
 
     def stop(self) -> None:
-        """Claim nothing more, let running handlers come to their end, let go of what none has begun."""
+        """Claim nothing more, wait for running handlers, and release the items that none has begun."""
         self._stopping.set()
         self._consumer.stop()
-        for _ in self._threads:
-            self._inbox.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._settler.stop()
-        left = []  # what was moving on while the handlers came to their end
-        with contextlib.suppress(queue.Empty):
-            while True:
-                left.append(self._inbox.get_nowait())
-        self._commit([(claim, _LetGo()) for claim in left if claim is not None])
+        self._dispatcher.drain()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -100,11 +91,11 @@ class HandlerPool:
         self.stop()
 
     def in_hand(self) -> int:
-        """How many items are held now."""
-        return self._in_hand
+        """The number of items held now."""
+        return len(self._in_flight)
 
     def wait_empty(self, timeout: float) -> bool:
-        """Wait until no item stands in the queues, in any pool; False when some do after `timeout`."""
+        """Wait until no pool has items in the queues; False when some remain after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while any(sum(pools.values()) for name, pools in self._counts() if name in self._queues):
             if time.monotonic() >= deadline:
@@ -115,72 +106,72 @@ class HandlerPool:
     def _counts(self) -> ItemsView[str, Mapping[str, int]]:
         return self._set.look.counts().items()
 
-    # ------------------------------------------------------------------ handlers
     def _take(self, claim: Claim) -> None:
-        with self._guard:
-            self._in_hand += 1
-        self._inbox.put(claim)
+        self._dispatcher.take(claim)
 
-    def _work(self) -> None:
-        while (claim := self._inbox.get()) is not None:
-            if self._stopping.is_set():
-                self._settler.put((claim, _LetGo()))
-                continue
-            self._settler.put((claim, self._handle(claim)))
 
-    def _handle(self, claim: Claim) -> Action | Exception:
-        if claim.record.claims > self._retries.max_claims:
-            return _KillsWorkers(claim.record.claims - 1)
-        try:
-            claim.check()
-            action = self._handler(claim)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is counted against the item
-            return error
-        if not isinstance(action, Action):
-            return TypeError(f"the handler returned {action!r}, not DONE, Requeue or Move")  # type: ignore[unreachable] # user code is not always typed
+class _PoolPolicy:
+    """The decisions of a HandlerPool: one handler for all items, and retries after failures."""
+
+    def __init__(
+        self,
+        queue_set: QueueSet,
+        queues: frozenset[str],
+        handler: Handler,
+        retries: Retries,
+        threads: HandlerThreads[Claim],
+        *,
+        stopping: threading.Event,
+        freed: Callable[[], None],
+    ) -> None:
+        self._set = queue_set
+        self._queues = queues
+        self._handler = handler
+        self._retries = retries
+        self.threads = threads
+        self._stopping = stopping
+        self.freed = freed
+
+    def claim_of(self, item: Claim) -> Claim:
+        """The item itself."""
+        return item
+
+    def threads_for(self, item: Claim) -> HandlerThreads[Claim]:  # noqa: ARG002 - one kind of threads for all
+        """The threads of the pool."""
+        return self.threads
+
+    def recall(self) -> tuple[Claim, ...]:
+        """Nothing: no item waits outside its queue."""
+        return ()
+
+    def ended(self, item: Claim) -> None:
+        """Nothing to do."""
+
+    def handle(self, item: Claim) -> Action:
+        """The action that the handler returns; raises what the handler raises."""
+        if item.record.claims > self._retries.max_claims:
+            raise _KillsWorkers(item.record.claims - 1)
+        item.check()
+        action = self._handler(item)
+        if not isinstance(action, Action):  # user code is not always typed
+            raise TypeError(f"the handler returned {action!r}, not DONE, Requeue or Move")
         return action
 
-    # ------------------------------------------------------------------ outcomes
-    def _commit(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> None:
-        by_session = sorted(outcomes, key=lambda outcome: id(outcome[0].how.session))
-        for step, refused in run_steps(self._steps(by_session)):
-            if refused is not None:
-                log.warning("%s was not brought on: %s", step.claim.id, refused)
-            if refused is None and step.claim.held:
-                self._inbox.put(step.claim)  # moved on into a queue that is taken here: held all the way
-            else:
-                self._end(step.claim)
-        self._consumer.look_again()  # once for all: it claims as many together
+    def prepare(self, item: Claim, outcome: Action) -> Prepared:
+        """The step of an action."""
+        return Prepared(self._step(item, outcome))
 
-    def _steps(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> Iterator[Step]:
-        for claim, outcome in outcomes:
-            try:
-                step = self._step_or_failure(claim, outcome)
-            except ClaimLost as error:
-                log.info("%s", error)
-                self._end(claim)
-            except Exception:  # not even that it failed can be told: who claims it next may have more luck
-                log.exception("%s is let go", claim.id)
-                self._end(claim)
-            else:
-                yield step
+    def prepare_release(self, item: Claim) -> Prepared:
+        """A step, so that claims without a result are not counted."""
+        record = item.record
+        return Prepared(item.step(failures=record.failures, error=record.error, release=True))
 
-    def _step_or_failure(self, claim: Claim, outcome: Action | Exception) -> Step:
-        try:
-            return self._step(claim, outcome)
-        except ClaimLost:
-            raise
-        except Exception as error:  # noqa: BLE001 - what the handler asked for cannot be done: it failed
-            return self._failure(claim, error)
+    def prepare_failure(self, item: Claim, error: Exception) -> Prepared:
+        """The step to a later retry, or to dead."""
+        return Prepared(self._failure(item, error))
 
-    def _end(self, claim: Claim) -> None:
-        if claim.held:
-            claim.abandon()
-        with self._guard:
-            self._in_hand -= 1
-
-    def _step(self, claim: Claim, outcome: Action | Exception) -> Step:
-        match outcome:
+    def _step(self, claim: Claim, action: Action) -> Step:
+        match action:
             case Done():
                 return claim.removal()
             case Requeue(payload, delay_ms):
@@ -190,15 +181,8 @@ class HandlerPool:
                 stays = here and not delay_ms and not self._stopping.is_set()
                 due = self._due(delay_ms) if delay_ms else None
                 return claim.step(payload=payload, queue=queue_, pool=pool, due=due, release=not stays)
-            case ClaimLost():
-                raise outcome
-            case _LetGo():
-                record = claim.record  # a step, so that claims which came to nothing are not counted
-                return claim.step(failures=record.failures, error=record.error, release=True)
-            case Exception():
-                return self._failure(claim, outcome)
             case _:
-                assert_never(outcome)
+                assert_never(action)
 
     def _failure(self, claim: Claim, error: Exception) -> Step:
         failures = claim.record.failures + 1
@@ -214,10 +198,10 @@ class HandlerPool:
             log.warning("%s failed in %s, again in %d ms: %s", claim.id, claim.queue, delay_ms, reason)
             due = self._due(delay_ms)
         note = {"reason": reason, "queue": claim.queue, "since": timestamp()}
-        # An item may be so large that no room is left for what happened to it.
-        for told in ({**note, "traceback": trace}, note, {**note, "reason": reason[:_SHORT_CHARACTERS]}):
+        # An item may be so large that the record has no room for the full note.
+        for kept in ({**note, "traceback": trace}, note, {**note, "reason": reason[:_SHORT_CHARACTERS]}):
             with contextlib.suppress(TooLarge):
-                return claim.step(queue=queue_, due=due, failures=failures, error=told, release=True)
+                return claim.step(queue=queue_, due=due, failures=failures, error=kept, release=True)
         return claim.step(queue=queue_, due=due, failures=failures, release=True)
 
     def _due(self, delay_ms: int) -> int:
@@ -225,16 +209,12 @@ class HandlerPool:
 
 
 def _plain(text: str) -> str:
-    # A message may hold what is no Unicode, and then stands in no record.
+    # A message may hold lone surrogates, which no record can store.
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-class _LetGo(Exception):
-    """The item goes back as it was."""
-
-
 class _KillsWorkers(Exception):
-    """The item was claimed again and again, and nobody who did lived to say what became of it."""
+    """The item was claimed repeatedly, and each of its workers ended before the handler did."""
 
     def __init__(self, claims: int) -> None:
         super().__init__(

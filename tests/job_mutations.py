@@ -10,7 +10,7 @@ from orchestrator.handlers import accept, submission
 from orchestrator.handlers.actions import Action, Move
 from orchestrator.handlers.job import HeldJob
 from orchestrator.states import Queue, Status
-from orchestrator.worker import crew
+from orchestrator.worker import dispatcher
 from queues.errors import Conflict, QueueError
 from queues.operations import Create, Set
 from queues.step import Step
@@ -35,7 +35,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
         case Protection.SLOT:
             put(Slots, "take", lambda *_, **__: Places(None, None, ()))
         case Protection.INTENT:
-            handlers = cast("dict[Queue, Callable[[HeldJob], Action]]", crew.HANDLERS)
+            handlers = cast("dict[Queue, Callable[[HeldJob], Action]]", dispatcher.HANDLERS)
             handlers[Queue.ACCEPT] = _submit_first
         case Protection.COMPARE:
             closed = submission._closed  # noqa: SLF001 - what is taken out

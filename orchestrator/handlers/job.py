@@ -39,7 +39,6 @@ class HeldJob:
     ) -> None:
         self.claim = claim
         self.context = context
-        self.refusals = 0  # of steps of ours in a row, because somebody was faster
         self.remembered = 0  # the attempt that was noted in the history
         self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
         self.login: Login | None = None  # of the driver of the attempt whose node names it

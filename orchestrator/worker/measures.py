@@ -102,7 +102,7 @@ class WorkerMeasures(Collector):
         yield checks
 
     def _hands(self) -> Iterator[Metric]:
-        tally, refused = self._worker.crew.tally, self._worker.refused
+        tally, refused = self._worker.dispatcher.tally, self._worker.refused
         yield GaugeMetricFamily("orchestrator_slots", "Jobs that may run at once", value=self._worker.slots)
         held = GaugeMetricFamily("orchestrator_jobs_held", "Jobs in hand, by queue", labels=("queue",))
         for queue in Queue:

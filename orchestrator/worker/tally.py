@@ -5,18 +5,24 @@ from collections import Counter
 
 from orchestrator.handlers.job import HeldJob
 from orchestrator.states import Queue
+from queues.dispatcher import InFlight
 
 
-class Tally:
+class Tally(InFlight[HeldJob]):
     """The jobs in hand by their ids, and their numbers by queue and pool. Thread-safe."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._guard = threading.Lock()
         self._jobs: dict[str, HeldJob] = {}
         self._where: dict[HeldJob, tuple[Queue, str]] = {}
         self._counts: Counter[Queue] = Counter()
         self._by_pool: Counter[tuple[Queue, str]] = Counter()
         self._out_of_reach: set[HeldJob] = set()  # of those in running: their drivers are on other hosts
+
+    def add(self, item: HeldJob) -> None:
+        """The job is held, in the queue and pool of its claim."""
+        self.note(item)
 
     def note(self, job: HeldJob) -> bool:
         """The job is in hand, and stands where its claim says; True when its driver is found out of reach."""
@@ -32,12 +38,12 @@ class Tally:
                 self._out_of_reach.add(job)
             return job in self._out_of_reach and not was_out_of_reach
 
-    def drop(self, job: HeldJob) -> None:
-        """The job is not in hand any more; it may be at hand again already, as another claim."""
+    def discard(self, item: HeldJob) -> None:
+        """The job is not held any more by this claim; another claim may hold it already."""
         with self._guard:
-            self._take_out(job)
-            if self._jobs.get(job.id) is job:
-                del self._jobs[job.id]
+            self._take_out(item)
+            if self._jobs.get(item.id) is item:
+                del self._jobs[item.id]
 
     def _take_out(self, job: HeldJob) -> None:
         where = self._where.pop(job, None)

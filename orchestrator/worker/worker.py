@@ -14,7 +14,7 @@ from orchestrator.metrics.registry import Metrics
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
-from orchestrator.worker.crew import Crew
+from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.log_copies import LogCopies
 from orchestrator.worker.polling import Polling
 from orchestrator.worker.presence import Presence
@@ -62,11 +62,11 @@ class Worker:
         self._taking = True
         self.refused: Waiting | None = None  # why no new job was taken at the last look
         self.sessions = queue_set.claimer.sessions
-        self.crew = Crew(context, on_end=self.look_again)
+        self.dispatcher = JobDispatcher(context, on_end=self.look_again)
         self._consumer = Consumer(
             queue_set,
             [queue.value for queue in SERVED_QUEUES],
-            hand_out=self.crew.take,
+            hand_out=self.dispatcher.take,
             room=self._room,
             pools=pools,
             accepts=(lambda _id: True) if accepts is None else accepts,
@@ -74,8 +74,8 @@ class Worker:
             pool_room=self._pool_room,
             on_stop=self._on_stop,
         )
-        self._polling = Polling(self.crew.room.parked)
-        self._copies = None if logs is None else LogCopies(self.crew.room.parked)
+        self._polling = Polling(self.dispatcher.room.parked)
+        self._copies = None if logs is None else LogCopies(self.dispatcher.room.parked)
         self._log_checks = {} if logs is None else logs.checks
         nodes = Nodes(queue_set.layout.root)
         served = None if pools is None else sorted(pools)
@@ -88,7 +88,7 @@ class Worker:
             slots=slots,
             pools=served,
             places=context.runners.places(),
-            running=self.crew.tally.running,
+            running=self.dispatcher.tally.running,
             refused=lambda: self.refused,
             log_trouble=lambda: "" if logs is None else logs.trouble,
         )
@@ -100,7 +100,7 @@ class Worker:
         self._config.start()
         self._presence.start()
         self._set.claimer.sessions.on_change(self._on_session_change)  # of all that own locks
-        self.crew.start()
+        self.dispatcher.start()
         self._polling.start()
         if self._copies is not None:
             self._copies.start()
@@ -118,7 +118,7 @@ class Worker:
         copies = {} if self._copies is None else {"log-copies": self._copies.trouble, **self._log_checks}
         return {
             "consumer": self._consumer.trouble,
-            **self.crew.checks,
+            **self.dispatcher.checks,
             "polling": self._polling.trouble,
             "announcement": self._presence.trouble,
             "config": self._config.trouble,
@@ -140,7 +140,7 @@ class Worker:
 
     def is_busy(self) -> bool:
         """Whether any job is at hand."""
-        return len(self.crew.tally) > 0
+        return len(self.dispatcher.tally) > 0
 
     def look_again(self) -> None:
         """There may be room for jobs."""
@@ -161,9 +161,9 @@ class Worker:
             self._copies.stop(0)
         self._consumer.stop(_CONSUMER_SECONDS)
         self._presence.stop()
-        drained = self.crew.drain(max(0.0, deadline - time.monotonic()))
+        drained = self.dispatcher.drain(max(0.0, deadline - time.monotonic()))
         self._config.stop()
-        left = len(self.crew.tally)
+        left = len(self.dispatcher.tally)
         if drained:
             logger.info("worker {} has let go of its jobs", self.name)
         else:
@@ -172,7 +172,7 @@ class Worker:
 
     # ------------------------------------------------------------------ room
     def _room(self, queue: str) -> int:
-        tally = self.crew.tally
+        tally = self.dispatcher.tally
         match Queue(queue):
             case Queue.ACCEPT:
                 # What runs on another host is only watched: it takes nothing of this one.
@@ -207,7 +207,7 @@ class Worker:
         if Queue(queue) is not Queue.ACCEPT:
             return None
         room = self._context.slots.room(pool)
-        return None if room is None else room - self.crew.tally.count_in(Queue.ACCEPT, pool)
+        return None if room is None else room - self.dispatcher.tally.count_in(Queue.ACCEPT, pool)
 
     # ------------------------------------------------------------------ events
     def _session_trouble(self) -> str:
@@ -215,7 +215,7 @@ class Worker:
         return "" if state is SessionState.CONNECTED else f"its session is {state}"
 
     def _on_stop(self, job_id: str) -> None:
-        job = self.crew.tally.get(job_id)
+        job = self.dispatcher.tally.get(job_id)
         if job is not None:
             job.wake()
 
@@ -223,4 +223,4 @@ class Worker:
         # Watches went with the connection, claims with the session: every job has to be looked at. While the
         # connection is away there is nothing to be seen.
         if self._set.session.state is not SessionState.SUSPENDED:
-            self.crew.room.wake_all()
+            self.dispatcher.room.wake_all()

@@ -8,7 +8,7 @@ from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.poison import MAX_CLAIMS
 from orchestrator.states import Queue, Status
-from orchestrator.worker.crew import HANDLERS
+from orchestrator.worker.dispatcher import HANDLERS
 from spark_runner.attempt import AttemptState
 from tests.crash_points import Point
 from tests.jobs_support import Office, ScriptedOffice
@@ -111,7 +111,7 @@ def test_a_job_that_no_worker_outlives_goes_to_dead_from_everywhere_with_its_int
 def test_a_job_whose_driver_may_run_is_not_buried(office: Office, queue: Queue) -> None:
     stage = claimed_too_often(office, queue, None, [STARTED])
     worker = office.worker()
-    wait_until(worker.crew.room.parked, 20, "it was looked at, and waits")
+    wait_until(worker.dispatcher.room.parked, 20, "it was looked at, and waits")
     assert stage.client.get(JOB).queue is queue
     assert [attempt["state"] for attempt in stage.client.detail(JOB).attempts] == [STARTED]
 
@@ -135,6 +135,6 @@ def test_words_about_a_job_do_not_make_its_claims_forgotten(
     monkeypatch.setitem(HANDLERS, Queue.RUNNING, warn)
     stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])
     worker = office.worker()
-    wait_until(worker.crew.room.parked, 20, "it is told, and waits")
+    wait_until(worker.dispatcher.room.parked, 20, "it is told, and waits")
     record = stage.queues.get(JOB)
     assert (record.payload["status"], record.claims) == (Status.RUNNING_WARN, MAX_CLAIMS + 1)

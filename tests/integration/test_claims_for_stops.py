@@ -11,7 +11,7 @@ from orchestrator.handlers.actions import Remove
 from orchestrator.handlers.job import HeldJob
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import Queue, Status
-from orchestrator.worker.crew import HANDLERS
+from orchestrator.worker.dispatcher import HANDLERS
 from queues.actions import DONE, Action
 from queues.claim import Claim
 from queues.claimer import Claimer

@@ -104,7 +104,7 @@ class Site:
 
         def looked() -> bool:
             for job_id in after:
-                if (held := self.worker.crew.tally.get(job_id)) is not None:
+                if (held := self.worker.dispatcher.tally.get(job_id)) is not None:
                     held.wake()
             return all(self.looks[job_id] >= count for job_id, count in after.items())
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from queues import handling
+from queues import dispatcher
 from queues.actions import DONE, Action, Move, Requeue, Retries
 from queues.claim import Claim
 from queues.errors import ClaimLost, QueueError, Unreachable
@@ -444,13 +444,13 @@ def test_an_item_that_was_moving_on_when_it_stopped_is_let_go(
             go_on.wait(20)
         return run_steps(made)
 
-    monkeypatch.setattr(handling, "run_steps", slowly)
+    monkeypatch.setattr(dispatcher, "run_steps", slowly)
     seen = Seen(accept=lambda _claim: Move("running"), running=done)
     pool = HandlerPool(open_queues(), ["accept", "running"], seen, threads=1).start()
     assert under_way.wait(10)  # its next place is decided: it stays held
     stopped = threading.Thread(target=pool.stop)
     stopped.start()
-    wait_until(lambda: not any(thread.is_alive() for thread in pool._threads), 10, "no handler runs any more")  # noqa: SLF001 - no other way to see it
+    wait_until(lambda: _is_stopping(pool), 10, "it stops")
     go_on.set()
     stopped.join(20)
     assert places_of(queues, ITEM) == ["running"]
@@ -473,7 +473,7 @@ def test_a_pool_that_could_not_start_leaves_no_thread_and_can_be_started_again(
         with pytest.raises(Unreachable):
             pool.start()
     started = [thread.name for thread in threading.enumerate() if thread not in before]
-    assert not [name for name in started if name.startswith(("handler", "settler", "consumer"))]
+    assert not [name for name in started if name.startswith(("handler", "batcher", "consumer"))]
     with pool:
         wait_until(lambda: queues.count("accept") == 0, 10, "it is done")
 

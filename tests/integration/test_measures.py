@@ -20,7 +20,7 @@ from orchestrator.models.listening import Listening
 from orchestrator.models.waiting import Waiting
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
-from orchestrator.worker import crew as crews
+from orchestrator.worker import dispatcher
 from orchestrator.worker.measures import JobMeasures
 from orchestrator.worker.worker import Worker
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
@@ -257,17 +257,17 @@ def test_a_worker_whose_looks_at_the_queues_fail_is_not_ready(
 def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
     scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crews, "STUCK_SECONDS", 0.05)
+    monkeypatch.setattr(dispatcher, "STUCK_SECONDS", 0.05)
     go = threading.Event()
     worker = scripted_office.worker(slots=20)
-    hands = worker.crew._quick  # noqa: SLF001 - what is judged
-    look, threads = hands._look, hands._threads  # noqa: SLF001 - likewise
+    hands = worker.dispatcher._quick  # noqa: SLF001 - what is judged
+    look, threads = hands._work, hands._threads  # noqa: SLF001 - likewise
 
     def hang(job: HeldJob) -> None:
         go.wait(30)
         look(job)
 
-    monkeypatch.setattr(hands, "_look", hang)
+    monkeypatch.setattr(hands, "_work", hang)
     jobs = [scripted_office.submit("pass", pool="p0")]
     try:
         wait_until(lambda: _stuck(worker), 30, "one hangs")
@@ -286,7 +286,7 @@ def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
 
 
 def _stuck(worker: Worker) -> list[str]:
-    return [words for beat in worker.crew._quick._heartbeats if (words := beat.trouble())]  # noqa: SLF001 - what is judged
+    return [words for beat in worker.dispatcher._quick._heartbeats if (words := beat.trouble())]  # noqa: SLF001 - what is judged
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # it is what is made here

@@ -19,7 +19,7 @@ from orchestrator.nodes import Nodes
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
-from orchestrator.worker.crew import Crew
+from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.presence import Presence
 from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
@@ -102,7 +102,7 @@ def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(office: O
 def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_default(monkeypatch, Crew, "threads", 1)
+    set_default(monkeypatch, JobDispatcher, "threads", 1)
     submitted: list[str] = []
     at_it, go_on = threading.Event(), threading.Event()
 
@@ -114,7 +114,9 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     worker = office.worker(slots=2, runner=Scripted(office, wait))
     ids = [office.submit("pass") for _ in range(2)]
     assert at_it.wait(30)
-    wait_until(lambda: worker.crew.tally.count(Queue.ACCEPT, Queue.RUNNING) == 2, 20, "both are in hand")
+    wait_until(
+        lambda: worker.dispatcher.tally.count(Queue.ACCEPT, Queue.RUNNING) == 2, 20, "both are in hand"
+    )
     draining = threading.Thread(target=worker.drain)
     draining.start()
     assert worker._context.draining.wait(10)  # noqa: SLF001 - when it begins to drain
@@ -346,7 +348,7 @@ def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     end: Callable[[Office, str, Path], None],
     status: Status,
 ) -> None:
-    set_default(monkeypatch, Crew, "threads", 2)
+    set_default(monkeypatch, JobDispatcher, "threads", 2)
     monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
     runner = Stubborn(office)
     office.worker(slots=4, runner=runner)
@@ -374,7 +376,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(
     go = tmp_path / "go"
     program = waits_for(go)
     running = [office.submit(program) for _ in range(2)]
-    wait_until(lambda: len(worker.crew.tally.running()) == 2, 30, "two run without a cap")
+    wait_until(lambda: len(worker.dispatcher.tally.running()) == 2, 30, "two run without a cap")
     pools.change("default", cap=2)
     rescans = scans_of(worker)
     third = office.submit("pass")
@@ -433,10 +435,10 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     worker = office.worker()
     job_id, go = alone(office, tmp_path, "go")
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
-    job = worker.crew.tally.get(job_id)
+    job = worker.dispatcher.tally.get(job_id)
     assert job is not None
     wait_until(lambda: job.monitor.polls > 1, 20, "what the backend says is known")
-    wait_until(worker.crew.room.parked, 20, "it waits")
+    wait_until(worker.dispatcher.room.parked, 20, "it waits")
     assert job.claim.how.session is not worker._set.session  # noqa: SLF001 - what the test is about
     expire(job.claim.how.session)
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
@@ -459,7 +461,7 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
             raise RuntimeError("a bug")
         return run_steps(steps)
 
-    monkeypatch.setattr("orchestrator.worker.crew.run_steps", bug)
+    monkeypatch.setattr("queues.dispatcher.run_steps", bug)
     office.worker()
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
 

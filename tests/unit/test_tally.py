@@ -19,7 +19,7 @@ def test_a_job_that_is_in_hand_again_stays_counted_when_its_earlier_claim_ends_l
     tally, first, second = Tally(), job("a"), job("a")
     tally.note(first)
     tally.note(second)
-    tally.drop(first)
+    tally.discard(first)
     assert (tally.get("a"), len(tally), tally.running()) == (second, 1, ["a"])
 
 
@@ -31,5 +31,5 @@ def test_a_job_that_moves_on_is_counted_where_it_stands_now() -> None:
     tally.note(one)
     assert (tally.count(Queue.ACCEPT), tally.count(Queue.RUNNING)) == (0, 1)
     assert tally.count_in(Queue.ACCEPT, "team") == 0
-    tally.drop(one)
+    tally.discard(one)
     assert (tally.count(*Queue), len(tally), tally.get("a")) == (0, 0, None)

@@ -1,0 +1,164 @@
+"""Dispatches claimed jobs: the handler of each status, timers, and the transition of each action."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from loguru import logger
+
+from orchestrator.handlers import accept, fail, finish, kill, running, success
+from orchestrator.handlers.actions import Action, Release, Wait
+from orchestrator.handlers.context import Context
+from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.poison import burial
+from orchestrator.states import Queue
+from orchestrator.worker.steps import Change, Steps
+from orchestrator.worker.tally import Tally
+from orchestrator.worker.telling import tell
+from orchestrator.worker.waiting_room import WaitingRoom
+from queues.claim import Claim
+from queues.dispatcher import Dispatcher, HandlerThreads, Prepared
+from queues.errors import OutcomeUnknown, SessionLost, Unreachable
+from queues.heartbeat import STUCK_SECONDS
+
+Handler = Callable[[HeldJob], Action]
+
+HANDLERS: Mapping[Queue, Handler] = {
+    Queue.ACCEPT: accept.handle,
+    Queue.RUNNING: running.handle,
+    Queue.SUCCESS: success.handle,
+    Queue.FAIL: fail.handle,
+    Queue.KILL: kill.handle,
+    Queue.FINISH: finish.handle,
+}
+_THREADS = 32  # handlers are short, except for kills, callbacks, archives and the start of drivers
+_SLOW_STUCK_SECONDS = 3600.0  # a kill may take ten minutes, an archive may be unavailable
+_SLOW = {Queue.KILL, Queue.FINISH}  # half of the threads are for these: slow kills, archives
+_STOPPED_AT_ONCE = {Queue.ACCEPT, Queue.FINISH}
+
+
+class JobDispatcher:
+    """Brings claimed jobs from handler to handler until they are released; no job has its own thread."""
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        on_end: Callable[[], None],
+        handlers: Mapping[Queue, Handler] = HANDLERS,
+        threads: int = _THREADS,
+    ) -> None:
+        self.tally = Tally()
+        self._context = context
+        self.freed = on_end
+        self._handlers = handlers
+        self._steps = Steps(context)
+        # Separate threads, so that a hundred kills or a slow archive do not delay the other jobs.
+        half = (threads + 1) // 2
+        self._quick = HandlerThreads[HeldJob]("handler", threads=half, stuck_after=STUCK_SECONDS)
+        self._slow = HandlerThreads[HeldJob]("slow-handler", threads=half, stuck_after=_SLOW_STUCK_SECONDS)
+        self._dispatcher: Dispatcher[HeldJob, Action] = Dispatcher(
+            self,
+            [self._quick, self._slow],
+            draining=context.draining,
+            in_flight=self.tally,
+            abandons_on=(OutcomeUnknown, SessionLost, Unreachable),
+        )
+        self.room = WaitingRoom(self._dispatcher.put)
+
+    def start(self) -> None:
+        """Start the threads."""
+        self.room.start()
+        self._dispatcher.start()
+
+    def take(self, claim: Claim) -> None:
+        """Dispatch a newly claimed job."""
+        self._dispatcher.take(HeldJob(claim, self._context, on_wake=self.room.wake))
+
+    @property
+    def checks(self) -> dict[str, Callable[[], str]]:
+        """One check per part; each returns why the part makes no progress, empty while it does."""
+        return {**self._dispatcher.checks, "timers": self.room.trouble}
+
+    def drain(self, seconds: float) -> bool:
+        """Release all jobs; False when handlers of some still run after `seconds`.
+
+        `draining` of the context is set before: no handler begins.
+        """
+        is_drained = self._dispatcher.drain(seconds)
+        self.room.stop()
+        return is_drained
+
+    # ------------------------------------------------------------------ policy of the dispatcher
+    def claim_of(self, item: HeldJob) -> Claim:
+        """The claim of a job."""
+        return item.claim
+
+    def threads_for(self, item: HeldJob) -> HandlerThreads[HeldJob]:
+        """The slow threads for a kill and for an archive, the quick ones for all others."""
+        return self._slow if item.claim.queue in _SLOW or item.monitor.ends_driver else self._quick
+
+    def recall(self) -> list[HeldJob]:
+        """Take out the jobs that wait for a timer."""
+        return self.room.empty()
+
+    def ended(self, item: HeldJob) -> None:
+        """Forget the timer of a job, and what was promised to its driver."""
+        self.room.forget(item)
+        item.give_back()
+
+    def handle(self, item: HeldJob) -> Action | None:
+        """The action of the job's handler; None when the job waits for a timer."""
+        self.room.begin(item)
+        item.claim.check()
+        with logger.contextualize(job_id=item.id, run_key=item.run_key, pool=item.claim.record.pool):
+            action = self._action(item)
+        if not isinstance(action, Wait):
+            return action
+        if self._context.draining.is_set():
+            return Release()
+        if self.tally.note(item):  # the handler found its driver on another host: it needs no slot here
+            self.freed()
+        self.room.park(item, action.seconds)
+        return None
+
+    def prepare(self, item: HeldJob, outcome: Action) -> Prepared:
+        """The transition of an action."""
+        return self._prepared(self._steps.of(item, outcome))
+
+    def prepare_release(self, item: HeldJob) -> Prepared:
+        """The transition that releases a job as it is."""
+        return self._prepared(self._steps.of(item, Release()))
+
+    def prepare_failure(self, item: HeldJob, error: Exception) -> Prepared:
+        """The transition after an error of the handler: later again, or dead."""
+        return self._prepared(self._steps.of_failure(item, error))
+
+    def _prepared(self, change: Change) -> Prepared:
+        return Prepared(change.step, partial(self._committed, change))
+
+    def _committed(self, change: Change) -> None:
+        if change.frees_name:
+            self._context.declined.ended(change.frees_name)
+        tell(change, self._context.hooks)
+
+    # ------------------------------------------------------------------ handlers
+    def _action(self, job: HeldJob) -> Action:
+        if (buried := burial(job)) is not None:
+            return buried
+        if (left := self._backoff_left(job)) > 0:
+            return Wait(left)
+        # In finish every status is valid; in other queues the status decides, whatever queue the token is in.
+        is_finished = job.claim.queue == Queue.FINISH
+        return self._handlers[Queue.FINISH if is_finished else job.state.status.queue](job)
+
+    def _backoff_left(self, job: HeldJob) -> float:
+        """Seconds until a job is due whose handler failed while a request to stop it existed.
+
+        The request stays meanwhile, and would cause many retries per second. A new request is not delayed.
+        """
+        queue = job.claim.queue
+        if not job.claim.how.for_stop or not job.state.handler_errors or queue in _STOPPED_AT_ONCE:
+            return 0.0
+        if queue == Queue.RUNNING and job.is_stopped():
+            return 0.0
+        return (job.claim.record.token.due - self._context.clock.now_ms()) / 1000
