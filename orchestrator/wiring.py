@@ -25,7 +25,7 @@ from orchestrator.cluster_config import ClusterConfig
 from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.entry import find_zookeeper, open_session
 from orchestrator.errors import SettingsError
-from orchestrator.handlers.context import Context
+from orchestrator.handlers.worker_context import Context
 from orchestrator.history.history import History
 from orchestrator.hooks import Hook, Hooks, installed_hooks
 from orchestrator.leader.audit_trail import AuditTrail

@@ -16,13 +16,13 @@ from orchestrator.archive.elasticsearch import ElasticsearchArchive
 from orchestrator.archive.jsonl import JsonlArchive
 from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Action, Keep
-from orchestrator.handlers.context import Context
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.worker_context import Context
 from orchestrator.logs import durable
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue, Status
-from orchestrator.worker.steps import Steps
+from orchestrator.worker.transitions import Steps
 from queues.documents import encode
 from queues.names import Layout
 from queues.operations import Create

@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 from orchestrator.admission.slots import Places, Slots
 from orchestrator.handlers import accept, submission
 from orchestrator.handlers.actions import Action, Move
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.states import Queue, Status
 from orchestrator.worker import dispatcher
 from queues.errors import Conflict, QueueError

@@ -2,7 +2,7 @@
 
 from orchestrator.handlers import resubmit
 from orchestrator.handlers.actions import Action, Move, Release
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.warnings import recordable
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.models.waiting import Reason, Waiting

@@ -3,7 +3,7 @@
 import time
 
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.times import moment
 from queues.session import boottime
 from spark_runner.attempt import Attempt, AttemptState

@@ -10,7 +10,7 @@ from orchestrator.callbacks.body import callback_body
 from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply, shown
 from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.outbox import undelivered
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import TRANSITIONS, Status

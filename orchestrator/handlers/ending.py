@@ -1,7 +1,7 @@
 """Ending a driver that is within reach, by the threads for what takes long."""
 
 from orchestrator.handlers.actions import Wait
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import Runner
 

@@ -3,9 +3,9 @@
 from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Action, Bury, Move
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.outbox import with_running
-from orchestrator.handlers.remember import remember
+from orchestrator.handlers.record_run import remember
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
 from queues.names import LOW

@@ -6,7 +6,7 @@ from orchestrator.archive.base import Archive, document_of
 from orchestrator.archive.errors import ArchiveError
 from orchestrator.archive.mark import Mark
 from orchestrator.handlers.actions import Action, Keep, Release, Remove
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.remains import Remains
 
 _IN_USE_SECONDS = 60.0

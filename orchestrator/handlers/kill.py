@@ -1,10 +1,10 @@
 """kill: end what runs, verify that nothing is left, and keep the driver's outcome if it was faster."""
 
-from orchestrator.handlers.absence import absence, observed_end, with_application
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.job import HeldJob
-from orchestrator.handlers.remember import remember
+from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.liveness import absence, observed_end, with_application
+from orchestrator.handlers.record_run import remember
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.states import Status
 from orchestrator.times import stored_time

@@ -15,7 +15,7 @@ from orchestrator.callbacks.body import restored
 from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply
 from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.actions import Action, Move, Wait
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.outbox import application, given_up, unannounced, with_running
 from orchestrator.states import Queue
 from queues.operations import Operation

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from orchestrator.callbacks.body import callback_body, kept, kept_bytes
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.models.job import JobState, Notice, Undelivered
 from orchestrator.states import Queue, Status
 from orchestrator.times import stored_time

@@ -1,7 +1,7 @@
 """A job that ends the workers that handle it, each time anew: to dead with it, unless its driver may run."""
 
 from orchestrator.handlers.actions import Bury
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.models.job import JobError
 from orchestrator.states import Queue
 from queues.documents import timestamp

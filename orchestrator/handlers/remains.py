@@ -9,7 +9,7 @@ from typing import Any
 from loguru import logger
 
 from orchestrator.handlers.driver_nodes import clear, shows_life
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from queues.operations import Delete
 from queues.session import Session
 from spark_runner.attempt import attempt_number, run_name

@@ -2,7 +2,7 @@
 
 from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Move
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 

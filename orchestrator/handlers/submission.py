@@ -8,7 +8,7 @@ from orchestrator.handlers import resubmit, supervision
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.reported import reported_error
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError

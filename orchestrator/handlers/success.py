@@ -2,8 +2,8 @@
 
 from orchestrator.handlers.actions import Action
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.job import HeldJob
-from orchestrator.handlers.remember import remember
+from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.record_run import remember
 from orchestrator.states import Status
 
 

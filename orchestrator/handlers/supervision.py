@@ -3,11 +3,11 @@
 import math
 import time
 
-from orchestrator.handlers.absence import absence, limit_of_absence, lost, observed_end, with_application
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.liveness import absence, limit_of_absence, lost, observed_end, with_application
 from orchestrator.handlers.outbox import with_warning
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds

@@ -7,14 +7,14 @@ from loguru import logger
 
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Release, Wait
-from orchestrator.handlers.context import Context
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.poison import burial
+from orchestrator.handlers.worker_context import Context
 from orchestrator.states import Queue
-from orchestrator.worker.steps import Change, Steps
-from orchestrator.worker.tally import Tally
-from orchestrator.worker.telling import tell
-from orchestrator.worker.waiting_room import WaitingRoom
+from orchestrator.worker.event_log import tell
+from orchestrator.worker.in_flight import Tally
+from orchestrator.worker.timers import WaitingRoom
+from orchestrator.worker.transitions import Change, Steps
 from queues.claim import Claim
 from queues.dispatcher import Dispatcher, HandlerThreads, Prepared
 from queues.errors import OutcomeUnknown, SessionLost, Unreachable

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from loguru import logger
 
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.loop import Loop
 from spark_runner.runners.base import Runner
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from loguru import logger
 
 from orchestrator.cluster_config import ClusterConfig
-from orchestrator.handlers.context import Context
+from orchestrator.handlers.worker_context import Context
 from orchestrator.leader.leadership import Leadership
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.metrics.health import Check, Probe
@@ -14,10 +14,10 @@ from orchestrator.metrics.registry import Metrics
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
+from orchestrator.worker.announcement import Presence
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.log_copies import LogCopies
 from orchestrator.worker.polling import Polling
-from orchestrator.worker.presence import Presence
 from queues.consumer import Consumer
 from queues.names import check_pool
 from queues.queue import QueueSet

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.handlers.actions import Action, Move, Wait
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.poison import MAX_CLAIMS
 from orchestrator.states import Queue, Status
 from orchestrator.worker.dispatcher import HANDLERS

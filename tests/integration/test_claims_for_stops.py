@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.handlers.actions import Remove
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import Queue, Status
 from orchestrator.worker.dispatcher import HANDLERS

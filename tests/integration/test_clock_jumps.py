@@ -10,7 +10,7 @@ import pytest
 from orchestrator.client import Client
 from orchestrator.handlers import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.hooks import Hooks
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.schedules.fires import from_text

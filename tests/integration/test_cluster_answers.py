@@ -253,7 +253,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_lost_when_it_shows_no_life_f
     assert not office.client.get(job_id).is_final, "it may run on without contact for as long as its lease"
     words = "its driver shows no life: after 35 s of that it counts as lost"
     wait_until(lambda: office.client.get(job_id).warning == words, 30, "people are told")
-    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -4.0)
+    monkeypatch.setattr("orchestrator.handlers.liveness._LEASE_MARGIN_SECONDS", -4.0)
     detail = office.wait(job_id)
     assert detail.job.error is not None
     assert detail.job.error.error_class == "lost"
@@ -300,7 +300,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_a
     detail = office.client.detail(job_id)
     assert ([each["state"] for each in detail.attempts], detail.job.is_final) == (["started"], False)
     (tmp_path / "go").touch()
-    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -5.0)
+    monkeypatch.setattr("orchestrator.handlers.liveness._LEASE_MARGIN_SECONDS", -5.0)
     assert office.wait(job_id).job.status is (Status.SUCCESS if is_limit else Status.KILL)
 
 

@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Kind
 from orchestrator.errors import StateConflict
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.models.job import JobState
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status

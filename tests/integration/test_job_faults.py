@@ -121,7 +121,7 @@ def test_an_error_full_of_control_characters_is_a_failure_like_any_other(office:
 def test_a_record_with_a_foreign_child_is_tried_ever_more_slowly_and_ends_in_dead(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.transitions._HANDLER_ERROR_DELAY_SECONDS", 0.05)
     first = office.worker(retention=2)
     job_id = office.submit("pass")
     office.wait(job_id)
@@ -137,7 +137,7 @@ def test_a_record_with_a_foreign_child_is_tried_ever_more_slowly_and_ends_in_dea
 def test_a_hung_driver_within_reach_is_ended_before_the_next_attempt_runs(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
+    monkeypatch.setattr("orchestrator.handlers.liveness._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
     office.worker()
     out = tmp_path / "out"
     program = f"""
@@ -189,7 +189,7 @@ def test_a_driver_that_could_not_reach_zookeeper_costs_no_attempt(office: Office
 def test_a_handler_error_that_cannot_be_encoded_does_not_keep_the_job_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.transitions._HANDLER_ERROR_DELAY_SECONDS", 0.05)
     office.worker(runner=BuggyRunner(office, RuntimeError("no such file: /data/\udcff")))
     assert office.wait(office.submit("pass"), timeout=30).job.queue is Queue.DEAD
 

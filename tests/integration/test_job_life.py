@@ -279,7 +279,7 @@ def test_a_driver_killed_with_its_shim_is_lost_not_guessed(office: Office, tmp_p
 def test_a_handler_that_fails_again_and_again_brings_the_job_to_dead_with_the_reason(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.transitions._HANDLER_ERROR_DELAY_SECONDS", 0.05)
     office.worker(runner=BuggyRunner(office, RuntimeError("a bug in a handler")))
     detail = office.wait(office.submit("pass"))
     assert (detail.job.queue, detail.job.status) == (Queue.DEAD, Status.DEAD)

@@ -355,7 +355,7 @@ def test_a_stop_reaches_a_job_that_waits_in_a_worker(office: Office, tmp_path: P
 def test_errors_of_a_handler_bring_a_job_to_dead_after_the_configured_number(
     office: Office, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr("orchestrator.worker.steps._HANDLER_ERROR_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.transitions._HANDLER_ERROR_DELAY_SECONDS", 0.05)
     errors: list[str] = []
 
     class Counts(Hook):

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from orchestrator.admission.guard import Guard
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.metrics.health import Probe

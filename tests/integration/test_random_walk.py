@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move
-from orchestrator.handlers.context import Context
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.worker_context import Context
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import TRANSITIONS, IllegalTransition, Queue, Status
 from orchestrator.wiring import build_worker
-from orchestrator.worker.steps import Steps
+from orchestrator.worker.transitions import Steps
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.queue import QueueSet

@@ -14,7 +14,7 @@ from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_queue_set
-from orchestrator.worker import presence, steps
+from orchestrator.worker import announcement, transitions
 from queues.operations import Create
 from queues.transaction import commit
 from spark_runner.attempt import AttemptState
@@ -28,7 +28,7 @@ from tests.waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(announcement, "_LOOK_SECONDS", 0.1)
 
 
 def waits(office: ScriptedOffice, job_id: str, reason: Reason) -> Waiting:
@@ -141,7 +141,7 @@ class Broken(ScriptedRunner):
 def test_after_an_error_of_a_handler(
     scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    monkeypatch.setattr(steps, "_HANDLER_ERROR_DELAY_SECONDS", 3600.0)
+    monkeypatch.setattr(transitions, "_HANDLER_ERROR_DELAY_SECONDS", 3600.0)
     runner = Broken(scripted_office.settings.state_dir)
     scripted_office.worker(runner=runner)
     runner.bug = method
@@ -273,7 +273,7 @@ def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word
         asked.append(1)
         return refused[0]
 
-    made = presence.Presence(
+    made = announcement.Presence(
         session, nodes, "w", slots=1, pools=None, places=[], running=list, refused=ask, refresh_seconds=600
     )
 

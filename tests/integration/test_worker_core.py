@@ -19,8 +19,8 @@ from orchestrator.nodes import Nodes
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
+from orchestrator.worker.announcement import Presence
 from orchestrator.worker.dispatcher import JobDispatcher
-from orchestrator.worker.presence import Presence
 from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
@@ -349,7 +349,7 @@ def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
     status: Status,
 ) -> None:
     set_default(monkeypatch, JobDispatcher, "threads", 2)
-    monkeypatch.setattr("orchestrator.handlers.absence._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
+    monkeypatch.setattr("orchestrator.handlers.liveness._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
     runner = Stubborn(office)
     office.worker(slots=4, runner=runner)
     ended: dict[str, Path] = {}

@@ -12,9 +12,9 @@ from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, R
 from orchestrator.handlers import fail, success
 from orchestrator.handlers.actions import Action, Bury, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.context import Context
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.notices import NO_PLACE_SECONDS
+from orchestrator.handlers.worker_context import Context
 from orchestrator.models.definition import Callback, Definition, build_definition
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import FINAL, Status, check_transition

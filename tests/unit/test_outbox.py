@@ -10,9 +10,9 @@ import pytest
 from orchestrator.callbacks.body import callback_body, kept, restored
 from orchestrator.callbacks.callback import CallbackError, Reply
 from orchestrator.callbacks.delivery import Delivery
-from orchestrator.handlers.context import Context
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.outbox import undelivered, with_running, with_warning
+from orchestrator.handlers.worker_context import Context
 from orchestrator.models.definition import build_definition
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import Queue, Status

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.callbacks import callback
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.worker import steps
+from orchestrator.worker import transitions
 from spark_runner import outcome
 from spark_runner.attempt import recordable
 from spark_runner.redacted import know
@@ -47,7 +47,7 @@ def _in_a_verdict_of_yarn(text: str) -> str:
 
 
 def _in_the_reason_of_a_dead_job(text: str) -> str:
-    error = steps._reason(ValueError(text))  # noqa: SLF001 - what stands in the record
+    error = transitions._reason(ValueError(text))  # noqa: SLF001 - what stands in the record
     return f"{error.message} {error.traceback}"
 
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.handlers import supervision
-from orchestrator.handlers.absence import absence
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.liveness import absence
 from queues.session import SessionState, boottime, boottime_ns
 from queues.session.contact import Contact
 from spark_runner.attempt import Attempt

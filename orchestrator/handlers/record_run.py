@@ -2,7 +2,7 @@
 
 from loguru import logger
 
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.run import is_run, run_of
 from orchestrator.models.spark import Spark

@@ -9,8 +9,8 @@ from loguru import logger
 
 from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.context import Context
 from orchestrator.handlers.warnings import recordable
+from orchestrator.handlers.worker_context import Context
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition

@@ -4,7 +4,7 @@ from orchestrator.hooks import Hooks
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from orchestrator.transitions import REMOVAL, about
-from orchestrator.worker.steps import Change
+from orchestrator.worker.transitions import Change
 
 _UNDER_WAY = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
 _OUTCOMES = {Queue.SUCCESS, Queue.FAIL, Queue.FINISH}

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.states import Queue
 from queues.dispatcher import InFlight
 

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from orchestrator.states import Queue
-from orchestrator.worker.tally import Tally
+from orchestrator.worker.in_flight import Tally
 
 
 def job(job_id: str, queue: Queue = Queue.RUNNING, pool: str = "default") -> Any:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.loop import Loop
 
 

@@ -9,9 +9,9 @@ from loguru import logger
 
 from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
-from orchestrator.handlers.context import Context
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.handlers.warnings import recordable
+from orchestrator.handlers.worker_context import Context
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.act import with_act
 from orchestrator.models.job import JobError, JobState

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job import HeldJob
+from orchestrator.handlers.job_context import HeldJob
 from orchestrator.models.job import JobError
 from queues.documents import decode, timestamp
 from queues.errors import AccessDenied
