@@ -55,7 +55,7 @@ def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
         before = processor_seconds()
         end.wait()
         used, memory = processor_seconds() - before, resident_mib()
-        report.put((used, memory, len(worker.dispatcher.tally)))
+        report.put((used, memory, len(worker.dispatcher.in_flight)))
 
 
 def main() -> None:

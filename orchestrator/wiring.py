@@ -25,7 +25,7 @@ from orchestrator.cluster_config import ClusterConfig
 from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.entry import find_zookeeper, open_session
 from orchestrator.errors import SettingsError
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.history.history import History
 from orchestrator.hooks import Hook, Hooks, installed_hooks
 from orchestrator.leader.audit_trail import AuditTrail
@@ -145,7 +145,7 @@ def open_logs(settings: Settings) -> Iterator[LogPipeline]:
 
 
 def build_leadership(
-    queue_set: QueueSet, context: Context, settings: Settings, name: str, metrics: Metrics
+    queue_set: QueueSet, context: WorkerContext, settings: Settings, name: str, metrics: Metrics
 ) -> Leadership:
     """A candidate for the lead with all duties; `metrics` shows what the leader counts."""
     nodes, client = Nodes(settings.root), Client(queue_set, context.policy)
@@ -214,7 +214,7 @@ def build_worker(
     queue_set.listen(QueueEvents(metrics.registry).note)
     starts = Starts(settings.state_dir / "starts", name)  # those of all workers with this state directory
     policy = Policy(settings.policy, settings.drivers.run_as)
-    context = Context(
+    context = WorkerContext(
         session=session,
         layout=queue_set.layout,
         clock=queue_set.clock,

@@ -16,13 +16,13 @@ from orchestrator.archive.elasticsearch import ElasticsearchArchive
 from orchestrator.archive.jsonl import JsonlArchive
 from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Action, Keep
-from orchestrator.handlers.job_context import HeldJob
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs import durable
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue, Status
-from orchestrator.worker.transitions import Steps
+from orchestrator.worker.transitions import Transitions
 from queues.documents import encode
 from queues.names import Layout
 from queues.operations import Create
@@ -63,10 +63,10 @@ def put_finished(
     return job_id
 
 
-def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runners = NO_RUNNERS) -> HeldJob:
+def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runners = NO_RUNNERS) -> JobContext:
     """The job in the hands of a worker that has this archive."""
     slots = Slots(queues.session, Nodes(queues.layout.root), queues.pools)
-    context = Context(
+    context = WorkerContext(
         session=queues.session,
         layout=queues.layout,
         clock=queues.clock,
@@ -78,10 +78,10 @@ def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runner
         hosts=Hosts(queues.session, Nodes(queues.layout.root)),
         archive=archive,
     )
-    return HeldJob(claim_of(queues, job_id, Queue.FINISH), context)
+    return JobContext(claim_of(queues, job_id, Queue.FINISH), context)
 
 
-def follow(job: HeldJob, before: Callable[[Action], None] = lambda _action: None) -> list[Action]:
+def follow(job: JobContext, before: Callable[[Action], None] = lambda _action: None) -> list[Action]:
     """Handle the job until it is let go; what the handler asked for."""
     asked = list[Action]()
     while job.claim.held:
@@ -91,9 +91,9 @@ def follow(job: HeldJob, before: Callable[[Action], None] = lambda _action: None
     return asked
 
 
-def apply(job: HeldJob, action: Action) -> None:
+def apply(job: JobContext, action: Action) -> None:
     """Do what the handler asked for."""
-    Steps(job.context).of(job, action).step.run()
+    Transitions(job.context).of(job, action).step.run()
 
 
 # ---------------------------------------------------------------------- the process that crashes

@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 from orchestrator.admission.slots import Places, Slots
 from orchestrator.handlers import accept, submission
 from orchestrator.handlers.actions import Action, Move
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.states import Queue, Status
 from orchestrator.worker import dispatcher
 from queues.errors import Conflict, QueueError
@@ -35,7 +35,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
         case Protection.SLOT:
             put(Slots, "take", lambda *_, **__: Places(None, None, ()))
         case Protection.INTENT:
-            handlers = cast("dict[Queue, Callable[[HeldJob], Action]]", dispatcher.HANDLERS)
+            handlers = cast("dict[Queue, Callable[[JobContext], Action]]", dispatcher.HANDLERS)
             handlers[Queue.ACCEPT] = _submit_first
         case Protection.COMPARE:
             closed = submission._closed  # noqa: SLF001 - what is taken out
@@ -47,7 +47,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
             assert_never(protection)
 
 
-def _submit_first(job: HeldJob) -> Action:
+def _submit_first(job: JobContext) -> Action:
     action = accept.handle(job)
     if not isinstance(action, Move) or action.status is not Status.RUNNING:
         return action

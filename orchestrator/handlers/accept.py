@@ -2,7 +2,7 @@
 
 from orchestrator.handlers import resubmit
 from orchestrator.handlers.actions import Action, Move, Release
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.models.waiting import Reason, Waiting
@@ -18,7 +18,7 @@ def queued_too_long(waited_seconds: float, limit: float) -> JobError:
     return JobError(error_class="timeout", type="QueuedTimeout", message=message)
 
 
-def handle(job: HeldJob) -> Action:
+def handle(job: JobContext) -> Action:
     """Write the intent, unless somebody asked to stop, the job waited for too long, or there is no room."""
     context, state, record = job.context, job.state, job.claim.record
     request = job.stop_request()
@@ -68,13 +68,13 @@ def handle(job: HeldJob) -> Action:
     return Move(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
 
 
-def _left(job: HeldJob, waiting: Waiting) -> Release:
+def _left(job: JobContext, waiting: Waiting) -> Release:
     """The job stays where it is, and its record says why."""
     said = {"worker": job.claim.root.owner, "at": timestamp()}
     return Release(waiting=waiting.model_copy(update=said))
 
 
-def _nowhere(job: HeldJob, error: SubmissionError) -> Move:
+def _nowhere(job: JobContext, error: SubmissionError) -> Move:
     """What comes of a job that no runner of this worker can take."""
     is_refused = isinstance(error, RefusedSubmission)
     reason = JobError(

@@ -3,13 +3,13 @@
 import time
 
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.times import moment
 from queues.session import boottime
 from spark_runner.attempt import Attempt, AttemptState
 
 
-def age(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
+def age(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
     """Seconds since the attempt was announced, or has started, as far as that is certain.
 
     What this worker has seen of it counts by CLOCK_BOOTTIME alone. For what was before, two have to say so:
@@ -24,7 +24,7 @@ def age(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
     return now - monitor.aged_since
 
 
-def _age_at_first_sight(job: HeldJob, attempt: Attempt) -> float:
+def _age_at_first_sight(job: JobContext, attempt: Attempt) -> float:
     written = attempt.document.get("created" if attempt.state is AttemptState.INTENT else "started")
     if (at := moment(written)) is None:
         return 0.0

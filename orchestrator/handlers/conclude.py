@@ -10,7 +10,7 @@ from orchestrator.callbacks.body import callback_body
 from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply, shown
 from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.outbox import undelivered
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import TRANSITIONS, Status
@@ -18,7 +18,7 @@ from queues.operations import Operation
 
 
 def conclude(
-    job: HeldJob,
+    job: JobContext,
     status: Status,
     changes: Mapping[str, Any] | None = None,
     extra: tuple[Operation, ...] = (),
@@ -58,7 +58,11 @@ def conclude(
 
 
 def _not_told(
-    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], error: CallbackError
+    job: JobContext,
+    status: Status,
+    changes: dict[str, Any],
+    extra: tuple[Operation, ...],
+    error: CallbackError,
 ) -> Action:
     callback, told, reason = job.definition.callback, job.state.callback, str(error)
     tries = told.attempts + 1
@@ -81,7 +85,7 @@ def _not_told(
 
 
 def _told(
-    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: Reply
+    job: JobContext, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: Reply
 ) -> Action:
     told = job.state.callback
     if reply.status is None or reply.status == status.value:
@@ -107,7 +111,7 @@ def _ended(told: CallbackState, error: str | None = None) -> CallbackState:
     return CallbackState(attempts=told.attempts + 1, done=True, error=error, stopped=told.stopped)
 
 
-def _override(job: HeldJob, status: Status, answered: str) -> tuple[Status | None, str]:
+def _override(job: JobContext, status: Status, answered: str) -> tuple[Status | None, str]:
     """The status to have instead, or None and why not."""
     # Dead is for what cannot be processed; it is nobody's verdict.
     allowed = TRANSITIONS[status] - {Status.DEAD}

@@ -1,12 +1,12 @@
 """Ending a driver that is within reach, by the threads for what takes long."""
 
 from orchestrator.handlers.actions import Wait
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from spark_runner.attempt import Attempt
 from spark_runner.runners.base import Runner
 
 
-def end_driver(job: HeldJob, attempt: Attempt, runner: Runner) -> Wait | None:
+def end_driver(job: JobContext, attempt: Attempt, runner: Runner) -> Wait | None:
     """None when nothing of it is left; before that one more look, which may take as long as it likes.
 
     Raises what `Runner.kill` does.

@@ -3,9 +3,9 @@
 from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Action, Bury, Move
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.outbox import with_running
-from orchestrator.handlers.record_run import remember
+from orchestrator.handlers.record_run import record_run
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.states import Status
 from queues.names import LOW
@@ -14,13 +14,13 @@ from queues.operations import Create, Delete, Operation
 _MIN_DEMOTION_SECONDS = 1.0  # so that it is let go: held, it would start before all that wait in its pool
 
 
-def handle(job: HeldJob) -> Action:
+def handle(job: JobContext) -> Action:
     """Retry while attempts are left, the error is of a kind that is retried, and nobody asked to stop.
 
     The failure is counted in the step by which the job leaves this queue, so once, however often it is looked
     at here.
     """
-    remember(job)
+    record_run(job)
     state, definition = job.state, job.definition
     error = state.error or JobError(error_class="lost", message="it failed, and gives no reason")
     if error.error_class == "timeout" and error.type == "QueuedTimeout":
@@ -41,7 +41,7 @@ def handle(job: HeldJob) -> Action:
     return Move(Status.ACCEPT, with_running(job, {**failed, "callback": CallbackState()}), delay=delay)
 
 
-def _is_retried(job: HeldJob, error: JobError) -> bool:
+def _is_retried(job: JobContext, error: JobError) -> bool:
     retry = job.definition.retry
     if job.state.failures + 1 >= retry.attempts:
         return False
@@ -50,7 +50,7 @@ def _is_retried(job: HeldJob, error: JobError) -> bool:
     return error.error_class in retry.on
 
 
-def _demoted(job: HeldJob, error: JobError) -> Action:
+def _demoted(job: JobContext, error: JobError) -> Action:
     """Into the low lane; a demotion is counted as such, not as a failure."""
     demotions, retry, pool = job.state.demotions + 1, job.definition.retry, job.claim.record.pool
     if demotions > retry.attempts:

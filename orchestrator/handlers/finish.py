@@ -6,7 +6,7 @@ from orchestrator.archive.base import Archive, document_of
 from orchestrator.archive.errors import ArchiveError
 from orchestrator.archive.mark import Mark
 from orchestrator.handlers.actions import Action, Keep, Release, Remove
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.remains import Remains
 
 _IN_USE_SECONDS = 60.0
@@ -15,7 +15,7 @@ _UNCONFIRMED_SECONDS = 600.0  # until a clock is set right
 _TOLERATED_MS = 30_000  # by which the clock of this host may be behind
 
 
-def handle(job: HeldJob) -> Action:
+def handle(job: JobContext) -> Action:
     """Archive and remove the job whose time is over; before that, only a request to stop that came too late.
 
     Nothing is removed before the archive has the job for good. When the archive takes nothing, it is tried
@@ -43,7 +43,7 @@ def handle(job: HeldJob) -> Action:
     return Remove(extra=remains.deletes)
 
 
-def _reason_to_keep(job: HeldJob, remains: Remains) -> str:
+def _reason_to_keep(job: JobContext, remains: Remains) -> str:
     """Why the job cannot be removed yet; empty where it can."""
     if running := remains.running():
         return f"a driver may be running, see {running}"
@@ -52,7 +52,7 @@ def _reason_to_keep(job: HeldJob, remains: Remains) -> str:
     return f"a program has left nodes below {stays}" if stays else ""
 
 
-def _marking(job: HeldJob, archive: Archive) -> Keep | None:
+def _marking(job: JobContext, archive: Archive) -> Keep | None:
     """What has to be done before the job may be written into this archive; None when it may."""
     owner, mark = archive.owner(), Mark.parse(job.state.archive)
     if owner is None or (mark is not None and mark.owner == owner):
@@ -69,7 +69,7 @@ def _marked(mark: Mark) -> Keep:
     return Keep(changes={"archive": str(mark)})
 
 
-def _write(job: HeldJob, archive: Archive, remains: Remains) -> None:
+def _write(job: JobContext, archive: Archive, remains: Remains) -> None:
     mark = Mark.parse(job.state.archive)
     document = document_of(
         job.claim.record,

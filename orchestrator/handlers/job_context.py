@@ -10,7 +10,7 @@ from loguru import logger
 from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.warnings import recordable
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition
@@ -31,15 +31,19 @@ from spark_runner.errors import RefusedSubmission
 from spark_runner.runners.base import Place, Runner, Submission
 
 
-class HeldJob:
+class JobContext:
     """A claimed job with its state, its definition and its attempts; looked at by one thread at a time."""
 
     def __init__(
-        self, claim: Claim, context: Context, *, on_wake: Callable[["HeldJob"], None] = lambda _job: None
+        self,
+        claim: Claim,
+        context: WorkerContext,
+        *,
+        on_wake: Callable[["JobContext"], None] = lambda _job: None,
     ) -> None:
         self.claim = claim
         self.context = context
-        self.remembered = 0  # the attempt that was noted in the history
+        self.recorded_run = 0  # the attempt that was noted in the history
         self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
         self.login: Login | None = None  # of the driver of the attempt whose node names it
         self.monitor = AttemptMonitor(0)

@@ -2,9 +2,9 @@
 
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import absence, observed_end, with_application
-from orchestrator.handlers.record_run import remember
+from orchestrator.handlers.record_run import record_run
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.states import Status
 from orchestrator.times import stored_time
@@ -17,7 +17,7 @@ _LOOK_SECONDS = 1.0  # at a driver out of reach, which ends by itself
 _UNSEEN_LOOK_SECONDS = 15.0  # at one that its cluster does not list: each look asks for its end again
 
 
-def handle(job: HeldJob) -> Action:
+def handle(job: JobContext) -> Action:
     """Close the attempt, after its driver is gone when it had started."""
     attempt = job.attempt()
     if attempt is None:
@@ -44,7 +44,7 @@ def handle(job: HeldJob) -> Action:
             return _ended(job, attempt)
 
 
-def _end(job: HeldJob, attempt: Attempt, runner: Runner) -> Action:
+def _end(job: JobContext, attempt: Attempt, runner: Runner) -> Action:
     left = absence(job, attempt, job.current_monitor())  # before: `alive` goes with the driver
     runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
     if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
@@ -53,7 +53,7 @@ def _end(job: HeldJob, attempt: Attempt, runner: Runner) -> Action:
     return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
 
 
-def _ended(job: HeldJob, attempt: Attempt) -> Action:
+def _ended(job: JobContext, attempt: Attempt) -> Action:
     verdict = verdict_of_attempt(attempt)
     state = job.state
     if state.status is Status.CANCEL:  # stopped while it waited for its next attempt
@@ -69,12 +69,12 @@ def _ended(job: HeldJob, attempt: Attempt) -> Action:
         # Nobody but its time limit, or somebody at its cluster: the handler of failures says what comes next.
         extra = () if request is None else (request[0],)
         return Move(Status.ERROR_FAIL, changes=times, extra=extra)
-    remember(job)
+    record_run(job)
     never_ran = not attempt.incarnation and attempt.version <= VERSION_STARTED
     return conclude(job, Status.CANCEL if never_ran else Status.KILL, times)
 
 
-def _may_be_retried(job: HeldJob) -> bool:
+def _may_be_retried(job: JobContext) -> bool:
     kind = None if job.state.error is None else job.state.error.error_class
     return kind == "timeout" or (kind == "killed" and kind in job.definition.retry.on)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import JobError
 from queues.documents import decode, timestamp
 from queues.errors import AccessDenied
@@ -16,7 +16,7 @@ from spark_runner.runners.base import Runner, Submission
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
 
 
-def absence(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float | None:
+def absence(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float | None:
     """Seconds until the attempt counts as lost, None while its driver shows life; by CLOCK_BOOTTIME."""
     found = _alive(job, attempt)
     if found is not None and found[1].owner:  # one that outlives its driver is no sign of life
@@ -31,14 +31,14 @@ def absence(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float | 
     return limit_of_absence(job) - (boottime() - monitor.absent_since)
 
 
-def _alive(job: HeldJob, attempt: Attempt) -> Found:
+def _alive(job: JobContext, attempt: Attempt) -> Found:
     try:
         return job.context.session.get(attempt.alive)
     except AccessDenied:  # a driver that closes it to its worker shows no life
         return None
 
 
-def observed_end(job: HeldJob, attempt: Attempt, runner: Runner) -> Submission | None:
+def observed_end(job: JobContext, attempt: Attempt, runner: Runner) -> Submission | None:
     """How the incarnation that took the attempt ended, where somebody has seen that; else None.
 
     That a cluster does not list it (any more) is no end: its driver may run on, as on a node that is cut off.
@@ -63,12 +63,12 @@ def _application_id(data: bytes) -> str | None:
         return None
 
 
-def limit_of_absence(job: HeldJob) -> float:
+def limit_of_absence(job: JobContext) -> float:
     """Seconds without `alive` after which no driver of the attempt can be there."""
     return job.definition.timeout.lease + _LEASE_MARGIN_SECONDS
 
 
-def lost(job: HeldJob, attempt: Attempt) -> Set:
+def lost(job: JobContext, attempt: Attempt) -> Set:
     """The compare-and-set that says that it counts as lost, and why."""
     message = f"its driver has shown no life for {limit_of_absence(job):.0f} s, longer than its lease"
     error = JobError(error_class="lost", message=message)

@@ -15,7 +15,7 @@ from orchestrator.callbacks.body import restored
 from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply
 from orchestrator.callbacks.delivery import Delivery
 from orchestrator.handlers.actions import Action, Move, Wait
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.outbox import application, given_up, unannounced, with_running
 from orchestrator.states import Queue
 from queues.operations import Operation
@@ -29,7 +29,7 @@ _NAME_SECONDS = 30.0  # so long an event waits for Spark to have an application,
 _NAME_LOOK_SECONDS = 1.0
 
 
-def alongside(job: HeldJob, action: Action) -> Action:
+def alongside(job: JobContext, action: Action) -> Action:
     """What a look at a running job has asked for; where that is nothing, what is to be told goes on."""
     if not isinstance(action, Wait):
         return action
@@ -44,7 +44,7 @@ def alongside(job: HeldJob, action: Action) -> Action:
     return Wait(min(action.seconds, told)) if isinstance(told, float) else told
 
 
-def _told_meanwhile(job: HeldJob) -> Action | float:
+def _told_meanwhile(job: JobContext) -> Action | float:
     """The step that records what has come of a call, or for how long there is nothing to do."""
     state, delivery, now = job.state, job.delivery, time.monotonic()
     if delivery is not None:
@@ -72,7 +72,7 @@ def _told_meanwhile(job: HeldJob) -> Action | float:
     return math.inf
 
 
-def before_end(job: HeldJob) -> Action | None:
+def before_end(job: JobContext) -> Action | None:
     """The next step until all is told that comes before the end; None when it is."""
     noted = with_running(job, {})
     if noted:
@@ -109,12 +109,12 @@ def before_end(job: HeldJob) -> Action | None:
     return Move(job.state.status, changes, extra=removal, delay=delay)
 
 
-def _body(job: HeldJob) -> dict[str, Any]:
+def _body(job: JobContext) -> dict[str, Any]:
     return restored(job.state.outbox[0].body, job.claim.record, job.state, job.definition)
 
 
 def _recorded(
-    job: HeldJob, outcome: Reply | CallbackError, *, is_last: bool = False
+    job: JobContext, outcome: Reply | CallbackError, *, is_last: bool = False
 ) -> tuple[dict[str, Any], float]:
     """What the record says after a try to tell the first one, and the seconds until the next try of it."""
     state, callback = job.state, job.definition.callback

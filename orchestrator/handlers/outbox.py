@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from orchestrator.callbacks.body import callback_body, kept, kept_bytes
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import JobState, Notice, Undelivered
 from orchestrator.states import Queue, Status
 from orchestrator.times import stored_time
@@ -19,7 +19,7 @@ _MOST_UNDELIVERED = 5
 _MAX_REASON_CHARACTERS = 160
 
 
-def with_warning(job: HeldJob, changes: Mapping[str, Any]) -> dict[str, Any]:
+def with_warning(job: JobContext, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes that make a job RUNNING_WARN, with the event if somebody wants to be told."""
     noted = with_running(job, changes)
     if not _is_wanted(job, "warn") or job.state.status is Status.RUNNING_WARN:
@@ -27,13 +27,13 @@ def with_warning(job: HeldJob, changes: Mapping[str, Any]) -> dict[str, Any]:
     return _noted(job, "warn", job.state.evolve(**noted, status=Status.RUNNING_WARN), noted)
 
 
-def with_running(job: HeldJob, changes: Mapping[str, Any]) -> dict[str, Any]:
+def with_running(job: JobContext, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes, and the event that the present attempt has started unless it was noted or nobody asks."""
     document = unannounced(job)
     return dict(changes) if document is None else _running(job, document, changes)
 
 
-def _running(job: HeldJob, document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _running(job: JobContext, document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     facts = {"started": stored_time(document["started"]), "announced": job.state.attempt}
     if (named := application(job, document)) is not None:
         facts["application_id"] = named
@@ -46,12 +46,12 @@ def _running(job: HeldJob, document: Mapping[str, Any], changes: Mapping[str, An
     return _noted(job, "running", shown, news)
 
 
-def application(job: HeldJob, document: Mapping[str, Any]) -> str | None:
+def application(job: JobContext, document: Mapping[str, Any]) -> str | None:
     """The application of the present attempt, whose node holds `document`, as soon as it is known."""
     return application_in(document) or application_in(job.alive())
 
 
-def unannounced(job: HeldJob) -> Mapping[str, Any] | None:
+def unannounced(job: JobContext) -> Mapping[str, Any] | None:
     """The node of an attempt that has started and of which that is to be told."""
     state = job.state
     if state.announced >= state.attempt or not _is_wanted(job, "running"):
@@ -60,13 +60,13 @@ def unannounced(job: HeldJob) -> Mapping[str, Any] | None:
     return document if document and document.get("started") else None
 
 
-def _is_wanted(job: HeldJob, event: Literal["running", "warn"]) -> bool:
+def _is_wanted(job: JobContext, event: Literal["running", "warn"]) -> bool:
     callback = job.definition.callback
     return bool(callback.url) and event in callback.on
 
 
 def _noted(
-    job: HeldJob, event: Literal["running", "warn"], after: JobState, changes: Mapping[str, Any]
+    job: JobContext, event: Literal["running", "warn"], after: JobState, changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     number = after.notices + 1
     body = callback_body(

@@ -1,7 +1,7 @@
 """A job that ends the workers that handle it, each time anew: to dead with it, unless its driver may run."""
 
 from orchestrator.handlers.actions import Bury
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import JobError
 from orchestrator.states import Queue
 from queues.documents import timestamp
@@ -12,7 +12,7 @@ MAX_CLAIMS = 10
 """Claims in one queue that nobody let go of in order, and without a step but for words."""
 
 
-def burial(job: HeldJob) -> Bury | None:
+def burial(job: JobContext) -> Bury | None:
     """What becomes of a job that was claimed too often; None while it may go on.
 
     Nobody looks after a driver in dead: where one may run there is no limit, and where one has run the claims
@@ -36,7 +36,7 @@ def burial(job: HeldJob) -> Bury | None:
             return None if has_run else Bury(reason)
 
 
-def _closed(job: HeldJob, attempt: Attempt, reason: JobError) -> Set:
+def _closed(job: JobContext, attempt: Attempt, reason: JobError) -> Set:
     if job.state.status.queue is Queue.KILL:
         return attempt.advance(AttemptState.KILLED, ended=timestamp())
     # Whoever brings it back from dead starts it anew: nothing has run.

@@ -2,7 +2,7 @@
 
 from loguru import logger
 
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.run import is_run, run_of
 from orchestrator.models.spark import Spark
@@ -11,14 +11,14 @@ from spark_runner.attempt import AttemptState
 from spark_runner.errors import RefusedSubmission
 
 
-def remember(job: HeldJob) -> None:
+def record_run(job: JobContext) -> None:
     """Note the last attempt once; whoever does it again after a crash changes nothing.
 
     An attempt that has ended never changes, so neither claim nor fence is needed. When ZooKeeper is away that
     is raised, as by all that a handler does; nothing else of the history keeps a job from going on.
     """
     history, state = job.context.history, job.state
-    if history is None or state.attempt in {0, job.remembered}:
+    if history is None or state.attempt in {0, job.recorded_run}:
         return
     attempt = job.attempt()
     if attempt is None or not is_run(attempt):
@@ -34,10 +34,10 @@ def remember(job: HeldJob) -> None:
         logger.opt(exception=error_of_ours).warning(
             "{} is not in the history: {}", attempt.run, error_of_ours
         )
-    job.remembered = state.attempt
+    job.recorded_run = state.attempt
 
 
-def _spark(job: HeldJob) -> Spark:
+def _spark(job: JobContext) -> Spark:
     try:
         return job.spark
     except RefusedSubmission:  # the defaults of its pool have been changed since, and do not fit

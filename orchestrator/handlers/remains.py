@@ -9,7 +9,7 @@ from typing import Any
 from loguru import logger
 
 from orchestrator.handlers.driver_nodes import clear, shows_life
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from queues.operations import Delete
 from queues.session import Session
 from spark_runner.attempt import attempt_number, run_name
@@ -31,7 +31,7 @@ class Remains:
     littered: tuple[str, ...] = ()  # attempts below which a driver has left nodes
 
     @classmethod
-    def of(cls, job: HeldJob) -> "Remains":
+    def of(cls, job: JobContext) -> "Remains":
         """Read in two requests, however many attempts there were."""
         session, path = job.context.session, job.record_path
         names = sorted(session.children(path) or (), key=_in_order)
@@ -92,7 +92,7 @@ class Remains:
                 )
 
 
-def _reached(job: HeldJob, attempts: Mapping[int, Mapping[str, Any]]) -> dict[str, Runner]:
+def _reached(job: JobContext, attempts: Mapping[int, Mapping[str, Any]]) -> dict[str, Runner]:
     runs = dict[str, Runner]()
     for number, document in attempts.items():
         place = Place.of(document.get("place"))

@@ -2,12 +2,12 @@
 
 from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Move
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 
 
-def later(job: HeldJob, error: JobError) -> Move | None:
+def later(job: JobContext, error: JobError) -> Move | None:
     """Back to accept until its delay is over, with why it waits; None when no tries are left."""
     retry, failed = job.definition.retry, job.state.submissions + 1
     if failed >= retry.submissions:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from orchestrator.handlers import submission, supervision
 from orchestrator.handlers.actions import Action, Move, Release, Wait
 from orchestrator.handlers.ending import end_driver
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import alongside
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.states import Status
@@ -23,12 +23,12 @@ _SETTLE_LOOK_SECONDS = 0.1
 _ANY = 1_000_000  # of the jobs of a host without a worker each can be followed here
 
 
-def handle(job: HeldJob) -> Action:
+def handle(job: JobContext) -> Action:
     """Bring the attempt on, or say until when there is nothing to do; tell what is to be told meanwhile."""
     return alongside(job, _look(job))
 
 
-def _look(job: HeldJob) -> Action:
+def _look(job: JobContext) -> Action:
     if job.is_stopped():
         return Move(Status.KILL, job.current_monitor().seen())
     attempt = job.attempt()
@@ -49,7 +49,7 @@ def _look(job: HeldJob) -> Action:
     return supervision.look(job, attempt, monitor)
 
 
-def _left_to_its_host(job: HeldJob, attempt: Attempt) -> Release | None:
+def _left_to_its_host(job: JobContext, attempt: Attempt) -> Release | None:
     """Let go of a job whose driver only the workers of its host can see and stop, as long as there are some.
 
     They count its driver among their own, too: who watched it from here would have them start too much.
@@ -70,12 +70,12 @@ def _is_over(attempt: Attempt, found: Sequence[Submission]) -> bool:
     return bool(found) and all(each.is_end_observed and not each.may_run for each in found)
 
 
-def _seen(job: HeldJob, attempt: Attempt) -> dict[str, object]:
+def _seen(job: JobContext, attempt: Attempt) -> dict[str, object]:
     named = application_in(attempt.document)
     return job.current_monitor().seen() | ({} if named is None else {"application_id": named})
 
 
-def _settle(job: HeldJob, attempt: Attempt) -> Wait | None:
+def _settle(job: JobContext, attempt: Attempt) -> Wait | None:
     """Wait until the processes of an ended attempt have ended, and end them if they do not."""
     runner, monitor = job.context.runners.at(job.place(attempt)), job.current_monitor()
     if runner is None:

@@ -8,7 +8,7 @@ from orchestrator.handlers import resubmit, supervision
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.reported import reported_error
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError
@@ -31,7 +31,7 @@ _ROOM_SECONDS = 1.0  # until it is asked again whether the host has room
 _LOOK_SECONDS = 30.0  # if neither a watch nor a poll tells anything before
 
 
-def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
+def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """Submit it, or wait for the driver to take it, or give it up."""
     runner = monitor.runner
     if runner is None:
@@ -57,7 +57,7 @@ def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     return _ended_early(attempt, submissions)
 
 
-def _no_room(job: HeldJob) -> str | None:
+def _no_room(job: JobContext) -> str | None:
     """Why this host has no room for the driver, None when it has: accept asked for the first submission."""
     guard = job.context.guard
     if guard is None or _is_ours_alone(job, 0):
@@ -68,7 +68,7 @@ def _no_room(job: HeldJob) -> str | None:
         return None
 
 
-def _unanswered(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
+def _unanswered(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """What comes of a backend that does not say whether anything was submitted."""
     if _is_ours_alone(job, 0):
         backend = job.place(attempt).backend
@@ -79,7 +79,7 @@ def _unanswered(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Acti
     return _too_late(job, attempt, monitor) or told or _wait(job, attempt)
 
 
-def _is_ours_alone(job: HeldJob, submitted: int) -> bool:
+def _is_ours_alone(job: JobContext, submitted: int) -> bool:
     """Whether nobody has submitted the present attempt but this worker, and that so often."""
     return job.begun == job.state.attempt and job.current_monitor().submitted == submitted
 
@@ -100,15 +100,15 @@ def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> Move:
     return _give_up(attempt, error) if last.failure.is_passing else _fail(attempt, error)
 
 
-def _wait(job: HeldJob, attempt: Attempt) -> Wait:
+def _wait(job: JobContext, attempt: Attempt) -> Wait:
     return Wait(min(_LOOK_SECONDS, max(0.0, _left(job, attempt))))
 
 
-def _left(job: HeldJob, attempt: Attempt) -> float:
+def _left(job: JobContext, attempt: Attempt) -> float:
     return job.definition.timeout.submit - age(job, attempt, job.current_monitor())
 
 
-def _start(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
+def _start(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
     if not job.has_login(attempt):
         # Whoever announced the attempt had the password, and nobody else has it.
         return Keep(extra=attempt.renewed(job.new_login(attempt.run)))
@@ -116,7 +116,7 @@ def _start(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) ->
     return _submit(job, attempt, runner, is_first=is_first)
 
 
-def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
+def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
     hooks, state = job.context.hooks, job.state
     try:
         request = submit_request(
@@ -146,14 +146,14 @@ def _submit(job: HeldJob, attempt: Attempt, runner: Runner, *, is_first: bool) -
     return None
 
 
-def _driver_settings(job: HeldJob, attempt: Attempt) -> SessionSettings:
+def _driver_settings(job: JobContext, attempt: Attempt) -> SessionSettings:
     """How the driver reaches ZooKeeper: with its own login, and what it makes there is the worker's too."""
     session = job.context.session
     owners = () if job.login is None else session.owners(attempt.path)
     return job.context.driver_access.settings(session.settings, job.login, owners)
 
 
-def _is_short(job: HeldJob) -> bool:
+def _is_short(job: JobContext) -> bool:
     """Whether a quick start is worth more to this job than a JVM for long work."""
     start, history = job.spark.start, job.context.history
     if start not in {"", "auto"} or history is None:
@@ -164,7 +164,7 @@ def _is_short(job: HeldJob) -> bool:
         return False
 
 
-def _too_late(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action | None:
+def _too_late(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action | None:
     if _left(job, attempt) > 0:
         return None
     limit = job.definition.timeout.submit
@@ -183,7 +183,7 @@ def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> Move
     return Move(Status.RUNNING, changes=changes, extra=(closed,))
 
 
-def again(job: HeldJob, attempt: Attempt) -> Move | None:
+def again(job: JobContext, attempt: Attempt) -> Move | None:
     """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
     if attempt.state is not AttemptState.CLOSED or not attempt.document.get("passing"):
         return None

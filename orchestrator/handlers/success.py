@@ -2,12 +2,12 @@
 
 from orchestrator.handlers.actions import Action
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.job_context import HeldJob
-from orchestrator.handlers.record_run import remember
+from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.record_run import record_run
 from orchestrator.states import Status
 
 
-def handle(job: HeldJob) -> Action:
+def handle(job: JobContext) -> Action:
     """Note what it took, tell it, and bring it to finish."""
-    remember(job)
+    record_run(job)
     return conclude(job, Status.SUCCESS)

@@ -6,7 +6,7 @@ import time
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import absence, limit_of_absence, lost, observed_end, with_application
 from orchestrator.handlers.outbox import with_warning
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
@@ -25,7 +25,7 @@ _CONTRADICTION_LOOK_SECONDS = 0.5  # of an end at its backend and `alive`, which
 _SILENCE_SECONDS = 60.0  # of a driver, until people are told; a new session is made in less
 
 
-def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
+def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """A verdict when the driver is gone, a warning when something is strange, else wait."""
     left = absence(job, attempt, monitor)
     attempt = with_application(attempt, monitor)
@@ -48,7 +48,7 @@ def look(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
 
 
-def tell(job: HeldJob, monitor: AttemptMonitor, warning: str | None) -> Move | None:
+def tell(job: JobContext, monitor: AttemptMonitor, warning: str | None) -> Move | None:
     """The step that brings a warning into the record, or out of it; None where it says so already."""
     state, now = job.state, time.monotonic()
     told = state.warning if state.status is Status.RUNNING_WARN else None
@@ -70,18 +70,18 @@ def tell(job: HeldJob, monitor: AttemptMonitor, warning: str | None) -> Move | N
     return Move(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **monitor.seen()}))
 
 
-def _lost(job: HeldJob, attempt: Attempt) -> Move:
+def _lost(job: JobContext, attempt: Attempt) -> Move:
     # First the node: a driver that wakes up ends at once, and whoever goes on sees why. What of it is within
     # reach is ended before the next attempt, as of each attempt that has ended.
     return Move(Status.RUNNING, changes=job.current_monitor().seen(), extra=(lost(job, attempt),))
 
 
-def _run_left(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
+def _run_left(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
     limit = job.definition.timeout.run
     return limit - age(job, attempt, monitor) if limit else math.inf
 
 
-def _over_limit(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Move:
+def _over_limit(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Move:
     limit = job.definition.timeout.run
     message = f"it ran for longer than timeout.run ({limit:g} s)"
     error = JobError(error_class="timeout", type="RunTimeout", message=message)
@@ -91,7 +91,7 @@ def _over_limit(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> Move
     return Move(Status.KILL, changes={"error": error, "warning": None, **monitor.seen()}, extra=extra)
 
 
-def _warning(job: HeldJob, monitor: AttemptMonitor, left: float | None) -> tuple[str | None, float]:
+def _warning(job: JobContext, monitor: AttemptMonitor, left: float | None) -> tuple[str | None, float]:
     """Why the job is RUNNING_WARN, None when it is not, and the seconds until that may change by itself.
 
     `left` is what `absence` says.
@@ -109,7 +109,7 @@ def _warning(job: HeldJob, monitor: AttemptMonitor, left: float | None) -> tuple
     return None, stall_left
 
 
-def trouble(job: HeldJob, monitor: AttemptMonitor) -> str | None:
+def trouble(job: JobContext, monitor: AttemptMonitor) -> str | None:
     """What its backend says is in the way of its driver, or that it says nothing; None when all is well."""
     if monitor.unknown >= job.context.limits().warn_after and time.monotonic() >= monitor.calm_until:
         reason = f": {monitor.unknown_reason}" if monitor.unknown_reason else ""

@@ -24,7 +24,7 @@ from spark_runner.runners.registry import Runners
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class WorkerContext:
     """What all handlers of one worker share."""
 
     session: Session

@@ -28,7 +28,7 @@ _STOP_SECONDS = 0.5  # it waits for ZooKeeper then, and has nothing to say any m
 _MAX_NAMED = 100  # jobs; the others are counted
 
 
-class Presence:
+class Announcement:
     """An ephemeral that is made again in each session, and written again when it has changed."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Presence:
         self._written_refusal = ""  # the reason of it
         self._refresh_at = 0.0  # monotonic
         self._guard = threading.Lock()
-        self._loop = Loop("presence", self._step, first=min(_LOOK_SECONDS, refresh_seconds))
+        self._loop = Loop("announcement", self._step, first=min(_LOOK_SECONDS, refresh_seconds))
         self.trouble = self._loop.trouble
 
     def start(self) -> None:

@@ -7,20 +7,20 @@ from loguru import logger
 
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Release, Wait
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.poison import burial
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.states import Queue
-from orchestrator.worker.event_log import tell
-from orchestrator.worker.in_flight import Tally
-from orchestrator.worker.timers import WaitingRoom
-from orchestrator.worker.transitions import Change, Steps
+from orchestrator.worker.event_log import log_transition
+from orchestrator.worker.in_flight import JobsInFlight
+from orchestrator.worker.timers import Timers
+from orchestrator.worker.transitions import JobTransition, Transitions
 from queues.claim import Claim
 from queues.dispatcher import Dispatcher, HandlerThreads, Prepared
 from queues.errors import OutcomeUnknown, SessionLost, Unreachable
 from queues.heartbeat import STUCK_SECONDS
 
-Handler = Callable[[HeldJob], Action]
+Handler = Callable[[JobContext], Action]
 
 HANDLERS: Mapping[Queue, Handler] = {
     Queue.ACCEPT: accept.handle,
@@ -41,43 +41,43 @@ class JobDispatcher:
 
     def __init__(
         self,
-        context: Context,
+        context: WorkerContext,
         *,
         on_end: Callable[[], None],
         handlers: Mapping[Queue, Handler] = HANDLERS,
         threads: int = _THREADS,
     ) -> None:
-        self.tally = Tally()
+        self.in_flight = JobsInFlight()
         self._context = context
         self.freed = on_end
         self._handlers = handlers
-        self._steps = Steps(context)
+        self._transitions = Transitions(context)
         # Separate threads, so that a hundred kills or a slow archive do not delay the other jobs.
         half = (threads + 1) // 2
-        self._quick = HandlerThreads[HeldJob]("handler", threads=half, stuck_after=STUCK_SECONDS)
-        self._slow = HandlerThreads[HeldJob]("slow-handler", threads=half, stuck_after=_SLOW_STUCK_SECONDS)
-        self._dispatcher: Dispatcher[HeldJob, Action] = Dispatcher(
+        self._quick = HandlerThreads[JobContext]("handler", threads=half, stuck_after=STUCK_SECONDS)
+        self._slow = HandlerThreads[JobContext]("slow-handler", threads=half, stuck_after=_SLOW_STUCK_SECONDS)
+        self._dispatcher: Dispatcher[JobContext, Action] = Dispatcher(
             self,
             [self._quick, self._slow],
             draining=context.draining,
-            in_flight=self.tally,
+            in_flight=self.in_flight,
             abandons_on=(OutcomeUnknown, SessionLost, Unreachable),
         )
-        self.room = WaitingRoom(self._dispatcher.put)
+        self.timers = Timers(self._dispatcher.put)
 
     def start(self) -> None:
         """Start the threads."""
-        self.room.start()
+        self.timers.start()
         self._dispatcher.start()
 
     def take(self, claim: Claim) -> None:
         """Dispatch a newly claimed job."""
-        self._dispatcher.take(HeldJob(claim, self._context, on_wake=self.room.wake))
+        self._dispatcher.take(JobContext(claim, self._context, on_wake=self.timers.wake))
 
     @property
     def checks(self) -> dict[str, Callable[[], str]]:
         """One check per part; each returns why the part makes no progress, empty while it does."""
-        return {**self._dispatcher.checks, "timers": self.room.trouble}
+        return {**self._dispatcher.checks, "timers": self.timers.trouble}
 
     def drain(self, seconds: float) -> bool:
         """Release all jobs; False when handlers of some still run after `seconds`.
@@ -85,30 +85,30 @@ class JobDispatcher:
         `draining` of the context is set before: no handler begins.
         """
         is_drained = self._dispatcher.drain(seconds)
-        self.room.stop()
+        self.timers.stop()
         return is_drained
 
     # ------------------------------------------------------------------ policy of the dispatcher
-    def claim_of(self, item: HeldJob) -> Claim:
+    def claim_of(self, item: JobContext) -> Claim:
         """The claim of a job."""
         return item.claim
 
-    def threads_for(self, item: HeldJob) -> HandlerThreads[HeldJob]:
+    def threads_for(self, item: JobContext) -> HandlerThreads[JobContext]:
         """The slow threads for a kill and for an archive, the quick ones for all others."""
         return self._slow if item.claim.queue in _SLOW or item.monitor.ends_driver else self._quick
 
-    def recall(self) -> list[HeldJob]:
+    def recall(self) -> list[JobContext]:
         """Take out the jobs that wait for a timer."""
-        return self.room.empty()
+        return self.timers.empty()
 
-    def ended(self, item: HeldJob) -> None:
+    def ended(self, item: JobContext) -> None:
         """Forget the timer of a job, and what was promised to its driver."""
-        self.room.forget(item)
+        self.timers.forget(item)
         item.give_back()
 
-    def handle(self, item: HeldJob) -> Action | None:
+    def handle(self, item: JobContext) -> Action | None:
         """The action of the job's handler; None when the job waits for a timer."""
-        self.room.begin(item)
+        self.timers.begin(item)
         item.claim.check()
         with logger.contextualize(job_id=item.id, run_key=item.run_key, pool=item.claim.record.pool):
             action = self._action(item)
@@ -116,33 +116,33 @@ class JobDispatcher:
             return action
         if self._context.draining.is_set():
             return Release()
-        if self.tally.note(item):  # the handler found its driver on another host: it needs no slot here
+        if self.in_flight.note(item):  # the handler found its driver on another host: it needs no slot here
             self.freed()
-        self.room.park(item, action.seconds)
+        self.timers.park(item, action.seconds)
         return None
 
-    def prepare(self, item: HeldJob, outcome: Action) -> Prepared:
+    def prepare(self, item: JobContext, outcome: Action) -> Prepared:
         """The transition of an action."""
-        return self._prepared(self._steps.of(item, outcome))
+        return self._prepared(self._transitions.of(item, outcome))
 
-    def prepare_release(self, item: HeldJob) -> Prepared:
+    def prepare_release(self, item: JobContext) -> Prepared:
         """The transition that releases a job as it is."""
-        return self._prepared(self._steps.of(item, Release()))
+        return self._prepared(self._transitions.of(item, Release()))
 
-    def prepare_failure(self, item: HeldJob, error: Exception) -> Prepared:
+    def prepare_failure(self, item: JobContext, error: Exception) -> Prepared:
         """The transition after an error of the handler: later again, or dead."""
-        return self._prepared(self._steps.of_failure(item, error))
+        return self._prepared(self._transitions.of_failure(item, error))
 
-    def _prepared(self, change: Change) -> Prepared:
+    def _prepared(self, change: JobTransition) -> Prepared:
         return Prepared(change.step, partial(self._committed, change))
 
-    def _committed(self, change: Change) -> None:
+    def _committed(self, change: JobTransition) -> None:
         if change.frees_name:
             self._context.declined.ended(change.frees_name)
-        tell(change, self._context.hooks)
+        log_transition(change, self._context.hooks)
 
     # ------------------------------------------------------------------ handlers
-    def _action(self, job: HeldJob) -> Action:
+    def _action(self, job: JobContext) -> Action:
         if (buried := burial(job)) is not None:
             return buried
         if (left := self._backoff_left(job)) > 0:
@@ -151,7 +151,7 @@ class JobDispatcher:
         is_finished = job.claim.queue == Queue.FINISH
         return self._handlers[Queue.FINISH if is_finished else job.state.status.queue](job)
 
-    def _backoff_left(self, job: HeldJob) -> float:
+    def _backoff_left(self, job: JobContext) -> float:
         """Seconds until a job is due whose handler failed while a request to stop it existed.
 
         The request stays meanwhile, and would cause many retries per second. A new request is not delayed.

@@ -4,14 +4,14 @@ from orchestrator.hooks import Hooks
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from orchestrator.transitions import REMOVAL, about
-from orchestrator.worker.transitions import Change
+from orchestrator.worker.transitions import JobTransition
 
 _UNDER_WAY = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
 _OUTCOMES = {Queue.SUCCESS, Queue.FAIL, Queue.FINISH}
 _MAX_LOGGED_CHARACTERS = 200
 
 
-def tell(change: Change, hooks: Hooks) -> None:
+def log_transition(change: JobTransition, hooks: Hooks) -> None:
     """Log what was done, and tell the hooks."""
     job, before, after, stands_in = change.job, change.before, change.after, change.queue
     record = job.claim.record

@@ -3,28 +3,28 @@
 import threading
 from collections import Counter
 
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.states import Queue
 from queues.dispatcher import InFlight
 
 
-class Tally(InFlight[HeldJob]):
+class JobsInFlight(InFlight[JobContext]):
     """The jobs in hand by their ids, and their numbers by queue and pool. Thread-safe."""
 
     def __init__(self) -> None:
         super().__init__()
         self._guard = threading.Lock()
-        self._jobs: dict[str, HeldJob] = {}
-        self._where: dict[HeldJob, tuple[Queue, str]] = {}
+        self._jobs: dict[str, JobContext] = {}
+        self._where: dict[JobContext, tuple[Queue, str]] = {}
         self._counts: Counter[Queue] = Counter()
         self._by_pool: Counter[tuple[Queue, str]] = Counter()
-        self._out_of_reach: set[HeldJob] = set()  # of those in running: their drivers are on other hosts
+        self._out_of_reach: set[JobContext] = set()  # of those in running: their drivers are on other hosts
 
-    def add(self, item: HeldJob) -> None:
+    def add(self, item: JobContext) -> None:
         """The job is held, in the queue and pool of its claim."""
         self.note(item)
 
-    def note(self, job: HeldJob) -> bool:
+    def note(self, job: JobContext) -> bool:
         """The job is in hand, and stands where its claim says; True when its driver is found out of reach."""
         with self._guard:
             was_out_of_reach = job in self._out_of_reach
@@ -38,14 +38,14 @@ class Tally(InFlight[HeldJob]):
                 self._out_of_reach.add(job)
             return job in self._out_of_reach and not was_out_of_reach
 
-    def discard(self, item: HeldJob) -> None:
+    def discard(self, item: JobContext) -> None:
         """The job is not held any more by this claim; another claim may hold it already."""
         with self._guard:
             self._take_out(item)
             if self._jobs.get(item.id) is item:
                 del self._jobs[item.id]
 
-    def _take_out(self, job: HeldJob) -> None:
+    def _take_out(self, job: JobContext) -> None:
         where = self._where.pop(job, None)
         if where is not None:
             self._counts[where[0]] -= 1
@@ -67,7 +67,7 @@ class Tally(InFlight[HeldJob]):
         with self._guard:
             return self._by_pool[queue, pool]
 
-    def get(self, job_id: str) -> HeldJob | None:
+    def get(self, job_id: str) -> JobContext | None:
         """The job in hand with this id."""
         with self._guard:
             return self._jobs.get(job_id)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from loguru import logger
 
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.loop import Loop
 from spark_runner.runners.base import Runner
 
@@ -18,7 +18,7 @@ _HERE = "local"  # what runs on this host writes here
 class LogCopies:
     """Asks the runner of each running job for its logs, which copies what is new; once more after its end."""
 
-    def __init__(self, waiting: Callable[[], Sequence[HeldJob]]) -> None:
+    def __init__(self, waiting: Callable[[], Sequence[JobContext]]) -> None:
         self._waiting = waiting
         self._known: dict[str, Runner] = {}  # run -> who has it
         self._loop = Loop("log-copies", self.step, first=_COPY_SECONDS, stuck_after=_STUCK_SECONDS)

@@ -102,16 +102,16 @@ class WorkerMeasures(Collector):
         yield checks
 
     def _hands(self) -> Iterator[Metric]:
-        tally, refused = self._worker.dispatcher.tally, self._worker.refused
+        in_flight, refused = self._worker.dispatcher.in_flight, self._worker.refused
         yield GaugeMetricFamily("orchestrator_slots", "Jobs that may run at once", value=self._worker.slots)
         held = GaugeMetricFamily("orchestrator_jobs_held", "Jobs in hand, by queue", labels=("queue",))
         for queue in Queue:
-            held.add_metric((queue.value,), tally.count(queue))
+            held.add_metric((queue.value,), in_flight.count(queue))
         yield held
         words = "Drivers of the jobs in hand; of those beyond reach this worker sees their attempts alone"
         drivers = GaugeMetricFamily("orchestrator_drivers", words, labels=("reach",))
-        beyond = tally.count_out_of_reach()
-        drivers.add_metric(("within",), max(0, tally.count(Queue.RUNNING) - beyond))
+        beyond = in_flight.count_out_of_reach()
+        drivers.add_metric(("within",), max(0, in_flight.count(Queue.RUNNING) - beyond))
         drivers.add_metric(("beyond",), beyond)
         yield drivers
         words = "1 for the reason for which no new job is taken"

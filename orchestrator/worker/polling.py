@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from loguru import logger
 
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.loop import Loop
 from spark_runner.runners.base import Runner
 
@@ -17,7 +17,7 @@ _REST = 20  # a poll of thousands takes its time: it may have a twentieth of it
 class Polling:
     """Polls for the jobs that wait, and wakes those about which there is news."""
 
-    def __init__(self, waiting: Callable[[], Sequence[HeldJob]]) -> None:
+    def __init__(self, waiting: Callable[[], Sequence[JobContext]]) -> None:
         self._waiting = waiting
         self._failing: set[int] = set()
         self._loop = Loop("polling", self.step, retry=_POLL_SECONDS, first=_POLL_SECONDS)
@@ -34,7 +34,7 @@ class Polling:
     def step(self) -> float:
         """Ask each backend once; returns the seconds until the next time."""
         started = time.monotonic()
-        by_runner: defaultdict[int, list[HeldJob]] = defaultdict(list)
+        by_runner: defaultdict[int, list[JobContext]] = defaultdict(list)
         runners: dict[int, Runner] = {}
         for job in self._waiting():
             if (runner := job.monitor.runner) is not None:
@@ -44,7 +44,7 @@ class Polling:
             self._poll(runners[key], jobs)
         return max(_POLL_SECONDS, _REST * (time.monotonic() - started))
 
-    def _poll(self, runner: Runner, jobs: Sequence[HeldJob]) -> None:
+    def _poll(self, runner: Runner, jobs: Sequence[JobContext]) -> None:
         try:
             answers = runner.poll_many([job.monitor.run for job in jobs])
         except Exception as error:  # noqa: BLE001 - a backend that does not answer tells nothing, whatever it raises

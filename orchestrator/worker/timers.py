@@ -7,23 +7,23 @@ import threading
 import time
 from collections.abc import Callable
 
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.loop import Loop
 
 
-class WaitingRoom:
+class Timers:
     """Parks jobs without a thread each; `ready` gets those that are to be looked at. Thread-safe."""
 
-    def __init__(self, ready: Callable[[HeldJob], None]) -> None:
+    def __init__(self, ready: Callable[[JobContext], None]) -> None:
         self._ready = ready
         self._guard = threading.Lock()
         self._parked: dict[
-            HeldJob, int
+            JobContext, int
         ] = {}  # job -> its ticket; a ticket of the heap that is not here is void
-        self._woken: set[HeldJob] = set()  # woken while they were being looked at
-        self._heap: list[tuple[float, int, HeldJob]] = []
+        self._woken: set[JobContext] = set()  # woken while they were being looked at
+        self._heap: list[tuple[float, int, JobContext]] = []
         self._tickets = itertools.count()
-        self._loop = Loop("waiting-room", self._call_due)
+        self._loop = Loop("timers", self._call_due)
         self.trouble = self._loop.trouble
 
     def start(self) -> None:
@@ -34,12 +34,12 @@ class WaitingRoom:
         """Call nobody any more."""
         self._loop.stop()
 
-    def begin(self, job: HeldJob) -> None:
+    def begin(self, job: JobContext) -> None:
         """The job is looked at from now on: what woke it before is seen by this look."""
         with self._guard:
             self._woken.discard(job)
 
-    def park(self, job: HeldJob, seconds: float) -> None:
+    def park(self, job: JobContext, seconds: float) -> None:
         """Let it wait; at once ready when it was woken since `begin`."""
         with self._guard:
             if job not in self._woken:
@@ -52,7 +52,7 @@ class WaitingRoom:
             self._woken.discard(job)
         self._ready(job)
 
-    def wake(self, job: HeldJob) -> None:
+    def wake(self, job: JobContext) -> None:
         """Something about the job may have changed. May be called by a watcher: it only hands the job on."""
         if not job.claim.held:
             return  # a watch that outlived the claim
@@ -67,18 +67,18 @@ class WaitingRoom:
         for job in self.parked():
             self.wake(job)
 
-    def forget(self, job: HeldJob) -> None:
+    def forget(self, job: JobContext) -> None:
         """The job is not in hand any more."""
         with self._guard:
             self._parked.pop(job, None)
             self._woken.discard(job)
 
-    def parked(self) -> list[HeldJob]:
+    def parked(self) -> list[JobContext]:
         """Those that wait now."""
         with self._guard:
             return list(self._parked)
 
-    def empty(self) -> list[HeldJob]:
+    def empty(self) -> list[JobContext]:
         """Take all out, to let go of them."""
         with self._guard:
             jobs = list(self._parked)

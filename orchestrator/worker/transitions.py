@@ -9,9 +9,9 @@ from loguru import logger
 
 from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.act import with_act
 from orchestrator.models.job import JobError, JobState
@@ -30,10 +30,10 @@ _MAX_TRACEBACK_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 8_000, 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JobTransition:
     """A step that is to be done, and what it means for the job; states are None where none changes."""
 
-    job: HeldJob
+    job: JobContext
     step: Step
     before: JobState | None = None
     after: JobState | None = None
@@ -51,13 +51,13 @@ class Change:
         return "" if is_kept or self.queue is None else self.before.name
 
 
-class Steps:
+class Transitions:
     """Makes steps of actions, and of failures of handlers."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: WorkerContext) -> None:
         self._context = context
 
-    def of(self, job: HeldJob, action: Action) -> Change:
+    def of(self, job: JobContext, action: Action) -> JobTransition:
         """The step of an action; raises IllegalTransition and what the claim raises for what cannot be."""
         match action:
             case Move(status, changes, extra, delay, pool):
@@ -85,12 +85,12 @@ class Steps:
                 # Whatever it was claimed for: it is kept until it is due.
                 is_due = job.claim.record.token.due <= self._context.clock.now_ms()
                 step = job.claim.removal(extra) if is_due else job.claim.step(release=True)
-                return Change(job, step, before=job.state if is_due else None, removes=is_due)
+                return JobTransition(job, step, before=job.state if is_due else None, removes=is_due)
             case Release(extra, waiting):
                 payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
                 # A step: who is let go of in order does not count as one that ends its workers.
                 step = job.claim.step(payload=payload, extra=extra, release=True)
-                return Change(job, step, waiting=waiting)
+                return JobTransition(job, step, waiting=waiting)
             case Wait():
                 raise TypeError("who waits takes no step")
             case _:
@@ -98,7 +98,7 @@ class Steps:
 
     def _change(
         self,
-        job: HeldJob,
+        job: JobContext,
         status: Status,
         changes: Mapping[str, Any],
         extra: tuple[Operation, ...],
@@ -107,7 +107,7 @@ class Steps:
         delay: float = 0.0,
         pool: str | None = None,
         gets_on: bool = True,
-    ) -> Change:
+    ) -> JobTransition:
         before = job.state
         check_transition(before.status, status)
         stood_in, now = Queue(job.claim.queue), timestamp()
@@ -137,13 +137,13 @@ class Steps:
             extra=extra,
             release=bool(delay) or self._context.draining.is_set(),
         )
-        return Change(job, step, before, after, stood_in, queue)
+        return JobTransition(job, step, before, after, stood_in, queue)
 
-    def _audit(self, job: HeldJob) -> None:
+    def _audit(self, job: JobContext) -> None:
         if self._context.audit is not None:
             self._context.audit.write_submission(job.claim.record)
 
-    def _places(self, job: HeldJob, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
+    def _places(self, job: JobContext, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
         """What gives the places of a running job back; its numbers go from the record with them."""
         if before.slot is None and before.name_slot is None:
             return ()
@@ -151,7 +151,7 @@ class Steps:
         return tuple(self._context.slots.release(job.claim.record.pool, before, job.run_key))
 
     # ------------------------------------------------------------------ failures
-    def of_failure(self, job: HeldJob, error: Exception) -> Change:
+    def of_failure(self, job: JobContext, error: Exception) -> JobTransition:
         """Requeue with a growing delay, or bring to dead; the driver, if one runs, is left alone."""
         logger.opt(exception=error).error("handling {} in {} failed", job.id, job.claim.queue)
         self._context.hooks.fire(lambda hook: hook.after_error(job.id, error))
@@ -174,9 +174,9 @@ class Steps:
         after = state.evolve(**news)
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)
-        return Change(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
+        return JobTransition(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
-    def _bury(self, job: HeldJob, reason: JobError, extra: tuple[Operation, ...] = ()) -> Change:
+    def _bury(self, job: JobContext, reason: JobError, extra: tuple[Operation, ...] = ()) -> JobTransition:
         logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
         raw = job.claim.record.payload
         self._audit(job)
@@ -200,7 +200,7 @@ class Steps:
         except TooLarge:  # it goes as it is, and the reason beside it, for which there is always room
             note = {"reason": reason.message, "queue": job.claim.queue, "since": timestamp()}
             step = job.claim.step(queue=Queue.DEAD, extra=extra, release=True, error=note)
-        return Change(job, step, before, None, job.claim.queue, Queue.DEAD)
+        return JobTransition(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 
 def _payload(state: JobState) -> dict[str, Any]:

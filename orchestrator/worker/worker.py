@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from loguru import logger
 
 from orchestrator.cluster_config import ClusterConfig
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.leader.leadership import Leadership
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.metrics.health import Check, Probe
@@ -14,7 +14,7 @@ from orchestrator.metrics.registry import Metrics
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
-from orchestrator.worker.announcement import Presence
+from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.log_copies import LogCopies
 from orchestrator.worker.polling import Polling
@@ -43,7 +43,7 @@ class Worker:
     def __init__(
         self,
         queue_set: QueueSet,
-        context: Context,
+        context: WorkerContext,
         *,
         name: str,
         slots: int,
@@ -74,21 +74,21 @@ class Worker:
             pool_room=self._pool_room,
             on_stop=self._on_stop,
         )
-        self._polling = Polling(self.dispatcher.room.parked)
-        self._copies = None if logs is None else LogCopies(self.dispatcher.room.parked)
+        self._polling = Polling(self.dispatcher.timers.parked)
+        self._copies = None if logs is None else LogCopies(self.dispatcher.timers.parked)
         self._log_checks = {} if logs is None else logs.checks
         nodes = Nodes(queue_set.layout.root)
         served = None if pools is None else sorted(pools)
         if accepts is not None:  # whoever waits for a worker of this host waits in vain for this one
             served = []
-        self._presence = Presence(
+        self._announcement = Announcement(
             queue_set.session,
             nodes,
             name,
             slots=slots,
             pools=served,
             places=context.runners.places(),
-            running=self.dispatcher.tally.running,
+            running=self.dispatcher.in_flight.running,
             refused=lambda: self.refused,
             log_trouble=lambda: "" if logs is None else logs.trouble,
         )
@@ -98,7 +98,7 @@ class Worker:
     def start(self) -> None:
         """Announce the worker and start to claim jobs; raises Unreachable."""
         self._config.start()
-        self._presence.start()
+        self._announcement.start()
         self._set.claimer.sessions.on_change(self._on_session_change)  # of all that own locks
         self.dispatcher.start()
         self._polling.start()
@@ -120,7 +120,7 @@ class Worker:
             "consumer": self._consumer.trouble,
             **self.dispatcher.checks,
             "polling": self._polling.trouble,
-            "announcement": self._presence.trouble,
+            "announcement": self._announcement.trouble,
             "config": self._config.trouble,
             "leadership": self._leadership.trouble,
             **copies,
@@ -130,7 +130,7 @@ class Worker:
         return {
             "zookeeper": self._session_trouble,
             "draining": lambda: "" if self._taking else "it takes no new jobs any more",
-            "announced": self._presence.missing,
+            "announced": self._announcement.missing,
             "claims": self._consumer.failing,
         }
 
@@ -140,7 +140,7 @@ class Worker:
 
     def is_busy(self) -> bool:
         """Whether any job is at hand."""
-        return len(self.dispatcher.tally) > 0
+        return len(self.dispatcher.in_flight) > 0
 
     def look_again(self) -> None:
         """There may be room for jobs."""
@@ -160,10 +160,10 @@ class Worker:
         if self._copies is not None:
             self._copies.stop(0)
         self._consumer.stop(_CONSUMER_SECONDS)
-        self._presence.stop()
+        self._announcement.stop()
         drained = self.dispatcher.drain(max(0.0, deadline - time.monotonic()))
         self._config.stop()
-        left = len(self.dispatcher.tally)
+        left = len(self.dispatcher.in_flight)
         if drained:
             logger.info("worker {} has let go of its jobs", self.name)
         else:
@@ -172,17 +172,17 @@ class Worker:
 
     # ------------------------------------------------------------------ room
     def _room(self, queue: str) -> int:
-        tally = self.dispatcher.tally
+        in_flight = self.dispatcher.in_flight
         match Queue(queue):
             case Queue.ACCEPT:
                 # What runs on another host is only watched: it takes nothing of this one.
-                here = tally.count(Queue.ACCEPT, Queue.RUNNING) - tally.count_out_of_reach()
+                here = in_flight.count(Queue.ACCEPT, Queue.RUNNING) - in_flight.count_out_of_reach()
                 self.refused = self._why_full(self.slots - here)
                 return 0 if self.refused else self.slots - here
             case Queue.RUNNING:
-                return _MAX_RUNNING - tally.count(Queue.RUNNING)
+                return _MAX_RUNNING - in_flight.count(Queue.RUNNING)
             case other:
-                return _MAX_PASSING - tally.count(other)
+                return _MAX_PASSING - in_flight.count(other)
 
     def _why_full(self, free: int) -> Waiting | None:
         guard = self._context.guard
@@ -207,7 +207,7 @@ class Worker:
         if Queue(queue) is not Queue.ACCEPT:
             return None
         room = self._context.slots.room(pool)
-        return None if room is None else room - self.dispatcher.tally.count_in(Queue.ACCEPT, pool)
+        return None if room is None else room - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
 
     # ------------------------------------------------------------------ events
     def _session_trouble(self) -> str:
@@ -215,7 +215,7 @@ class Worker:
         return "" if state is SessionState.CONNECTED else f"its session is {state}"
 
     def _on_stop(self, job_id: str) -> None:
-        job = self.dispatcher.tally.get(job_id)
+        job = self.dispatcher.in_flight.get(job_id)
         if job is not None:
             job.wake()
 
@@ -223,4 +223,4 @@ class Worker:
         # Watches went with the connection, claims with the session: every job has to be looked at. While the
         # connection is away there is nothing to be seen.
         if self._set.session.state is not SessionState.SUSPENDED:
-            self.dispatcher.room.wake_all()
+            self.dispatcher.timers.wake_all()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.handlers.actions import Action, Move, Wait
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.poison import MAX_CLAIMS
 from orchestrator.states import Queue, Status
 from orchestrator.worker.dispatcher import HANDLERS
@@ -111,7 +111,7 @@ def test_a_job_that_no_worker_outlives_goes_to_dead_from_everywhere_with_its_int
 def test_a_job_whose_driver_may_run_is_not_buried(office: Office, queue: Queue) -> None:
     stage = claimed_too_often(office, queue, None, [STARTED])
     worker = office.worker()
-    wait_until(worker.dispatcher.room.parked, 20, "it was looked at, and waits")
+    wait_until(worker.dispatcher.timers.parked, 20, "it was looked at, and waits")
     assert stage.client.get(JOB).queue is queue
     assert [attempt["state"] for attempt in stage.client.detail(JOB).attempts] == [STARTED]
 
@@ -128,13 +128,13 @@ def test_a_job_that_has_run_while_its_workers_came_and_went_ends_as_it_ended(off
 def test_words_about_a_job_do_not_make_its_claims_forgotten(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def warn(job: HeldJob) -> Action:
+    def warn(job: JobContext) -> Action:
         is_told = job.state.status is Status.RUNNING_WARN
         return Wait(60) if is_told else Move(Status.RUNNING_WARN, {"warning": "its backend is silent"})
 
     monkeypatch.setitem(HANDLERS, Queue.RUNNING, warn)
     stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])
     worker = office.worker()
-    wait_until(worker.dispatcher.room.parked, 20, "it is told, and waits")
+    wait_until(worker.dispatcher.timers.parked, 20, "it is told, and waits")
     record = stage.queues.get(JOB)
     assert (record.payload["status"], record.claims) == (Status.RUNNING_WARN, MAX_CLAIMS + 1)

@@ -258,7 +258,7 @@ def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
     with receiver(held_back(lambda: there)) as there:
         jobs = [submit(office, there, f"until({str(go)!r})", callback={"timeout": 60}) for _ in range(6)]
         there.wait_told(4)
-        wait_until(lambda: len(worker.dispatcher.room.parked()) == 6 and len(polls) >= 3, 30, "all wait")
+        wait_until(lambda: len(worker.dispatcher.timers.parked()) == 6 and len(polls) >= 3, 30, "all wait")
         seen, seen_asked = len(polls), len(asked)
         wait_until(lambda: len(polls) >= seen + 3, 30, "some time has passed")
         assert len(asked) == seen_asked
@@ -287,7 +287,7 @@ def test_killed_jobs_that_wait_for_a_place_are_not_killed_again_and_again(
             wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")  # noqa: B023
             office.client.kill(job_id)
         there.wait_told(4)
-        wait_until(lambda: len(kills) == 6 and len(worker.dispatcher.room.parked()) == 2, 30, "two wait")
+        wait_until(lambda: len(kills) == 6 and len(worker.dispatcher.timers.parked()) == 2, 30, "two wait")
         before = kills.total()
         marker = office.submit("fail('x')", retry={"attempts": 2, "delay": 3, "on": ["user"]})
         ended(office, marker)  # some time has passed

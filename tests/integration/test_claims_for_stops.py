@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.handlers.actions import Remove
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import Queue, Status
 from orchestrator.worker.dispatcher import HANDLERS
@@ -135,16 +135,16 @@ def after_the_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
 
 def after_the_read(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
     """Do this when a handler has read the request, before its step."""
-    read, seen = HeldJob.stop_request, list[str]()
+    read, seen = JobContext.stop_request, list[str]()
 
-    def then(self: HeldJob) -> tuple[Delete, bool] | None:
+    def then(self: JobContext) -> tuple[Delete, bool] | None:
         request = read(self)
         if not seen:
             act()
         seen.append(self.id)
         return request
 
-    monkeypatch.setattr(HeldJob, "stop_request", then)
+    monkeypatch.setattr(JobContext, "stop_request", then)
     return seen
 
 
@@ -258,7 +258,7 @@ def test_nothing_is_removed_before_it_is_due_whatever_its_handler_says(
 ) -> None:
     looks = list[str]()
 
-    def remove(job: HeldJob) -> Remove:
+    def remove(job: JobContext) -> Remove:
         looks.append(job.id)
         return Remove()
 

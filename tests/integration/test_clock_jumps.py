@@ -10,7 +10,7 @@ import pytest
 from orchestrator.client import Client
 from orchestrator.handlers import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.hooks import Hooks
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.schedules.fires import from_text
@@ -104,7 +104,7 @@ class Site:
 
         def looked() -> bool:
             for job_id in after:
-                if (held := self.worker.dispatcher.tally.get(job_id)) is not None:
+                if (held := self.worker.dispatcher.in_flight.get(job_id)) is not None:
                     held.wake()
             return all(self.looks[job_id] >= count for job_id, count in after.items())
 
@@ -151,7 +151,7 @@ def site(
 ) -> Callable[[], Site]:
     looks, real = Counter[str](), age.age
 
-    def counting(job: HeldJob, attempt: Attempt, monitor: AttemptMonitor) -> float:
+    def counting(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
         seconds = real(job, attempt, monitor)
         looks[job.id] += 1
         return seconds

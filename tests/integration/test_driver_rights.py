@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Kind
 from orchestrator.errors import StateConflict
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import JobState
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
@@ -432,16 +432,16 @@ def test_a_driver_that_takes_its_attempt_in_the_moment_of_the_adoption_is_the_on
 ) -> None:
     login = Login.random("run-of-the-dead")
     job_id = announced(office, "raise SystemExit('this must not run')", login.digest_id)
-    late, make = late_driver(job_id, login), HeldJob.new_login
+    late, make = late_driver(job_id, login), JobContext.new_login
     session = office.queues.session
 
-    def after_the_take(self: HeldJob, run: str) -> str:
+    def after_the_take(self: JobContext, run: str) -> str:
         if not is_started(office, job_id):
             late.take()
             commit(session, [Delete(attempt_of(office, job_id).alive)])  # as if its session had ended at once
         return make(self, run)
 
-    monkeypatch.setattr(HeldJob, "new_login", after_the_take)
+    monkeypatch.setattr(JobContext, "new_login", after_the_take)
     office.worker()
     wait_until(lambda: is_started(office, job_id), WAIT_S, "the late driver has it")
     late.end({"state": "succeeded"})

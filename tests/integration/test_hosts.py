@@ -95,7 +95,7 @@ def test_a_worker_with_another_state_directory_does_not_take_a_driver_that_it_ca
     os.kill(driver, signal.SIGSTOP)  # else it would obey the stop node by itself
     worker = office.worker(runner=office.runner(tmp_path / "another"))
     office.client.kill(job_id)
-    in_kill = lambda: [job for job in worker.dispatcher.room.parked() if job.claim.queue == Queue.KILL]  # noqa: E731
+    in_kill = lambda: [job for job in worker.dispatcher.timers.parked() if job.claim.queue == Queue.KILL]  # noqa: E731
     wait_until(in_kill, 30, "the kill waits for the driver's own end")
     os.kill(driver, signal.SIGCONT)
     assert office.wait(job_id).job.status is Status.KILL

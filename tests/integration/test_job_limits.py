@@ -193,7 +193,7 @@ def test_a_backend_that_answers_now_and_then_is_no_warning_each_time(
     program, started, go = waiting(tmp_path)
     job_id = office.submit(program, timeout={"lease": 5})  # it is looked at four times in that
     wait_until(started.exists, 30, "it runs")
-    held = worker.dispatcher.tally.get(job_id)
+    held = worker.dispatcher.in_flight.get(job_id)
     assert held is not None
     runner.silent = True
     wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
@@ -346,7 +346,7 @@ def test_a_stop_reaches_a_job_that_waits_in_a_worker(office: Office, tmp_path: P
     program, started, _ = waiting(tmp_path)
     job_id = office.submit(program)
     wait_until(started.exists, 30, "it runs")
-    wait_until(worker.dispatcher.room.parked, 10, "it waits")
+    wait_until(worker.dispatcher.timers.parked, 10, "it waits")
     office.client.kill(job_id)
     assert office.wait(job_id, timeout=20).job.status is Status.KILL
 

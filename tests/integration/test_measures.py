@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from orchestrator.admission.guard import Guard
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.metrics.health import Probe
@@ -263,7 +263,7 @@ def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
     hands = worker.dispatcher._quick  # noqa: SLF001 - what is judged
     look, threads = hands._work, hands._threads  # noqa: SLF001 - likewise
 
-    def hang(job: HeldJob) -> None:
+    def hang(job: JobContext) -> None:
         go.wait(30)
         look(job)
 

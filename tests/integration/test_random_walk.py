@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move
-from orchestrator.handlers.job_context import HeldJob
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import TRANSITIONS, IllegalTransition, Queue, Status
 from orchestrator.wiring import build_worker
-from orchestrator.worker.transitions import Steps
+from orchestrator.worker.transitions import Transitions
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.queue import QueueSet
@@ -46,23 +46,23 @@ def target(state: JobState, queue: Queue, action: Action) -> tuple[Status, Queue
 @given(walk=st.lists(actions, min_size=1, max_size=14))
 def test_a_random_walk_takes_legal_steps_alone(office: Office, walk: Sequence[Action]) -> None:
     worker = build_worker(office.queues.session, office.settings, runners=Runners({}))  # never started
-    context: Context = worker._context  # noqa: SLF001 - of a worker as it is wired
+    context: WorkerContext = worker._context  # noqa: SLF001 - of a worker as it is wired
     queue_set: QueueSet = worker._set  # noqa: SLF001 - likewise
     job_id = f"walk-{uuid.uuid4().hex[:8]}"
     queue_set.put(Queue.ACCEPT, job_id, JobState.enqueued("walk").model_dump(mode="json"))
-    job = HeldJob(claim(queue_set, job_id), context)
+    job = JobContext(claim(queue_set, job_id), context)
     for action in walk:
         if not job.claim.held:  # it was let go, with a delay: taken again as an operator would
-            job = HeldJob(claim(queue_set, job_id), context)
+            job = JobContext(claim(queue_set, job_id), context)
         before, queue = job.state, Queue(job.claim.queue)
         status, stands = target(before, queue, action)
         if status is before.status or status in TRANSITIONS[before.status]:
-            Steps(context).of(job, action).step.run()
+            Transitions(context).of(job, action).step.run()
             after = JobState.model_validate(queue_set.get(job_id).payload)
             assert (after.status, places_of(queue_set, job_id)) == (status, [stands])
         else:
             with pytest.raises(IllegalTransition):
-                Steps(context).of(job, action)
+                Transitions(context).of(job, action)
             assert JobState.model_validate(queue_set.get(job_id).payload) == before
             assert places_of(queue_set, job_id) == [queue]
     job.claim.give_up()

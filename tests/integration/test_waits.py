@@ -273,7 +273,7 @@ def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word
         asked.append(1)
         return refused[0]
 
-    made = announcement.Presence(
+    made = announcement.Announcement(
         session, nodes, "w", slots=1, pools=None, places=[], running=list, refused=ask, refresh_seconds=600
     )
 

@@ -19,7 +19,7 @@ from orchestrator.nodes import Nodes
 from orchestrator.settings import Settings
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN, build_worker
-from orchestrator.worker.announcement import Presence
+from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
@@ -115,7 +115,7 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     ids = [office.submit("pass") for _ in range(2)]
     assert at_it.wait(30)
     wait_until(
-        lambda: worker.dispatcher.tally.count(Queue.ACCEPT, Queue.RUNNING) == 2, 20, "both are in hand"
+        lambda: worker.dispatcher.in_flight.count(Queue.ACCEPT, Queue.RUNNING) == 2, 20, "both are in hand"
     )
     draining = threading.Thread(target=worker.drain)
     draining.start()
@@ -159,15 +159,15 @@ def test_what_a_job_had_failed_of_stays_on_record_when_it_is_buried(office: Offi
 
 def test_the_node_of_a_worker_that_somebody_removed_is_made_again(office: Office) -> None:
     session, nodes = office.session(), Nodes(office.settings.root)
-    presence = Presence(
+    announcement = Announcement(
         session, nodes, "w", slots=1, pools=None, places=[], running=list, refresh_seconds=0.1
     )
-    presence.start()
+    announcement.start()
     try:
         commit(session, [Delete(nodes.worker("w"))])
         wait_until(lambda: session.exists(nodes.worker("w")), 20, "it is there again")
     finally:
-        presence.stop()
+        announcement.stop()
 
 
 def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
@@ -376,7 +376,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(
     go = tmp_path / "go"
     program = waits_for(go)
     running = [office.submit(program) for _ in range(2)]
-    wait_until(lambda: len(worker.dispatcher.tally.running()) == 2, 30, "two run without a cap")
+    wait_until(lambda: len(worker.dispatcher.in_flight.running()) == 2, 30, "two run without a cap")
     pools.change("default", cap=2)
     rescans = scans_of(worker)
     third = office.submit("pass")
@@ -435,10 +435,10 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     worker = office.worker()
     job_id, go = alone(office, tmp_path, "go")
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
-    job = worker.dispatcher.tally.get(job_id)
+    job = worker.dispatcher.in_flight.get(job_id)
     assert job is not None
     wait_until(lambda: job.monitor.polls > 1, 20, "what the backend says is known")
-    wait_until(worker.dispatcher.room.parked, 20, "it waits")
+    wait_until(worker.dispatcher.timers.parked, 20, "it waits")
     assert job.claim.how.session is not worker._set.session  # noqa: SLF001 - what the test is about
     expire(job.claim.how.session)
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")

@@ -55,7 +55,7 @@ def test_a_job_costs_eight_write_transactions_and_watching_it_none(
     go = tmp_path / "go"
     job_id = own_office.submit(waits_for(go))
     wait_until(lambda: own_office.client.progress(own_office.client.get(job_id)), 30, "it runs")
-    job = worker.dispatcher.tally.get(job_id)
+    job = worker.dispatcher.in_flight.get(job_id)
     assert job is not None
     seen = job.monitor.polls
     wait_until(lambda: job.monitor.polls >= seen + 4, 60, "it was polled some more times")

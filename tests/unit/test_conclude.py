@@ -12,9 +12,9 @@ from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, R
 from orchestrator.handlers import fail, success
 from orchestrator.handlers.actions import Action, Bury, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import NO_PLACE_SECONDS
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.models.definition import Callback, Definition, build_definition
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import FINAL, Status, check_transition
@@ -52,7 +52,7 @@ class Receiver(Callbacks):
         )
 
 
-class Job(HeldJob):
+class Job(JobContext):
     """A held job without a ZooKeeper: `take` does with its state what the step of an action does."""
 
     def __init__(self, status: Status, receiver: Receiver | None = None, **fields: Any) -> None:
@@ -63,7 +63,10 @@ class Job(HeldJob):
         claim = SimpleNamespace(record=record, id="job", version=0)
         super().__init__(
             cast("Claim", claim),
-            cast("Context", SimpleNamespace(callbacks=self.receiver, history=None, layout=Layout("/jobs"))),
+            cast(
+                "WorkerContext",
+                SimpleNamespace(callbacks=self.receiver, history=None, layout=Layout("/jobs")),
+            ),
         )
         state = JobState.enqueued("name").evolve(status=status, attempt=2, started="then", ended="later")
         self._now = state.evolve(**fields.pop("state", {}))

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from orchestrator.states import Queue
-from orchestrator.worker.in_flight import Tally
+from orchestrator.worker.in_flight import JobsInFlight
 
 
 def job(job_id: str, queue: Queue = Queue.RUNNING, pool: str = "default") -> Any:
@@ -16,20 +16,20 @@ class _Hashable:
 
 
 def test_a_job_that_is_in_hand_again_stays_counted_when_its_earlier_claim_ends_late() -> None:
-    tally, first, second = Tally(), job("a"), job("a")
-    tally.note(first)
-    tally.note(second)
-    tally.discard(first)
-    assert (tally.get("a"), len(tally), tally.running()) == (second, 1, ["a"])
+    in_flight, first, second = JobsInFlight(), job("a"), job("a")
+    in_flight.note(first)
+    in_flight.note(second)
+    in_flight.discard(first)
+    assert (in_flight.get("a"), len(in_flight), in_flight.running()) == (second, 1, ["a"])
 
 
 def test_a_job_that_moves_on_is_counted_where_it_stands_now() -> None:
-    tally, one = Tally(), job("a", Queue.ACCEPT, "team")
-    tally.note(one)
-    assert (tally.count(Queue.ACCEPT, Queue.RUNNING), tally.count_in(Queue.ACCEPT, "team")) == (1, 1)
+    in_flight, one = JobsInFlight(), job("a", Queue.ACCEPT, "team")
+    in_flight.note(one)
+    assert (in_flight.count(Queue.ACCEPT, Queue.RUNNING), in_flight.count_in(Queue.ACCEPT, "team")) == (1, 1)
     one.claim.queue = Queue.RUNNING
-    tally.note(one)
-    assert (tally.count(Queue.ACCEPT), tally.count(Queue.RUNNING)) == (0, 1)
-    assert tally.count_in(Queue.ACCEPT, "team") == 0
-    tally.discard(one)
-    assert (tally.count(*Queue), len(tally), tally.get("a")) == (0, 0, None)
+    in_flight.note(one)
+    assert (in_flight.count(Queue.ACCEPT), in_flight.count(Queue.RUNNING)) == (0, 1)
+    assert in_flight.count_in(Queue.ACCEPT, "team") == 0
+    in_flight.discard(one)
+    assert (in_flight.count(*Queue), len(in_flight), in_flight.get("a")) == (0, 0, None)

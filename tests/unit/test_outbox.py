@@ -10,9 +10,9 @@ import pytest
 from orchestrator.callbacks.body import callback_body, kept, restored
 from orchestrator.callbacks.callback import CallbackError, Reply
 from orchestrator.callbacks.delivery import Delivery
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.outbox import undelivered, with_running, with_warning
-from orchestrator.handlers.worker_context import Context
+from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.models.definition import build_definition
 from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.states import Queue, Status
@@ -25,12 +25,12 @@ WIDE = "\N{GRINNING FACE}"  # four bytes
 RECORD = Record("j" * 128, "k" * 36, "running", "p" * 128, Token(due=1, seq=1, id="j" * 128), "nonce")
 
 
-class Job(HeldJob):
+class Job(JobContext):
     """A running job without a ZooKeeper, whose driver and backend write as much as they like."""
 
     def __init__(self, text: str = "x") -> None:
         claim = SimpleNamespace(record=RECORD, id=RECORD.id, version=0)
-        super().__init__(cast("Claim", claim), cast("Context", SimpleNamespace()))
+        super().__init__(cast("Claim", claim), cast("WorkerContext", SimpleNamespace()))
         self.now = JobState.enqueued("n" * 128).evolve(status=Status.RUNNING, attempt=1)
         self.text = text
         callback = {"url": "http://there", "on": ["running", "warn", "end"]}

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.handlers import supervision
 from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.job_context import HeldJob
+from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import absence
 from queues.session import SessionState, boottime, boottime_ns
 from queues.session.contact import Contact
@@ -72,13 +72,13 @@ def test_who_listens_is_told_of_the_loss_soon_after_the_machine_is_back(suspend:
 
 
 # ---------------------------------------------------------------------- attempts
-def held(*, ensemble: float = 0.0, lease: float = 900.0) -> HeldJob:
+def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
     """A job whose attempt was written so many seconds ago by the ensemble's clock; `alive` is away."""
     clock = SimpleNamespace(confirmed_ms=lambda: round(ensemble * 1000))
     context = SimpleNamespace(clock=clock, session=SimpleNamespace(get=lambda _path: None))
     context.limits = lambda: SimpleNamespace(warn_after=3)
     definition = SimpleNamespace(timeout=SimpleNamespace(lease=lease, stall=600))
-    return cast("HeldJob", SimpleNamespace(context=context, definition=definition))
+    return cast("JobContext", SimpleNamespace(context=context, definition=definition))
 
 
 def attempt(version: int = 1, hosts: float = 0.0, **document: Any) -> Attempt:
