@@ -25,7 +25,7 @@ from orchestrator.cluster_config import ClusterConfig
 from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.entry import find_zookeeper, open_session
 from orchestrator.errors import SettingsError
-from orchestrator.handlers.worker_context import WorkerContext
+from orchestrator.handlers.worker_context import Admission, DriverControl, JobRules, Reporting, WorkerContext
 from orchestrator.history.history import History
 from orchestrator.hooks import Hook, Hooks, installed_hooks
 from orchestrator.leader.audit_trail import AuditTrail
@@ -148,17 +148,21 @@ def build_leadership(
     queue_set: QueueSet, context: WorkerContext, settings: Settings, name: str, metrics: Metrics
 ) -> Leadership:
     """A candidate for the lead with all duties; `metrics` shows what the leader counts."""
-    nodes, client = Nodes(settings.root), Client(queue_set, context.policy)
+    nodes, client = Nodes(settings.root), Client(queue_set, context.rules.policy)
     election = Election(queue_set.session, nodes, name)
     duties: list[Duty] = [
-        QueuedTimeout(queue_set, context.hooks, election.fence, context.audit),
+        QueuedTimeout(queue_set, context.reporting.hooks, election.fence, context.reporting.audit),
         Planner(client.schedules, submit=client.enqueue, get=client.get, fence=election.fence),
-        RetentionCount(queue_set, lambda: context.limits().retention_count, election.fence),
+        RetentionCount(queue_set, lambda: context.rules.limits().retention_count, election.fence),
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),
         OldHistories(queue_set, nodes, election.fence),
         Depth(queue_set, metrics),
-        *([] if context.audit is None else [AuditTrail(queue_set, nodes, election.fence, context.audit)]),
+        *(
+            []
+            if context.reporting.audit is None
+            else [AuditTrail(queue_set, nodes, election.fence, context.reporting.audit)]
+        ),
         Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
         *(
             [OldLogs(lambda: daily_indices(settings.logs), settings.logs.retention_days)]
@@ -214,27 +218,28 @@ def build_worker(
     queue_set.listen(QueueEvents(metrics.registry).note)
     starts = Starts(settings.state_dir / "starts", name)  # those of all workers with this state directory
     policy = Policy(settings.policy, settings.drivers.run_as)
+    if runners is None:
+        runners = build_runners(settings, owned=owned, warm=accepts is None, users=users_of_drivers(settings))
     context = WorkerContext(
         session=session,
         layout=queue_set.layout,
         clock=queue_set.clock,
-        runners=runners
-        or build_runners(settings, owned=owned, warm=accepts is None, users=users_of_drivers(settings)),
-        kill_grace=settings.kill_grace,
-        slots=slots,
-        declined=Declined(slots.name_room),
-        elsewhere=Declined(slots.name_room),
-        hosts=Hosts(session, nodes),
-        limits=in_force,
-        spark_of=pool_spark(settings.spark),
-        policy=policy,
-        callbacks=Callbacks(check=policy.check_callback),
-        guard=Guard(in_force, starts, Host()) if guarded else None,
-        hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
-        history=History(session, nodes),
-        audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
-        driver_access=settings.zookeeper_drivers,
-        archive=open_archive(settings.archive, settings.state_dir),
+        drivers=DriverControl(runners, settings.kill_grace, settings.zookeeper_drivers),
+        admission=Admission(
+            slots=slots,
+            declined=Declined(slots.name_room),
+            elsewhere=Declined(slots.name_room),
+            hosts=Hosts(session, nodes),
+            guard=Guard(in_force, starts, Host()) if guarded else None,
+        ),
+        rules=JobRules(in_force, pool_spark(settings.spark), policy),
+        reporting=Reporting(
+            hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
+            callbacks=Callbacks(check=policy.check_callback),
+            history=History(session, nodes),
+            audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
+            archive=open_archive(settings.archive, settings.state_dir),
+        ),
     )
     if logs is not None:
         metrics.ask_logs(logs.status)

@@ -17,7 +17,7 @@ from orchestrator.archive.jsonl import JsonlArchive
 from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Action, Keep
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.worker_context import WorkerContext
+from orchestrator.handlers.worker_context import Admission, DriverControl, Reporting, WorkerContext
 from orchestrator.logs import durable
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
@@ -70,13 +70,14 @@ def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runner
         session=queues.session,
         layout=queues.layout,
         clock=queues.clock,
-        runners=runners,
-        kill_grace=1.0,
-        slots=slots,
-        declined=Declined(slots.name_room),
-        elsewhere=Declined(slots.name_room),
-        hosts=Hosts(queues.session, Nodes(queues.layout.root)),
-        archive=archive,
+        drivers=DriverControl(runners, kill_grace=1.0),
+        admission=Admission(
+            slots=slots,
+            declined=Declined(slots.name_room),
+            elsewhere=Declined(slots.name_room),
+            hosts=Hosts(queues.session, Nodes(queues.layout.root)),
+        ),
+        reporting=Reporting(archive=archive),
     )
     return JobContext(claim_of(queues, job_id, Queue.FINISH), context)
 

@@ -56,7 +56,7 @@ def _submit_first(job: JobContext) -> Action:
     commit(job.context.session, [announced])
     attempt = Attempt.read(job.context.session, announced.path)
     assert attempt is not None
-    runner: Any = job.context.runners.at(job.place(attempt))
+    runner: Any = job.context.drivers.runners.at(job.place(attempt))
     submission._submit(job, attempt, runner, is_first=True)  # noqa: SLF001 - what comes too early here
     return replace(action, extra=tuple(places))
 

@@ -32,19 +32,19 @@ def handle(job: JobContext) -> Action:
     definition = job.definition
     try:
         spark = job.spark
-        place = context.runners.for_target(spark.target).place()
+        place = context.drivers.runners.for_target(spark.target).place()
     except SubmissionError as error:
         return _nowhere(job, error)
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
-    places = context.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
+    places = context.admission.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
     if isinstance(places, Waiting):
         if definition.concurrency:
-            context.declined.add_named(job.id, definition.name, definition.concurrency)
+            context.admission.declined.add_named(job.id, definition.name, definition.concurrency)
         return _left(job, places)
-    guard = context.guard
+    guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
-        context.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
+        context.admission.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
         return _left(job, Waiting(reason=Reason.MEMORY, message=recordable(short)))
     announced = intent(
         attempt_path(job.record_path, job.run_key, number),

@@ -49,7 +49,7 @@ def conclude(
         status=status,
     )
     try:
-        reply = job.context.callbacks.call(callback, body, job.wake_if_held)
+        reply = job.context.reporting.callbacks.call(callback, body, job.wake_if_held)
     except NoPlace:
         return Wait(notices.NO_PLACE_SECONDS)
     except CallbackError as error:

@@ -15,5 +15,5 @@ def end_driver(job: JobContext, attempt: Attempt, runner: Runner) -> Wait | None
     if not monitor.ends_driver:
         monitor.ends_driver = True
         return Wait(0)
-    runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
+    runner.kill(attempt.run, grace_seconds=job.context.drivers.kill_grace)
     return None

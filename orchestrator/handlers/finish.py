@@ -27,7 +27,7 @@ def handle(job: JobContext) -> Action:
     clock, due = job.context.clock, job.claim.record.token.due
     if clock.confirmed_ms() + _TOLERATED_MS < due <= clock.now_ms():
         return Keep(delay=_UNCONFIRMED_SECONDS)
-    archive = job.context.archive
+    archive = job.context.reporting.archive
     try:
         if archive is not None and (marking := _marking(job, archive)) is not None:
             return marking

@@ -55,8 +55,8 @@ class JobContext:
 
     def give_back(self) -> None:
         """Nothing is promised to its driver any more: it can be seen by now, or does not start here."""
-        if self.context.guard is not None:
-            self.context.guard.started(self.run_key)
+        if self.context.admission.guard is not None:
+            self.context.admission.guard.started(self.run_key)
 
     def wake(self) -> None:
         """Look at the job again: something may have changed."""
@@ -119,11 +119,11 @@ class JobContext:
         """
         pool = self.claim.record.pool.removesuffix(LOW)
         try:
-            filled = self.context.spark_of(pool, self.definition.spark)
+            filled = self.context.rules.spark_of(pool, self.definition.spark)
         except ValueError as error:
             raise RefusedSubmission(f"the Spark defaults of pool {pool} do not fit: {error}") from error
         try:
-            self.context.policy.check(pool, self.definition, spark=filled)
+            self.context.rules.policy.check(pool, self.definition, spark=filled)
         except Refused as error:
             raise RefusedSubmission(str(error)) from error
         return filled
@@ -230,7 +230,7 @@ class JobContext:
     def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
         """Record what a backend reported, None when it did not answer; news wakes the job."""
         is_warned = self.state.status is Status.RUNNING_WARN
-        warn_after = self.context.limits().warn_after
+        warn_after = self.context.rules.limits().warn_after
         if self.monitor.note_poll(submissions, reason, is_warned=is_warned, warn_after=warn_after):
             self.wake()
 

@@ -22,7 +22,7 @@ def handle(job: JobContext) -> Action:
     attempt = job.attempt()
     if attempt is None:
         return conclude(job, Status.CANCEL)
-    runner = job.context.runners.at(job.place(attempt))
+    runner = job.context.drivers.runners.at(job.place(attempt))
     match attempt.state:
         case AttemptState.INTENT:
             # First the node, so that a driver that is just starting ends at once; then the processes.
@@ -40,13 +40,13 @@ def handle(job: JobContext) -> Action:
             return Keep(extra=asked) if asked else Wait(_LOOK_SECONDS)
         case _:
             if runner is not None and not job.is_unsent(attempt):
-                runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
+                runner.kill(attempt.run, grace_seconds=job.context.drivers.kill_grace)
             return _ended(job, attempt)
 
 
 def _end(job: JobContext, attempt: Attempt, runner: Runner) -> Action:
     left = absence(job, attempt, job.current_monitor())  # before: `alive` goes with the driver
-    runner.kill(attempt.run, grace_seconds=job.context.kill_grace)
+    runner.kill(attempt.run, grace_seconds=job.context.drivers.kill_grace)
     if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
         # Its cluster has ended all that it knows of; this one may run on, cut off from everybody.
         return Wait(min(left, _UNSEEN_LOOK_SECONDS))

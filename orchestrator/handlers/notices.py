@@ -59,7 +59,7 @@ def _told_meanwhile(job: JobContext) -> Action | float:
         return math.inf
     if now < job.next_try:
         return job.next_try - now
-    callbacks, callback, body = job.context.callbacks, job.definition.callback, _body(job)
+    callbacks, callback, body = job.context.reporting.callbacks, job.definition.callback, _body(job)
     try:
         # Woken when there is one: a look costs a request to the backend, and thousands may wait.
         callbacks.take_place(callback, job.wake_if_held)
@@ -87,7 +87,9 @@ def before_end(job: JobContext) -> Action | None:
     if delivery is not None and delivery.number == job.state.outbox[0].number:
         outcome = delivery.outcome
     try:
-        outcome = outcome or job.context.callbacks.call(job.definition.callback, _body(job), job.wake_if_held)
+        outcome = outcome or job.context.reporting.callbacks.call(
+            job.definition.callback, _body(job), job.wake_if_held
+        )
     except NoPlace:
         return Wait(NO_PLACE_SECONDS)
     except CallbackError as error:

@@ -17,7 +17,7 @@ def record_run(job: JobContext) -> None:
     An attempt that has ended never changes, so neither claim nor fence is needed. When ZooKeeper is away that
     is raised, as by all that a handler does; nothing else of the history keeps a job from going on.
     """
-    history, state = job.context.history, job.state
+    history, state = job.context.reporting.history, job.state
     if history is None or state.attempt in {0, job.recorded_run}:
         return
     attempt = job.attempt()

@@ -96,7 +96,7 @@ def _reached(job: JobContext, attempts: Mapping[int, Mapping[str, Any]]) -> dict
     runs = dict[str, Runner]()
     for number, document in attempts.items():
         place = Place.of(document.get("place"))
-        runner = None if place is None else job.context.runners.at(place.of_files)
+        runner = None if place is None else job.context.drivers.runners.at(place.of_files)
         if runner is not None:
             runs[run_name(job.run_key, number)] = runner
     return runs

@@ -41,7 +41,7 @@ def _look(job: JobContext) -> Action:
             or move_by(attempt, verdict_of_attempt(attempt), **_seen(job, attempt))
         )
     monitor = job.current_monitor()
-    monitor.runner, monitor.run = job.context.runners.at(job.place(attempt)), attempt.run
+    monitor.runner, monitor.run = job.context.drivers.runners.at(job.place(attempt)), attempt.run
     if monitor.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
         return left
     if attempt.state is AttemptState.INTENT:
@@ -54,11 +54,11 @@ def _left_to_its_host(job: JobContext, attempt: Attempt) -> Release | None:
 
     They count its driver among their own, too: who watched it from here would have them start too much.
     """
-    hosts, place, pool = job.context.hosts, job.place(attempt), job.claim.record.pool
+    hosts, place, pool = job.context.admission.hosts, job.place(attempt), job.claim.record.pool
     if not hosts.has_worker(place, pool):
         return None
     need = f"{pool} on {place} {place.store}"
-    job.context.elsewhere.add(job.id, need, lambda: 0 if hosts.has_worker(place, pool) else _ANY)
+    job.context.admission.elsewhere.add(job.id, need, lambda: 0 if hosts.has_worker(place, pool) else _ANY)
     return Release()
 
 
@@ -77,7 +77,7 @@ def _seen(job: JobContext, attempt: Attempt) -> dict[str, object]:
 
 def _settle(job: JobContext, attempt: Attempt) -> Wait | None:
     """Wait until the processes of an ended attempt have ended, and end them if they do not."""
-    runner, monitor = job.context.runners.at(job.place(attempt)), job.current_monitor()
+    runner, monitor = job.context.drivers.runners.at(job.place(attempt)), job.current_monitor()
     if runner is None:
         return None
     found = job.submissions(runner, attempt.run)

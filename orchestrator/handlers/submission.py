@@ -59,7 +59,7 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
 
 def _no_room(job: JobContext) -> str | None:
     """Why this host has no room for the driver, None when it has: accept asked for the first submission."""
-    guard = job.context.guard
+    guard = job.context.admission.guard
     if guard is None or _is_ours_alone(job, 0):
         return None
     try:
@@ -117,7 +117,7 @@ def _start(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool)
 
 
 def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
-    hooks, state = job.context.hooks, job.state
+    hooks, state = job.context.reporting.hooks, job.state
     try:
         request = submit_request(
             job.definition,
@@ -132,7 +132,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             is_short=_is_short(job),
             # What has failed with others in one JVM, for whatever reason, gets one of its own.
             is_warm=job.spark.start == "warm" and job.state.attempt == 1 and is_first,
-            policy=job.context.policy,
+            policy=job.context.rules.policy,
         )
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
         runner.submit(request)
@@ -150,12 +150,12 @@ def _driver_settings(job: JobContext, attempt: Attempt) -> SessionSettings:
     """How the driver reaches ZooKeeper: with its own login, and what it makes there is the worker's too."""
     session = job.context.session
     owners = () if job.login is None else session.owners(attempt.path)
-    return job.context.driver_access.settings(session.settings, job.login, owners)
+    return job.context.drivers.access.settings(session.settings, job.login, owners)
 
 
 def _is_short(job: JobContext) -> bool:
     """Whether a quick start is worth more to this job than a JVM for long work."""
-    start, history = job.spark.start, job.context.history
+    start, history = job.spark.start, job.context.reporting.history
     if start not in {"", "auto"} or history is None:
         return start in {"fast", "warm"}
     try:

@@ -111,7 +111,7 @@ def _warning(job: JobContext, monitor: AttemptMonitor, left: float | None) -> tu
 
 def trouble(job: JobContext, monitor: AttemptMonitor) -> str | None:
     """What its backend says is in the way of its driver, or that it says nothing; None when all is well."""
-    if monitor.unknown >= job.context.limits().warn_after and time.monotonic() >= monitor.calm_until:
+    if monitor.unknown >= job.context.rules.limits().warn_after and time.monotonic() >= monitor.calm_until:
         reason = f": {monitor.unknown_reason}" if monitor.unknown_reason else ""
         return f"its backend does not say how it is{reason}"
     return monitor.waits_for or None

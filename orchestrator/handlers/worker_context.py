@@ -1,4 +1,4 @@
-"""What the handlers of one worker share."""
+"""The context of a worker: the parts that all its handlers share, grouped by concern."""
 
 import threading
 from collections.abc import Callable
@@ -24,26 +24,54 @@ from spark_runner.runners.registry import Runners
 
 
 @dataclass(frozen=True, slots=True)
+class DriverControl:
+    """How drivers are submitted and ended."""
+
+    runners: Runners
+    kill_grace: float  # seconds between TERM and KILL
+    access: DriverAccess = field(default_factory=DriverAccess.model_construct)  # of drivers to ZooKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Which jobs may start on this worker now."""
+
+    slots: Slots
+    declined: Declined  # jobs in accept that cannot start now
+    elsewhere: Declined  # jobs in running that belong to the workers of another host
+    hosts: Hosts
+    guard: Guard | None = None  # of this host's memory and load; None: no limit
+
+
+@dataclass(frozen=True, slots=True)
+class JobRules:
+    """The rules that apply to all jobs of this worker."""
+
+    limits: Callable[[], Limits] = Limits
+    spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # fills in the defaults of a pool
+    policy: Policy = field(default_factory=Policy)  # the features that definitions may use
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """The receivers of a job's events and results."""
+
+    hooks: Hooks = field(default_factory=Hooks)
+    callbacks: Callbacks = field(default_factory=Callbacks)
+    history: History | None = None
+    audit: AuditLog | None = None  # None: without logs
+    archive: Archive | None = None  # None: jobs are removed without being archived
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What all handlers of one worker share."""
+    """The shared parts of one worker's handlers. `draining`: once set, no handler begins."""
 
     session: Session
     layout: Layout
     clock: EnsembleClock
-    runners: Runners
-    kill_grace: float  # seconds between TERM and KILL
-    slots: Slots
-    declined: Declined  # jobs in accept that cannot be begun now
-    elsewhere: Declined  # jobs in running that are for the workers of another host
-    hosts: Hosts
-    limits: Callable[[], Limits] = Limits
-    guard: Guard | None = None  # of this host; None: whatever it can bear
-    spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # with what is empty as for the pool
-    policy: Policy = field(default_factory=Policy)  # what definitions may use
-    hooks: Hooks = field(default_factory=Hooks)
-    callbacks: Callbacks = field(default_factory=Callbacks)
+    drivers: DriverControl
+    admission: Admission
+    rules: JobRules = field(default_factory=JobRules)
+    reporting: Reporting = field(default_factory=Reporting)
     draining: threading.Event = field(default_factory=threading.Event)
-    history: History | None = None
-    audit: AuditLog | None = None  # None: without logs
-    driver_access: DriverAccess = field(default_factory=DriverAccess.model_construct)
-    archive: Archive | None = None  # None: jobs are removed without being archived

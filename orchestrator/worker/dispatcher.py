@@ -138,8 +138,8 @@ class JobDispatcher:
 
     def _committed(self, change: JobTransition) -> None:
         if change.frees_name:
-            self._context.declined.ended(change.frees_name)
-        log_transition(change, self._context.hooks)
+            self._context.admission.declined.ended(change.frees_name)
+        log_transition(change, self._context.reporting.hooks)
 
     # ------------------------------------------------------------------ handlers
     def _action(self, job: JobContext) -> Action:

@@ -65,7 +65,7 @@ class Transitions:
             case Finish(status, changes, extra):
                 request = job.stop_request()
                 removal = () if request is None else (request[0],)
-                retention = self._context.limits().retention
+                retention = self._context.rules.limits().retention
                 return self._change(
                     job, status, changes, (*extra, *removal), queue=Queue.FINISH, delay=retention
                 )
@@ -140,28 +140,28 @@ class Transitions:
         return JobTransition(job, step, before, after, stood_in, queue)
 
     def _audit(self, job: JobContext) -> None:
-        if self._context.audit is not None:
-            self._context.audit.write_submission(job.claim.record)
+        if self._context.reporting.audit is not None:
+            self._context.reporting.audit.write_submission(job.claim.record)
 
     def _places(self, job: JobContext, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
         """What gives the places of a running job back; its numbers go from the record with them."""
         if before.slot is None and before.name_slot is None:
             return ()
         news |= {"slot": None, "name_slot": None}
-        return tuple(self._context.slots.release(job.claim.record.pool, before, job.run_key))
+        return tuple(self._context.admission.slots.release(job.claim.record.pool, before, job.run_key))
 
     # ------------------------------------------------------------------ failures
     def of_failure(self, job: JobContext, error: Exception) -> JobTransition:
         """Requeue with a growing delay, or bring to dead; the driver, if one runs, is left alone."""
         logger.opt(exception=error).error("handling {} in {} failed", job.id, job.claim.queue)
-        self._context.hooks.fire(lambda hook: hook.after_error(job.id, error))
+        self._context.reporting.hooks.fire(lambda hook: hook.after_error(job.id, error))
         try:
             state = job.state
         except ValueError:  # the payload is no job's: no delay will mend it
             return self._bury(job, _reason(error))
         errors = state.handler_errors + 1
         # A driver may run under an open attempt, and nobody looks after it in dead: there, only slower.
-        is_last = errors >= self._context.limits().handler_errors
+        is_last = errors >= self._context.rules.limits().handler_errors
         if is_last and not _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
             return self._bury(job, _reason(error))
         delay = growing(_HANDLER_ERROR_DELAY_SECONDS, _MAX_HANDLER_ERROR_DELAY_SECONDS, errors)

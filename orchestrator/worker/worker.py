@@ -87,7 +87,7 @@ class Worker:
             name,
             slots=slots,
             pools=served,
-            places=context.runners.places(),
+            places=context.drivers.runners.places(),
             running=self.dispatcher.in_flight.running,
             refused=lambda: self.refused,
             log_trouble=lambda: "" if logs is None else logs.trouble,
@@ -106,7 +106,7 @@ class Worker:
             self._copies.start()
         self._consumer.start()
         self._leadership.start()
-        self._context.runners.start()
+        self._context.drivers.runners.start()
         logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self.slots)
 
     @property
@@ -155,7 +155,7 @@ class Worker:
         self._taking = False
         self._context.draining.set()
         self._leadership.stop()
-        self._context.runners.stop()
+        self._context.drivers.runners.stop()
         self._polling.stop()
         if self._copies is not None:
             self._copies.stop(0)
@@ -185,7 +185,7 @@ class Worker:
                 return _MAX_PASSING - in_flight.count(other)
 
     def _why_full(self, free: int) -> Waiting | None:
-        guard = self._context.guard
+        guard = self._context.admission.guard
         words = guard.refusal() if guard else None
         if not self._taking:
             return Waiting(reason=Reason.DRAINING, message="it is about to end")
@@ -197,16 +197,16 @@ class Worker:
         # Each queue has its own: what was declined before it ran may have been started by another worker.
         match Queue(queue):
             case Queue.ACCEPT:
-                return not self._context.declined.accepts(job_id)
+                return not self._context.admission.declined.accepts(job_id)
             case Queue.RUNNING:
-                return not self._context.elsewhere.accepts(job_id)
+                return not self._context.admission.elsewhere.accepts(job_id)
             case _:
                 return False
 
     def _pool_room(self, queue: str, pool: str) -> int | None:
         if Queue(queue) is not Queue.ACCEPT:
             return None
-        room = self._context.slots.room(pool)
+        room = self._context.admission.slots.room(pool)
         return None if room is None else room - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
 
     # ------------------------------------------------------------------ events

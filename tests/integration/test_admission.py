@@ -174,7 +174,7 @@ def test_a_job_that_is_let_go_of_before_its_driver_starts_is_promised_nothing(
     first = office.worker(memory_guard=True)
     job_id = office.submit(waits_for(go))
     wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it runs")
-    job, guard = first.dispatcher.in_flight.get(job_id), first._context.guard  # noqa: SLF001 - as between intent and start
+    job, guard = first.dispatcher.in_flight.get(job_id), first._context.admission.guard  # noqa: SLF001 - as between intent and start
     assert job is not None
     assert guard is not None
     with guard._starts.turn():  # noqa: SLF001 - likewise

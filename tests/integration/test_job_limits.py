@@ -382,7 +382,7 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
         small = office.submit("pass")
         large = office.submit("pass", spark={"driver": {"memory": "900000g"}})
         assert office.wait(small).job.status is Status.SUCCESS
-        wait_until(lambda: not worker._context.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
+        wait_until(lambda: not worker._context.admission.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
         wait_until(lambda: office.client.detail(large).held_by is None, 20, "it is let go")
 
         def waits_for_memory() -> bool:  # rather than for the one slot, which the small one gives back

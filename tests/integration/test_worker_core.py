@@ -190,7 +190,8 @@ def test_a_stop_reaches_a_job_that_waits_for_others_of_its_name(office: Office, 
     running, go = alone(office, tmp_path, "first")
     wait_until(lambda: office.client.get(running).attempt, 30, "one runs")
     waiting, _ = alone(office, tmp_path, "second")
-    wait_until(lambda: not worker._context.declined.accepts(waiting), 30, "the other one is left for now")  # noqa: SLF001 - no other trace
+    declined = worker._context.admission.declined  # noqa: SLF001 - no other trace
+    wait_until(lambda: not declined.accepts(waiting), 30, "the other one is left for now")
     office.client.kill(waiting)
     assert office.wait(waiting, timeout=20).job.status is Status.CANCEL
     go.touch()
@@ -204,7 +205,7 @@ def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
     job_id, go = alone(office, tmp_path, "go")
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
     second = office.worker()
-    second._context.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as when another was running
+    second._context.admission.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as when another was running
     first.drain()
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is adopted")
     go.touch()

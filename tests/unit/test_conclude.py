@@ -61,11 +61,12 @@ class Job(JobContext):
         token = Token(due=1, seq=1, id="job")
         record = Record("job", "key", status.queue.value, fields.pop("pool", "default"), token, "nonce")
         claim = SimpleNamespace(record=record, id="job", version=0)
+        reporting = SimpleNamespace(callbacks=self.receiver, history=None)
         super().__init__(
             cast("Claim", claim),
             cast(
                 "WorkerContext",
-                SimpleNamespace(callbacks=self.receiver, history=None, layout=Layout("/jobs")),
+                SimpleNamespace(reporting=reporting, layout=Layout("/jobs")),
             ),
         )
         state = JobState.enqueued("name").evolve(status=status, attempt=2, started="then", ended="later")

@@ -30,7 +30,7 @@ def suspend(monkeypatch: pytest.MonkeyPatch) -> Suspend:
     def clock() -> float:
         return boottime() + slept[0]
 
-    handlers = [f"orchestrator.handlers.{name}" for name in ("absence", "age", "supervision")]
+    handlers = [f"orchestrator.handlers.{name}" for name in ("liveness", "age", "supervision")]
     for user in ("queues.session.contact", *handlers):
         monkeypatch.setattr(f"{user}.boottime", clock)
 
@@ -76,7 +76,7 @@ def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
     """A job whose attempt was written so many seconds ago by the ensemble's clock; `alive` is away."""
     clock = SimpleNamespace(confirmed_ms=lambda: round(ensemble * 1000))
     context = SimpleNamespace(clock=clock, session=SimpleNamespace(get=lambda _path: None))
-    context.limits = lambda: SimpleNamespace(warn_after=3)
+    context.rules = SimpleNamespace(limits=lambda: SimpleNamespace(warn_after=3))
     definition = SimpleNamespace(timeout=SimpleNamespace(lease=lease, stall=600))
     return cast("JobContext", SimpleNamespace(context=context, definition=definition))
 
