@@ -1,8 +1,8 @@
-"""What a worker sees of a running attempt: the answers of its backend, and signs of life."""
+"""One worker's view of a running attempt: the answers of its backend, its signs of life, its warnings."""
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.handlers.warnings import is_other_kind, recordable
@@ -11,81 +11,196 @@ from queues.session import boottime
 from spark_runner.attempt import AttemptState
 from spark_runner.runners.base import Runner, RunState, Submission
 
-_PATIENCE_SECONDS = 30.0  # a driver takes so long to start on a cluster that has room
+_PATIENCE_SECONDS = 30.0  # the usual start time of a driver on a cluster that has room
 
 
 @dataclass(slots=True)
-class AttemptMonitor:
-    """What a worker sees of a running attempt while it holds the job; no verdict rests on it."""
+class BackendView:
+    """The answers of the backend to polls. Written by the poller, read by handlers."""
 
-    attempt: int
-    runner: Runner | None = None  # asked in bulk while the job waits
-    run: str = ""
-    submitted: int = 0  # times, by this worker
-    application_id: str | None = None  # as `alive` reports it
     polls: int = 0
     unknown: int = 0  # polls in a row without a usable answer
-    unknown_answers: int = 0  # polls without a usable answer, of all
+    unknown_answers: int = 0  # all polls without a usable answer
     unknown_reason: str = ""
-    waits_since: float | None = None  # monotonic; since then a driver or its executors do not start
-    waits_for: str = ""  # the reason, once it has lasted for a while
-    waited_for: str = ""  # the reason that a handler saw last
-    warned_at: float = -math.inf  # monotonic; when this worker last wrote a warning
-    last_seen: str | None = None  # when the backend answered last
-    answer: frozenset[tuple[str, RunState]] = frozenset()
-    absent_since: float | None = None  # CLOCK_BOOTTIME; `alive` has been away since then
-    progress: int = -1  # when `alive` was last written, by the ensemble's clock
-    progress_since: float = field(default_factory=boottime)  # CLOCK_BOOTTIME
-    aged: AttemptState | None = None  # the state of the attempt, and since when it is that: see `age`
-    aged_since: float = 0.0  # CLOCK_BOOTTIME
-    settling_since: float | None = None  # monotonic; the attempt has ended, its processes have not
-    calm_until: float = 0.0  # monotonic; until then a silent backend causes no new warning
-    ends_driver: bool = False  # its next look ends the driver, which may take long
-    name_until: float | None = None  # monotonic; until then an event waits for the name of the application
-
-    def seen(self) -> dict[str, object]:
-        """The fields that go into the record with its next write."""
-        seen: dict[str, object] = {
-            "last_seen": self.last_seen,
-            "polls": self.polls,
-            "unknown_answers": self.unknown_answers,
-        }
-        if self.application_id is not None:
-            seen["application_id"] = self.application_id
-        return seen
-
-    @property
-    def is_out_of_reach(self) -> bool:
-        """Whether its driver was found to be on another host."""
-        return bool(self.run) and self.runner is None
+    last_seen: str | None = None  # time of the last usable answer
+    waits_for: str = ""  # why a driver or its executors do not start, once that has lasted for a while
+    _waits_since: float | None = None  # monotonic; since then a driver or its executors do not start
+    _answer: frozenset[tuple[str, RunState]] = frozenset()
 
     def note_poll(
-        self, submissions: Sequence[Submission] | None, reason: str, *, is_warned: bool, warn_after: int
+        self,
+        submissions: Sequence[Submission] | None,
+        reason: str,
+        *,
+        is_warned: bool,
+        warn_after: int,
+        waited_for: str,
     ) -> bool:
-        """Record what the backend reported, None when it did not answer; whether that is news."""
+        """Record an answer, None when there was none; True when a handler should look at the job.
+
+        `waited_for` is the value of `waits_for` that a handler saw last.
+        """
         self.polls += 1
         unknown = [found for found in submissions or () if found.state is RunState.UNKNOWN]
         if submissions is None or unknown:
             self.unknown += 1
             self.unknown_answers += 1
-            self.unknown_reason = recordable(reason or (unknown[0].detail if unknown else ""))
+            self.note_silence(reason or (unknown[0].detail if unknown else ""))
             return self.unknown == warn_after
         was_unknown, self.unknown = self.unknown, 0
         self.last_seen = timestamp()
-        before = self.answer
-        self.answer = frozenset((found.incarnation, found.state) for found in submissions)
+        before = self._answer
+        self._answer = frozenset((found.incarnation, found.state) for found in submissions)
         self._note_wait(submissions)
-        is_news = self.answer != before or is_other_kind(self.waits_for, self.waited_for)
+        is_news = self._answer != before or is_other_kind(self.waits_for, waited_for)
         return is_news or (was_unknown > 0 and is_warned)
 
+    def note_silence(self, reason: str) -> None:
+        """Record why there is no usable answer."""
+        self.unknown_reason = recordable(reason)
+
     def _note_wait(self, submissions: Sequence[Submission]) -> None:
-        """A cluster always gives a reason while it starts a driver; operators want one that lasts."""
+        """A cluster gives a reason during each start; operators need only one that lasts."""
         now = time.monotonic()
         details = (found.detail for found in submissions if found.state is RunState.RUNNING)
-        words = recordable(next(filter(None, details), ""))
-        if not words:
-            self.waits_since = None
-        elif self.waits_since is None:
-            self.waits_since = now
-        lasts = self.waits_since is not None and now - self.waits_since >= _PATIENCE_SECONDS
-        self.waits_for = words if lasts else ""
+        reason = recordable(next(filter(None, details), ""))
+        if not reason:
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = now
+        lasts = self._waits_since is not None and now - self._waits_since >= _PATIENCE_SECONDS
+        self.waits_for = reason if lasts else ""
+
+
+@dataclass(slots=True)
+class DriverLife:
+    """The node `alive` of the driver. All times by CLOCK_BOOTTIME."""
+
+    application_id: str | None = None  # as `alive` reports it
+    _absent_since: float | None = None
+    _progress: int = -1  # the last write of `alive`, by the ensemble's clock
+    _progress_since: float = field(default_factory=boottime)
+
+    def note_alive(self, modified: int, application_id: str | None) -> None:
+        """The session of the driver keeps `alive`, which was written at `modified`."""
+        self._absent_since = None
+        self.application_id = application_id or self.application_id
+        if modified != self._progress:
+            self._progress, self._progress_since = modified, boottime()
+
+    def note_absent(self) -> float:
+        """`alive` is missing; returns for how many seconds it has been."""
+        if self._absent_since is None:
+            self._absent_since = boottime()
+        return boottime() - self._absent_since
+
+    def seconds_without_progress(self) -> float:
+        """Seconds since `alive` was seen to change."""
+        return boottime() - self._progress_since
+
+
+@dataclass(slots=True)
+class StateAge:
+    """How long the attempt has been in its present state, by CLOCK_BOOTTIME."""
+
+    _state: AttemptState | None = None
+    _since: float = 0.0
+
+    def seconds(self, state: AttemptState, at_first_sight: Callable[[], float]) -> float:
+        """The age of the state; `at_first_sight` returns it where this worker sees the state first."""
+        now = boottime()
+        if self._state is not state:  # not the version: a driver may write its attempt at any time
+            self._state, self._since = state, now - at_first_sight()
+        return now - self._since
+
+
+@dataclass(slots=True)
+class WarningState:
+    """The warnings that this worker has written into the record. All times monotonic."""
+
+    waited_for: str = ""  # `BackendView.waits_for` when a handler last decided about a warning
+    _written_at: float = -math.inf
+    _calm_until: float = 0.0  # until then a silent backend causes no new warning
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether a warning was withdrawn so recently that a silent backend causes no new one."""
+        return time.monotonic() < self._calm_until
+
+    def is_recent(self, seconds: float) -> bool:
+        """Whether the last warning was written in the last `seconds`."""
+        return time.monotonic() < self._written_at + seconds
+
+    def note_decision(self, waits_for: str) -> None:
+        """A handler decides about a warning, and sees this reason of the backend."""
+        self.waited_for = waits_for
+
+    def note_written(self) -> None:
+        """A warning goes into the record."""
+        self._written_at = time.monotonic()
+
+    def note_withdrawn(self, calm_seconds: float) -> None:
+        """The warning goes out of the record; no new one about silence for `calm_seconds`."""
+        self._calm_until = time.monotonic() + calm_seconds
+
+
+@dataclass(slots=True)
+class AttemptMonitor:
+    """One worker's view of one attempt while it holds the job; no verdict rests on it."""
+
+    attempt: int
+    backend: BackendView = field(default_factory=BackendView)
+    life: DriverLife = field(default_factory=DriverLife)
+    age: StateAge = field(default_factory=StateAge)
+    warnings: WarningState = field(default_factory=WarningState)
+    runner: Runner | None = None  # polled in bulk while the job waits; None: the driver is out of reach
+    run: str = ""
+    submitted: int = 0  # submissions by this worker
+    ends_driver: bool = False  # the next call of the handler ends the driver, which may take long
+    _settling_since: float | None = None  # monotonic
+    _name_until: float | None = None  # monotonic
+
+    def seen(self) -> dict[str, object]:
+        """The fields that go into the record with its next write."""
+        seen: dict[str, object] = {
+            "last_seen": self.backend.last_seen,
+            "polls": self.backend.polls,
+            "unknown_answers": self.backend.unknown_answers,
+        }
+        if self.life.application_id is not None:
+            seen["application_id"] = self.life.application_id
+        return seen
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether its driver was found on another host."""
+        return bool(self.run) and self.runner is None
+
+    def follow(self, run: str, runner: Runner | None) -> None:
+        """Poll this run at this runner from now on."""
+        self.runner, self.run = runner, run
+
+    def note_submission(self) -> None:
+        """This worker submits the attempt once more."""
+        self.submitted += 1
+
+    def seconds_settling(self) -> float:
+        """Seconds since the first call: the attempt has ended, its processes have not."""
+        now = time.monotonic()
+        if self._settling_since is None:
+            self._settling_since = now
+        return now - self._settling_since
+
+    def ask_slow_thread(self) -> None:
+        """Let the next call of the handler run on a thread for long work, to end the driver."""
+        self.ends_driver = True
+
+    def waits_for_name(self, limit_seconds: float) -> bool:
+        """Whether less than the limit has passed since the first call.
+
+        So long an event waits for the name of Spark's application.
+        """
+        now = time.monotonic()
+        if self._name_until is None:
+            self._name_until = now + limit_seconds
+        return now < self._name_until

@@ -8,8 +8,7 @@ from typing import Any
 from loguru import logger
 
 from orchestrator.callbacks.delivery import Delivery
-from orchestrator.handlers.attempt_monitor import AttemptMonitor
-from orchestrator.handlers.warnings import recordable
+from orchestrator.handlers.attempt_monitor import AttemptMonitor, BackendView
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.models.act import Act
@@ -181,9 +180,11 @@ class JobContext:
         if self.monitor.attempt != state.attempt:
             self.monitor = AttemptMonitor(
                 state.attempt,
-                polls=state.polls,
-                unknown_answers=state.unknown_answers,
-                last_seen=state.last_seen,
+                BackendView(
+                    polls=state.polls,
+                    unknown_answers=state.unknown_answers,
+                    last_seen=state.last_seen,
+                ),
             )
         return self.monitor
 
@@ -224,14 +225,18 @@ class JobContext:
             return runner.find(run)
         except Exception as error:  # noqa: BLE001 - libraries of backends raise what they like
             logger.debug("{}: the backend {} does not answer: {}", self.id, runner.backend, error)
-            self.current_monitor().unknown_reason = recordable(str(error))
+            self.current_monitor().backend.note_silence(str(error))
             return None
 
     def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
         """Record what a backend reported, None when it did not answer; news wakes the job."""
-        is_warned = self.state.status is Status.RUNNING_WARN
-        warn_after = self.context.rules.limits().warn_after
-        if self.monitor.note_poll(submissions, reason, is_warned=is_warned, warn_after=warn_after):
+        if self.monitor.backend.note_poll(
+            submissions,
+            reason,
+            is_warned=self.state.status is Status.RUNNING_WARN,
+            warn_after=self.context.rules.limits().warn_after,
+            waited_for=self.monitor.warnings.waited_for,
+        ):
             self.wake()
 
     # ------------------------------------------------------------------ stop

@@ -1,14 +1,15 @@
-"""A started attempt whose `alive` is away: given up when that lasts longer than the driver's lease."""
+"""The liveness of an attempt: the node `alive` against the driver's lease, and the age of its state."""
 
+import time
 from dataclasses import replace
 
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import JobError
+from orchestrator.times import moment
 from queues.documents import decode, timestamp
 from queues.errors import AccessDenied
 from queues.operations import Set
-from queues.session import boottime
 from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, Submission
@@ -21,14 +22,9 @@ def absence(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float
     found = _alive(job, attempt)
     if found is not None and found[1].owner:  # one that outlives its driver is no sign of life
         data, stat = found
-        monitor.absent_since = None
-        monitor.application_id = _application_id(data) or monitor.application_id
-        if stat.modified != monitor.progress:
-            monitor.progress, monitor.progress_since = stat.modified, boottime()
+        monitor.life.note_alive(stat.modified, _application_id(data))
         return None
-    if monitor.absent_since is None:
-        monitor.absent_since = boottime()
-    return limit_of_absence(job) - (boottime() - monitor.absent_since)
+    return limit_of_absence(job) - monitor.life.note_absent()
 
 
 def _alive(job: JobContext, attempt: Attempt) -> Found:
@@ -51,9 +47,10 @@ def observed_end(job: JobContext, attempt: Attempt, runner: Runner) -> Submissio
 
 def with_application(attempt: Attempt, monitor: AttemptMonitor) -> Attempt:
     """The attempt with the application that `alive` has told of: it outlives a driver that says no word."""
-    if monitor.application_id is None or application_in(attempt.document):
+    application_id = monitor.life.application_id
+    if application_id is None or application_in(attempt.document):
         return attempt
-    return replace(attempt, document={**attempt.document, "application_id": monitor.application_id})
+    return replace(attempt, document={**attempt.document, "application_id": application_id})
 
 
 def _application_id(data: bytes) -> str | None:
@@ -73,3 +70,22 @@ def lost(job: JobContext, attempt: Attempt) -> Set:
     message = f"its driver has shown no life for {limit_of_absence(job):.0f} s, longer than its lease"
     error = JobError(error_class="lost", message=message)
     return attempt.advance(AttemptState.LOST, ended=timestamp(), error=error.model_dump())
+
+
+def age(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
+    """Seconds since the attempt was announced, or has started, as far as that is certain.
+
+    Time that this worker has observed counts by CLOCK_BOOTTIME alone. Earlier time needs two witnesses: the
+    ensemble's clock, and the clocks of the hosts that wrote the attempt and read it. The shorter time counts,
+    so that no wrong clock ends a running attempt: an adopted attempt may get its limit a second time.
+    """
+    return monitor.age.seconds(attempt.state, lambda: _age_at_first_sight(job, attempt))
+
+
+def _age_at_first_sight(job: JobContext, attempt: Attempt) -> float:
+    written = attempt.document.get("created" if attempt.state is AttemptState.INTENT else "started")
+    if (at := moment(written)) is None:
+        return 0.0
+    by_hosts = time.time() - at.timestamp()
+    by_ensemble = (job.context.clock.confirmed_ms() - attempt.changed_ms) / 1000
+    return max(0.0, min(by_hosts, by_ensemble))

@@ -34,10 +34,10 @@ def alongside(job: JobContext, action: Action) -> Action:
     if not isinstance(action, Wait):
         return action
     if (document := unannounced(job)) is not None:
-        monitor, now = job.current_monitor(), time.monotonic()
-        monitor.name_until = monitor.name_until or now + _NAME_SECONDS
+        monitor = job.current_monitor()
+        waits = monitor.waits_for_name(_NAME_SECONDS)
         is_over = document.get("state") != AttemptState.STARTED
-        if is_over or application(job, document) is not None or now >= monitor.name_until:
+        if is_over or application(job, document) is not None or not waits:
             return Move(job.state.status, with_running(job, monitor.seen()))
         action = Wait(min(action.seconds, _NAME_LOOK_SECONDS))
     told = _told_meanwhile(job)

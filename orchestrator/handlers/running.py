@@ -4,18 +4,16 @@ A worker that adopts the job and the worker that made the intent do the same: wh
 backend say decides what is done next, never what this worker remembers. Each call is one look.
 """
 
-import time
 from collections.abc import Sequence
 
 from orchestrator.handlers import submission, supervision
 from orchestrator.handlers.actions import Action, Move, Release, Wait
-from orchestrator.handlers.ending import end_driver
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import alongside
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.states import Status
 from spark_runner.attempt import Attempt, AttemptState, application_in
-from spark_runner.runners.base import RunState, Submission
+from spark_runner.runners.base import Runner, RunState, Submission
 
 _SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
 _OBEY_SECONDS = 5.0  # until a driver has seen that its attempt was given up, and ends by itself
@@ -41,7 +39,7 @@ def _look(job: JobContext) -> Action:
             or move_by(attempt, verdict_of_attempt(attempt), **_seen(job, attempt))
         )
     monitor = job.current_monitor()
-    monitor.runner, monitor.run = job.context.drivers.runners.at(job.place(attempt)), attempt.run
+    monitor.follow(attempt.run, job.context.drivers.runners.at(job.place(attempt)))
     if monitor.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
         return left
     if attempt.state is AttemptState.INTENT:
@@ -83,10 +81,20 @@ def _settle(job: JobContext, attempt: Attempt) -> Wait | None:
     found = job.submissions(runner, attempt.run)
     if found is not None and _is_over(attempt, found):
         return None
-    now = time.monotonic()
-    if monitor.settling_since is None:
-        monitor.settling_since = now
     ended_by_itself = attempt.state in {AttemptState.SUCCEEDED, AttemptState.FAILED}
-    if now - monitor.settling_since < (_SETTLE_SECONDS if ended_by_itself else _OBEY_SECONDS):
+    if monitor.seconds_settling() < (_SETTLE_SECONDS if ended_by_itself else _OBEY_SECONDS):
         return Wait(_SETTLE_LOOK_SECONDS)
-    return end_driver(job, attempt, runner)
+    return _end_driver(job, attempt, runner)
+
+
+def _end_driver(job: JobContext, attempt: Attempt, runner: Runner) -> Wait | None:
+    """None when nothing of the driver is left; before that, one call on a thread for long work.
+
+    Raises the errors of `Runner.kill`.
+    """
+    monitor = job.current_monitor()
+    if not monitor.ends_driver:
+        monitor.ask_slow_thread()
+        return Wait(0)
+    runner.kill(attempt.run, grace_seconds=job.context.drivers.kill_grace)
+    return None

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.handlers import resubmit, supervision
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
-from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.liveness import age
 from orchestrator.handlers.reported import reported_error
 from orchestrator.handlers.verdict import Verdict, error_of, move_by
 from orchestrator.models.job import JobError
@@ -72,7 +72,7 @@ def _unanswered(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> A
     """What comes of a backend that does not say whether anything was submitted."""
     if _is_ours_alone(job, 0):
         backend = job.place(attempt).backend
-        words = monitor.unknown_reason or f"the backend {backend} does not answer"
+        words = monitor.backend.unknown_reason or f"the backend {backend} does not answer"
         error = JobError(error_class="submission", type="Unreachable", message=words)
         return _give_up(attempt, error, unsent=True)
     told = supervision.tell(job, monitor, supervision.trouble(job, monitor))
@@ -112,7 +112,7 @@ def _start(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool)
     if not job.has_login(attempt):
         # Whoever announced the attempt had the password, and nobody else has it.
         return Keep(extra=attempt.renewed(job.new_login(attempt.run)))
-    job.current_monitor().submitted += 1
+    job.current_monitor().note_submission()
     return _submit(job, attempt, runner, is_first=is_first)
 
 

@@ -1,20 +1,24 @@
 """A started attempt: its driver's exit, its absence, its limits in time, and what is strange about it."""
 
 import math
-import time
 
 from orchestrator.handlers.actions import Action, Move, Wait
-from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.liveness import absence, limit_of_absence, lost, observed_end, with_application
+from orchestrator.handlers.liveness import (
+    absence,
+    age,
+    limit_of_absence,
+    lost,
+    observed_end,
+    with_application,
+)
 from orchestrator.handlers.outbox import with_warning
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.models.job import JobError
 from orchestrator.states import Status
 from queues.operations import Operation
-from queues.session import boottime
 from spark_runner.attempt import Attempt
 
 _LOOK_SECONDS = 60.0  # if nothing wakes the job before: a lost watch hides a change for so long at most
@@ -50,23 +54,23 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
 
 def tell(job: JobContext, monitor: AttemptMonitor, warning: str | None) -> Move | None:
     """The step that brings a warning into the record, or out of it; None where it says so already."""
-    state, now = job.state, time.monotonic()
+    state = job.state
     told = state.warning if state.status is Status.RUNNING_WARN else None
     if (
         told is not None
         and warning not in {None, told}
-        and now < monitor.warned_at + rest_seconds(warning, told)
+        and monitor.warnings.is_recent(rest_seconds(warning, told))
     ):
         return None
-    monitor.waited_for = monitor.waits_for
+    monitor.warnings.note_decision(monitor.backend.waits_for)
     if warning is None:
         if state.status is not Status.RUNNING_WARN:
             return None
-        monitor.calm_until = now + _CALM_SECONDS
+        monitor.warnings.note_withdrawn(_CALM_SECONDS)
         return Move(Status.RUNNING, changes={"warning": None, **monitor.seen()})
     if warning == told:
         return None
-    monitor.warned_at = now
+    monitor.warnings.note_written()
     return Move(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **monitor.seen()}))
 
 
@@ -98,7 +102,7 @@ def _warning(job: JobContext, monitor: AttemptMonitor, left: float | None) -> tu
     """
     stall_left, limit = math.inf, job.definition.timeout.stall
     if limit:
-        stall_left = limit - (boottime() - monitor.progress_since)
+        stall_left = limit - monitor.life.seconds_without_progress()
     if words := trouble(job, monitor):
         return words, stall_left if stall_left > 0 else math.inf
     if left is not None and left < (limit_of_absence(job) - _SILENCE_SECONDS):
@@ -111,7 +115,8 @@ def _warning(job: JobContext, monitor: AttemptMonitor, left: float | None) -> tu
 
 def trouble(job: JobContext, monitor: AttemptMonitor) -> str | None:
     """What its backend says is in the way of its driver, or that it says nothing; None when all is well."""
-    if monitor.unknown >= job.context.rules.limits().warn_after and time.monotonic() >= monitor.calm_until:
-        reason = f": {monitor.unknown_reason}" if monitor.unknown_reason else ""
+    backend = monitor.backend
+    if backend.unknown >= job.context.rules.limits().warn_after and not monitor.warnings.is_calm:
+        reason = f": {backend.unknown_reason}" if backend.unknown_reason else ""
         return f"its backend does not say how it is{reason}"
-    return monitor.waits_for or None
+    return backend.waits_for or None

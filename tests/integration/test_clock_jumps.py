@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.client import Client
-from orchestrator.handlers import age
+from orchestrator.handlers import liveness
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.hooks import Hooks
@@ -149,7 +149,7 @@ class Site:
 def site(
     scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], Site]:
-    looks, real = Counter[str](), age.age
+    looks, real = Counter[str](), liveness.age
 
     def counting(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
         seconds = real(job, attempt, monitor)

@@ -201,7 +201,7 @@ def test_a_backend_that_answers_now_and_then_is_no_warning_each_time(
         runner.silent = False
         wait_until(lambda: office.client.get(job_id).status is Status.RUNNING, 20, "the end of the warning")
         runner.silent = True
-        wait_until(lambda: held.monitor.unknown > 0, 20, "it is silent again")
+        wait_until(lambda: held.monitor.backend.unknown > 0, 20, "it is silent again")
     wait_until(lambda: len(warnings) > 1, 30, "the warning that it is silent for longer")
     assert all(later - before >= CALM_S for before, later in pairwise(warnings))
     runner.silent = False

@@ -438,7 +438,7 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
     job = worker.dispatcher.in_flight.get(job_id)
     assert job is not None
-    wait_until(lambda: job.monitor.polls > 1, 20, "what the backend says is known")
+    wait_until(lambda: job.monitor.backend.polls > 1, 20, "what the backend says is known")
     wait_until(worker.dispatcher.timers.parked, 20, "it waits")
     assert job.claim.how.session is not worker._set.session  # noqa: SLF001 - what the test is about
     expire(job.claim.how.session)

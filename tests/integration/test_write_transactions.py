@@ -57,8 +57,8 @@ def test_a_job_costs_eight_write_transactions_and_watching_it_none(
     wait_until(lambda: own_office.client.progress(own_office.client.get(job_id)), 30, "it runs")
     job = worker.dispatcher.in_flight.get(job_id)
     assert job is not None
-    seen = job.monitor.polls
-    wait_until(lambda: job.monitor.polls >= seen + 4, 60, "it was polled some more times")
+    seen = job.monitor.backend.polls
+    wait_until(lambda: job.monitor.backend.polls >= seen + 4, 60, "it was polled some more times")
     go.touch()
     assert own_office.wait(job_id).job.status is Status.SUCCESS
     own_office.close()

@@ -9,10 +9,9 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.handlers import supervision
-from orchestrator.handlers.age import age
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.liveness import absence
+from orchestrator.handlers.liveness import absence, age
 from queues.session import SessionState, boottime, boottime_ns
 from queues.session.contact import Contact
 from spark_runner.attempt import Attempt
@@ -30,8 +29,7 @@ def suspend(monkeypatch: pytest.MonkeyPatch) -> Suspend:
     def clock() -> float:
         return boottime() + slept[0]
 
-    handlers = [f"orchestrator.handlers.{name}" for name in ("liveness", "age", "supervision")]
-    for user in ("queues.session.contact", *handlers):
+    for user in ("queues.session.contact", "orchestrator.handlers.attempt_monitor"):
         monkeypatch.setattr(f"{user}.boottime", clock)
 
     def sleep(seconds: float) -> None:
