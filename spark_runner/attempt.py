@@ -220,12 +220,29 @@ class Attempt:
         told = self.document.get("login")
         return told if isinstance(told, str) and _LOGIN.fullmatch(told) else ""
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether it was given up for a passing reason, so that its job may be tried again."""
+        return bool(self.document.get("passing"))
+
+    @property
+    def is_unsent(self) -> bool:
+        """Whether its node says that nothing was sent to its backend, as earlier versions wrote it."""
+        return bool(self.document.get("unsent"))
+
     def renewed(self, login: str) -> tuple[Delete, Create]:
         """The operations that give an intent to the driver with this login alone.
 
         A driver that has another one finds no node of its own any more, so it can never take the attempt.
         """
         return Delete(self.path, self.version), _announced(self.path, self.document, login)
+
+    def closed(self, *, ended: str, error: Mapping[str, Any] | None = None, passing: bool = False) -> Set:
+        """The compare-and-set that gives the attempt up before a driver has taken it."""
+        facts: dict[str, Any] = {} if error is None else {"error": error}
+        if passing:
+            facts["passing"] = True
+        return self.advance(AttemptState.CLOSED, ended=ended, **facts)
 
     def advance(self, state: AttemptState, **facts: Any) -> Set:
         """The compare-and-set to `state`: refused when anybody was faster.

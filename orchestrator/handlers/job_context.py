@@ -171,7 +171,7 @@ class JobContext:
     def is_unsent(self, attempt: Attempt) -> bool:
         """Whether an ended attempt was given up before anything was sent to its backend."""
         # Records of earlier versions do not say it. Its node does, and is believed where no driver took it.
-        is_noted = attempt.version == VERSION_STARTED and bool(attempt.document.get("unsent"))
+        is_noted = attempt.version == VERSION_STARTED and attempt.is_unsent
         return self.state.unsent == attempt.number or (self.state.place is None and is_noted)
 
     def current_monitor(self) -> AttemptMonitor:

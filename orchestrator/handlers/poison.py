@@ -40,4 +40,4 @@ def _closed(job: JobContext, attempt: Attempt, reason: JobError) -> Set:
     if job.state.status.queue is Queue.KILL:
         return attempt.advance(AttemptState.KILLED, ended=timestamp())
     # Whoever brings it back from dead starts it anew: nothing has run.
-    return attempt.advance(AttemptState.CLOSED, ended=timestamp(), error=reason.model_dump(), passing=True)
+    return attempt.closed(ended=timestamp(), error=reason.model_dump(), passing=True)

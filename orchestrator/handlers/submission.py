@@ -179,24 +179,25 @@ def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> Move
     # First the node, so that a driver that is just starting ends at once; then what is left of it. Where
     # nothing was sent nothing can be left, and a cluster that is away need not come back to say so.
     changes = {"unsent": attempt.number} if unsent else {}
-    closed = _closed(attempt, error=error.model_dump(), passing=True)
+    closed = _closed(attempt, error, passing=True)
     return Move(Status.RUNNING, changes=changes, extra=(closed,))
 
 
 def again(job: JobContext, attempt: Attempt) -> Move | None:
     """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
-    if attempt.state is not AttemptState.CLOSED or not attempt.document.get("passing"):
+    if attempt.state is not AttemptState.CLOSED or not attempt.is_passing:
         return None
     return resubmit.later(job, reported_error(attempt.document.get("error"), attempt.state))
 
 
 def _fail(attempt: Attempt, error: JobError) -> Move:
-    closed = _closed(attempt, error=error.model_dump())
+    closed = _closed(attempt, error)
     return move_by(attempt, Verdict(Status.ERROR_FAIL, error), closed)
 
 
-def _closed(attempt: Attempt, **facts: object) -> Set:
-    return attempt.advance(AttemptState.CLOSED, ended=timestamp(), **facts)
+def _closed(attempt: Attempt, error: JobError | None = None, *, passing: bool = False) -> Set:
+    reason = None if error is None else error.model_dump()
+    return attempt.closed(ended=timestamp(), error=reason, passing=passing)
 
 
 def _error(error_class: str, error: Exception) -> JobError:

@@ -22,7 +22,7 @@ def is_run(attempt: Attempt) -> bool:
     """
     if attempt.state.is_open:
         return False
-    failed = attempt.document.get("error") is not None and not attempt.document.get("passing")
+    failed = attempt.document.get("error") is not None and not attempt.is_passing
     return bool(attempt.incarnation) or failed
 
 
