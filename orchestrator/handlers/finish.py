@@ -1,5 +1,9 @@
 """finish: results are kept for a while; then the job is archived, and removed after that."""
 
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from loguru import logger
 
 from orchestrator.archive.base import Archive, document_of
@@ -7,7 +11,9 @@ from orchestrator.archive.errors import ArchiveError
 from orchestrator.archive.mark import Mark
 from orchestrator.handlers.actions import Action, Keep, Release, Remove
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.remains import Remains
+from orchestrator.job_nodes import JobNodes
+from spark_runner.attempt import run_name
+from spark_runner.runners.base import Place, Runner, RunState
 
 _IN_USE_SECONDS = 60.0
 _ELSEWHERE_SECONDS = 600.0  # its host comes back, or not, within a day
@@ -31,24 +37,25 @@ def handle(job: JobContext) -> Action:
     try:
         if archive is not None and (marking := _marking(job, archive)) is not None:
             return marking
-        remains = Remains.of(job)
-        if reason := _reason_to_keep(job, remains):
+        nodes = JobNodes.read(job.context.session, job.record_path)
+        runs = _Runs.of(job, nodes)
+        if reason := _reason_to_keep(job, nodes, runs):
             logger.warning("{} is not removed yet: {}", job.id, reason)
             return Keep(delay=_IN_USE_SECONDS)
         if archive is not None:
-            _write(job, archive, remains)
+            _write(job, archive, nodes)
     except ArchiveError as error:  # told by the archive, once for all jobs
         return Keep(delay=error.delay)
-    remains.clean_up()
-    return Remove(extra=remains.deletes)
+    runs.clean_up()
+    return Remove(extra=nodes.known_deletes)
 
 
-def _reason_to_keep(job: JobContext, remains: Remains) -> str:
+def _reason_to_keep(job: JobContext, nodes: JobNodes, runs: "_Runs") -> str:
     """Why the job cannot be removed yet; empty where it can."""
-    if running := remains.running():
+    if running := nodes.driver_path or runs.running():
         return f"a driver may be running, see {running}"
     job.claim.check()
-    stays = remains.clear(job.context.session)
+    stays = nodes.clear_known(job.context.session)
     return f"a program has left nodes below {stays}" if stays else ""
 
 
@@ -69,14 +76,61 @@ def _marked(mark: Mark) -> Keep:
     return Keep(changes={"archive": str(mark)})
 
 
-def _write(job: JobContext, archive: Archive, remains: Remains) -> None:
+def _write(job: JobContext, archive: Archive, nodes: JobNodes) -> None:
     mark = Mark.parse(job.state.archive)
     document = document_of(
         job.claim.record,
         job.state,
-        remains.definition,
-        remains.attempts,
+        nodes.definition,
+        tuple(nodes.attempt_documents.values()),
         taken_over_from=mark.taken_over_from if mark is not None else "",
     )
     job.claim.check()  # who has lost it writes nothing that somebody else may write
     archive.write(document, since=mark.position if mark is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs of a job at the backends that this worker reaches."""
+
+    runners: Mapping[str, Runner]  # by the name of the run
+
+    @classmethod
+    def of(cls, job: JobContext, nodes: JobNodes) -> "_Runs":
+        """The runs of all attempts."""
+        runners = dict[str, Runner]()
+        for number, document in nodes.attempt_documents.items():
+            place = Place.of(document.get("place"))
+            runner = None if place is None else job.context.drivers.runners.at(place.of_files)
+            if runner is not None:
+                runners[run_name(job.run_key, number)] = runner
+        return cls(runners)
+
+    def running(self) -> str:
+        """The name of a run whose backend says that its driver runs; empty without one."""
+        by_runner = defaultdict[int, list[str]](list)
+        for run, runner in self.runners.items():
+            by_runner[id(runner)].append(run)
+        for runs in by_runner.values():
+            try:
+                polled = self.runners[runs[0]].poll_many(runs)
+            except Exception as error:  # noqa: BLE001 - no error of a backend may block a removal forever
+                logger.warning("the runs of a finished job cannot be polled, such as {}: {}", runs[0], error)
+                continue
+            for run, submissions in polled.items():
+                if any(submission.state is RunState.RUNNING for submission in submissions):
+                    return run
+        return ""
+
+    def clean_up(self) -> None:
+        """Remove the files of the runs; an error is logged, and the files stay."""
+        for run, runner in self.runners.items():
+            try:
+                runner.cleanup(run)
+            except Exception as error:  # noqa: BLE001 - likewise
+                logger.warning(
+                    "the job is removed, but the files of its run {} at {} are not: {}",
+                    run,
+                    runner.backend,
+                    error,
+                )

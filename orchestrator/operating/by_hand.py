@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from orchestrator.admission.slots import Slots
 from orchestrator.audit.trail import Trail
 from orchestrator.errors import JobHeld, StateConflict
+from orchestrator.job_nodes import JobNodes
 from orchestrator.models.act import Act, with_act
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
-from orchestrator.operating.belongings import Belongings
 from orchestrator.operating.stops import Stops
 from orchestrator.records import state_of
 from orchestrator.states import Queue, Status
@@ -52,9 +52,9 @@ class ByHand:
         finally:
             claim.give_up()
 
-    def belongings(self, job_id: str) -> Belongings:
+    def belongings(self, job_id: str) -> JobNodes:
         """What hangs below the record of a job now."""
-        return Belongings.read(self.set.session, self.set.layout.record(job_id))
+        return JobNodes.read(self.set.session, self.set.layout.record(job_id))
 
     def left_behind(self, claim: Claim, *pools: str) -> list[Delete]:
         """What takes away requests to stop the job, here and in `pools`, and its places of a running job."""

@@ -7,8 +7,8 @@ is never abandoned: its driver is looked after in `running` and `kill` alone.
 from collections.abc import Mapping
 
 from orchestrator.errors import MoveRefused
+from orchestrator.job_nodes import JobNodes
 from orchestrator.models.job import JobError, JobState
-from orchestrator.operating.belongings import Belongings
 from orchestrator.states import FINAL, Queue, Status
 from queues.documents import timestamp
 from spark_runner.attempt import AttemptState
@@ -55,7 +55,7 @@ def stands_in(state: JobState, queue: Queue) -> Queue:
     return queue if queue in _INSTEAD else state.status.queue
 
 
-def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings: Belongings) -> JobState:
+def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings: JobNodes) -> JobState:
     """The state of a job that is brought from `queue` to `target`; raises MoveRefused, AttemptOpen."""
     source = stands_in(state, queue)
     if target not in MOVES[source] and target is not source:
@@ -88,7 +88,7 @@ def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings:
     return state.evolve(**changes)
 
 
-def _check_truth(job_id: str, state: JobState, source: Queue, target: Queue, belongings: Belongings) -> None:
+def _check_truth(job_id: str, state: JobState, source: Queue, target: Queue, belongings: JobNodes) -> None:
     """Raise MoveRefused where the attempt, which only a worker weighs, would be passed over."""
     last = belongings.last
     if source is Queue.KILL and target is Queue.RUNNING and not belongings.in_use:

@@ -1,8 +1,8 @@
 """Removing a job by hand, with all that ZooKeeper has of it."""
 
 from orchestrator.errors import JobHeld
+from orchestrator.job_nodes import JobNodes
 from orchestrator.models.act import Act
-from orchestrator.operating.belongings import Belongings
 from orchestrator.operating.by_hand import ByHand, insist
 from orchestrator.states import Queue
 from queues.claim import Claim
@@ -34,7 +34,7 @@ class Removal:
         except (CorruptRecord, ItemNotFound) as error:
             self._remove_unreadable(job_id, error)
 
-    def _check(self, job_id: str) -> Belongings:
+    def _check(self, job_id: str) -> JobNodes:
         # First, so that who wants to remove a running job hears of `job kill` and not of its holder.
         belongings = self._by_hand.belongings(job_id)
         belongings.check_closed(job_id, self._set.get(job_id).queue)

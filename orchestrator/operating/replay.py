@@ -6,8 +6,8 @@ from typing import Any
 
 from orchestrator.errors import NotDead, OrchestratorError, StateConflict
 from orchestrator.handlers.verdict import verdict_of_attempt
+from orchestrator.job_nodes import JobNodes
 from orchestrator.models.job import JobError, JobState
-from orchestrator.operating.belongings import Belongings
 from orchestrator.operating.by_hand import ByHand
 from orchestrator.records import state_of
 from orchestrator.states import FINAL, Queue, Status
@@ -89,7 +89,7 @@ class Replay:
         return queue
 
 
-def _origin(state: JobState, claim: Claim, note: bytes, belongings: Belongings) -> tuple[Queue, Status]:
+def _origin(state: JobState, claim: Claim, note: bytes, belongings: JobNodes) -> tuple[Queue, Status]:
     """The queue to which a job goes back, and the status that it has there; raises StateConflict."""
     noted = _queue((claim.record.error or {}).get("queue")) or _queue(_decoded(note).get("queue"))
     status: Status
@@ -120,7 +120,7 @@ def _queue(name: object) -> Queue | None:
     return Queue(name) if isinstance(name, str) and name in set(Queue) - {Queue.DEAD} else None
 
 
-def _ended_as(job_id: str, belongings: Belongings) -> Status:
+def _ended_as(job_id: str, belongings: JobNodes) -> Status:
     if belongings.last is None or belongings.in_use:
         raise StateConflict(
             f"nobody noted how job {job_id!r} had ended; `orchestrator job retry {job_id}` starts it anew"
@@ -135,7 +135,7 @@ def _decoded(data: bytes) -> dict[str, Any]:
         return {}
 
 
-def _raised(before: JobState, queue: Queue, status: Status, belongings: Belongings) -> JobState:
+def _raised(before: JobState, queue: Queue, status: Status, belongings: JobNodes) -> JobState:
     """The job without what had brought it to dead: errors of handlers, and what exhausted its demotions."""
     now = timestamp()
     return before.evolve(
@@ -152,7 +152,7 @@ def _raised(before: JobState, queue: Queue, status: Status, belongings: Belongin
     )
 
 
-def _error(before: JobState, status: Status, belongings: Belongings) -> JobError | None:
+def _error(before: JobState, status: Status, belongings: JobNodes) -> JobError | None:
     if before.buried_error is not None or status is not Status.ERROR_FAIL:
         return before.buried_error
     # Buried with nothing on record: `retry.on` decides by what its attempt says.
