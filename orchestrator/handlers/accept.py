@@ -1,9 +1,9 @@
 """accept: a due job gets an attempt, announced in ZooKeeper before anything is submitted."""
 
-from orchestrator.handlers import resubmit
+from orchestrator.handlers import submission
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.warnings import recordable
+from orchestrator.handlers.warnings import recordable_text
 from orchestrator.models.job import CallbackState, JobError
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Status
@@ -45,7 +45,7 @@ def handle(job: JobContext) -> Action:
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
         context.admission.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
-        return _left(job, Waiting(reason=Reason.MEMORY, message=recordable(short)))
+        return _left(job, Waiting(reason=Reason.MEMORY, message=recordable_text(short)))
     announced = intent(
         attempt_path(job.record_path, job.run_key, number),
         run_key=job.run_key,
@@ -83,6 +83,6 @@ def _nowhere(job: JobContext, error: SubmissionError) -> Move:
         type=type(error).__name__,
     )
     # Of what is missing here another worker may have it, or this one in a while.
-    again = None if is_refused else resubmit.later(job, reason)
+    again = None if is_refused else submission.later(job, reason)
     failed = {"error": reason, "ended": timestamp(), "submissions": 0}
     return again or Move(Status.ERROR_FAIL, changes=failed)

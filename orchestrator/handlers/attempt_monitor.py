@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.handlers.warnings import is_other_kind, recordable
+from orchestrator.handlers.warnings import is_other_kind, recordable_text
 from queues.documents import timestamp
 from queues.session import boottime
 from spark_runner.attempt import AttemptState
@@ -57,13 +57,13 @@ class BackendView:
 
     def note_silence(self, reason: str) -> None:
         """Record why there is no usable answer."""
-        self.unknown_reason = recordable(reason)
+        self.unknown_reason = recordable_text(reason)
 
     def _note_wait(self, submissions: Sequence[Submission]) -> None:
         """A cluster gives a reason during each start; operators need only one that lasts."""
         now = time.monotonic()
         details = (found.detail for found in submissions if found.state is RunState.RUNNING)
-        reason = recordable(next(filter(None, details), ""))
+        reason = recordable_text(next(filter(None, details), ""))
         if not reason:
             self._waits_since = None
         elif self._waits_since is None:

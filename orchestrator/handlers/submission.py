@@ -3,8 +3,9 @@
 import uuid
 from collections.abc import Sequence
 
+from orchestrator.backoff import jittered
 from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
-from orchestrator.handlers import resubmit, supervision
+from orchestrator.handlers import supervision
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
@@ -183,11 +184,20 @@ def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> Move
     return Move(Status.RUNNING, changes=changes, extra=(closed,))
 
 
+def later(job: JobContext, error: JobError) -> Move | None:
+    """Back to accept after a delay, with the reason; None when no tries of `retry.submissions` are left."""
+    retry, failed = job.definition.retry, job.state.submissions + 1
+    if failed >= retry.submissions:
+        return None
+    delay = jittered(retry.delay_after(failed))
+    return Move(Status.ACCEPT, changes={"submissions": failed, "error": error}, delay=delay)
+
+
 def again(job: JobContext, attempt: Attempt) -> Move | None:
     """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
     if attempt.state is not AttemptState.CLOSED or not attempt.is_passing:
         return None
-    return resubmit.later(job, reported_error(attempt.document.get("error"), attempt.state))
+    return later(job, reported_error(attempt.document.get("error"), attempt.state))
 
 
 def _fail(attempt: Attempt, error: JobError) -> Move:

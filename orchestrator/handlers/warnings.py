@@ -12,7 +12,7 @@ _VARIABLE = re.compile(r"\b(?=[\w.:-]*\d)[\w.:-]+")  # has a digit: times, sizes
 _MAX_CHARACTERS = 1_000
 
 
-def recordable(reason: str) -> str:
+def recordable_text(reason: str) -> str:
     """The words as a record may have them: they may be a whole page, no Unicode, or quote a secret."""
     return REDACTOR.mask(reason)[:_MAX_CHARACTERS].encode("utf-8", "replace").decode()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from loguru import logger
 
-from orchestrator.handlers.warnings import recordable
+from orchestrator.handlers.warnings import recordable_text
 from orchestrator.loop import Loop
 from orchestrator.models.waiting import Waiting
 from orchestrator.nodes import Nodes
@@ -130,8 +130,8 @@ class Announcement:
             "running": len(running),
             "jobs": running[:_MAX_NAMED],
             # Why it takes no new job, null when it does.
-            "refuses": refused and {"reason": refused.reason, "message": recordable(refused.message)},
-            "logs": recordable(self._log_trouble()),  # why its log records are not where they should be
+            "refuses": refused and {"reason": refused.reason, "message": recordable_text(refused.message)},
+            "logs": recordable_text(self._log_trouble()),  # why its log records are not where they should be
         }
 
 

@@ -10,7 +10,7 @@ from loguru import logger
 from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.warnings import recordable
+from orchestrator.handlers.warnings import recordable_text
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.act import with_act
@@ -168,9 +168,11 @@ class Transitions:
         news: dict[str, Any] = {"handler_errors": errors, "updated": timestamp()}
         if _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
             # It may go on like this for as long as its cluster is away: who looks at the job sees why.
-            news["warning"] = recordable(f"try {errors} to go on has failed, again in {delay:.0f} s: {error}")
+            news["warning"] = recordable_text(
+                f"try {errors} to go on has failed, again in {delay:.0f} s: {error}"
+            )
         else:
-            news["waiting"] = Waiting(reason=Reason.BACKOFF, message=recordable(str(error)))
+            news["waiting"] = Waiting(reason=Reason.BACKOFF, message=recordable_text(str(error)))
         after = state.evolve(**news)
         due = self._context.clock.now_ms() + round(delay * 1000)
         step = job.claim.step(payload=_payload(after), due=due, release=True)
