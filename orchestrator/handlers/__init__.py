@@ -1,1 +1,1 @@
-"""One handler per queue: what is done with a job that stands there, and where it goes next."""
+"""One handler per queue: it reads a claimed job, acts on its driver, and returns the next action."""

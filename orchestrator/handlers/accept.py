@@ -1,4 +1,4 @@
-"""accept: a due job gets an attempt, announced in ZooKeeper before anything is submitted."""
+"""accept: a due job gets an attempt, which ZooKeeper stores before anything is submitted."""
 
 from orchestrator.handlers import submission
 from orchestrator.handlers.actions import Action, Move, Release
@@ -13,17 +13,17 @@ from spark_runner.errors import RefusedSubmission, SubmissionError
 
 
 def queued_too_long(waited_seconds: float, limit: float) -> JobError:
-    """The reason of a job that has waited for its start longer than it may."""
+    """The error of a job that has waited for its start longer than `timeout.queued`."""
     message = f"it has waited in accept for {waited_seconds:.0f} s, longer than timeout.queued ({limit:g} s)"
     return JobError(error_class="timeout", type="QueuedTimeout", message=message)
 
 
 def handle(job: JobContext) -> Action:
-    """Write the intent, unless somebody asked to stop, the job waited for too long, or there is no room."""
+    """Write the intent, unless the job was stopped, has waited too long, or has no slot or memory here."""
     context, state, record = job.context, job.state, job.claim.record
     request = job.stop_request()
     if request is not None:
-        # One for an earlier job of this id goes, and this one waits until it is due.
+        # A request for an earlier job of this id is removed; this job waits until it is due.
         return Move(Status.CANCEL) if request[1] else Release(extra=(request[0],))
     waited = (context.clock.confirmed_ms() - record.token.due) / 1000
     if 0 < state.queued_limit < waited:
@@ -34,18 +34,18 @@ def handle(job: JobContext) -> Action:
         spark = job.spark
         place = context.drivers.runners.for_target(spark.target).place()
     except SubmissionError as error:
-        return _nowhere(job, error)
+        return _unplaced(job, error)
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
     places = context.admission.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
     if isinstance(places, Waiting):
         if definition.concurrency:
             context.admission.declined.add_named(job.id, definition.name, definition.concurrency)
-        return _left(job, places)
+        return _declined(job, places)
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
         context.admission.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
-        return _left(job, Waiting(reason=Reason.MEMORY, message=recordable_text(short)))
+        return _declined(job, Waiting(reason=Reason.MEMORY, message=recordable_text(short)))
     announced = intent(
         attempt_path(job.record_path, job.run_key, number),
         run_key=job.run_key,
@@ -68,21 +68,21 @@ def handle(job: JobContext) -> Action:
     return Move(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
 
 
-def _left(job: JobContext, waiting: Waiting) -> Release:
-    """The job stays where it is, and its record says why."""
+def _declined(job: JobContext, waiting: Waiting) -> Release:
+    """The job stays in accept, and its record stores the reason."""
     said = {"worker": job.claim.root.owner, "at": timestamp()}
     return Release(waiting=waiting.model_copy(update=said))
 
 
-def _nowhere(job: JobContext, error: SubmissionError) -> Move:
-    """What comes of a job that no runner of this worker can take."""
+def _unplaced(job: JobContext, error: SubmissionError) -> Move:
+    """The action for a job that no runner of this worker can submit."""
     is_refused = isinstance(error, RefusedSubmission)
     reason = JobError(
         error_class="definition" if is_refused else "submission",
         message=str(error),
         type=type(error).__name__,
     )
-    # Of what is missing here another worker may have it, or this one in a while.
+    # Another worker may have the missing part, or this one later.
     again = None if is_refused else submission.later(job, reason)
     failed = {"error": reason, "ended": timestamp(), "submissions": 0}
     return again or Move(Status.ERROR_FAIL, changes=failed)

@@ -1,4 +1,4 @@
-"""What a handler may ask for: one frozen value per kind of step."""
+"""The actions of handlers: one frozen value per kind of transition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ from queues.operations import Operation
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Give the job this status, bring it to the queue of that status, and go on with it there."""
+    """Set this status, move the job to the queue of the status, and continue with it there."""
 
     status: Status
     changes: Mapping[str, Any] = field(default_factory=dict)
     extra: tuple[Operation, ...] = ()
-    delay: float = 0.0  # seconds until it is due there; then it is let go
-    pool: str | None = None  # where it goes on; None = where it is
+    delay: float = 0.0  # seconds until it is due there; a delayed job is released
+    pool: str | None = None  # the new pool; None = unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Bring the job to finish with this status, for as long as results are kept."""
+    """Move the job to finish with this status, for the retention time."""
 
     status: Status
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -32,41 +32,41 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Change the record and go on with the job where it is: in finish too, where any status is at home."""
+    """Change the record and continue in the same queue; also in finish, where every status is valid."""
 
     changes: Mapping[str, Any] = field(default_factory=dict)
     extra: tuple[Operation, ...] = ()
-    delay: float = 0.0  # seconds until it is due again; then it is let go
+    delay: float = 0.0  # seconds until it is due again; a delayed job is released
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Remove the job and what hangs below its record."""
+    """Remove the job and the nodes below its record."""
 
     extra: tuple[Operation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Let go of the job; another worker, or a later scan, goes on with it."""
+    """Release the job; another worker, or a later scan of this one, continues with it."""
 
     extra: tuple[Operation, ...] = ()
-    waiting: Waiting | None = None  # why it cannot be begun here; None: what the record says stays
+    waiting: Waiting | None = None  # why it cannot start here; None: the record stays unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now: look again after so many seconds, or when the job is woken before."""
+    """Nothing to do now: call the handler after so many seconds, or when the job is woken earlier."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Bury:
-    """Bring the job to dead, for an operator to look at."""
+class DeadLetter:
+    """Move the job to dead, where an operator has to decide."""
 
     reason: JobError
     extra: tuple[Operation, ...] = ()
 
 
-Action = Move | Finish | Keep | Remove | Release | Wait | Bury
+Action = Move | Finish | Keep | Remove | Release | Wait | DeadLetter

@@ -1,4 +1,4 @@
-"""The end of a job: who wants to know is told, and what he answers may change it."""
+"""The end of a job: its callback is called, and the answer may change the status."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +23,13 @@ def conclude(
     changes: Mapping[str, Any] | None = None,
     extra: tuple[Operation, ...] = (),
 ) -> Action:
-    """Finish as `status`, or as the answer to the callback says; each call is one try to tell it.
+    """Finish as `status`, or as the answer to the callback says; each call of this function is one try.
 
-    What is to be told before is told before.
+    Earlier events of the outbox are delivered first.
 
     Blocks for the timeout of the callback at most. `changes` and `extra` are committed when the job leaves
-    its queue, never when it stays for another try: the caller gives them again then, and they must be the
-    same, because what is told is made of them.
+    its queue, never when it stays for another try: the caller passes them again then, and they must be the
+    same, because the body of the callback is made of them.
     """
     changes = dict(changes or {})
     callback, told = job.definition.callback, job.state.callback
@@ -53,11 +53,11 @@ def conclude(
     except NoPlace:
         return Wait(notices.NO_PLACE_SECONDS)
     except CallbackError as error:
-        return _not_told(job, status, changes, extra, error)
-    return _told(job, status, changes, extra, reply)
+        return _undelivered(job, status, changes, extra, error)
+    return _delivered(job, status, changes, extra, reply)
 
 
-def _not_told(
+def _undelivered(
     job: JobContext,
     status: Status,
     changes: dict[str, Any],
@@ -68,23 +68,25 @@ def _not_told(
     tries = told.attempts + 1
     request = job.stop_request()
     is_asked = request is not None and request[1]
-    # Who asks to stop what only waits to be told is heard: this try was the last. A request that was there at
-    # the first one is another matter: it is how the job came here, or it came too late.
+    # A request to stop a job that only waits for its callback makes this try the last. A request that existed
+    # at the first try does not: it brought the job here, or it came too late.
     is_last = tries >= callback.attempts or isinstance(error, CallbackRefused) or (is_asked and told.attempts)
     if callback.ignore_errors or is_last:
-        logger.warning("{} finishes as {} and nobody is told: {}", job.id, status, reason)
+        logger.warning(
+            "{} finishes as {}, but its callback has failed for the last time: {}", job.id, status, reason
+        )
         lost = undelivered(job.state, "end", job.state.notices + 1, tries, reason)
         return Finish(status, {**changes, "callback": _ended(told, reason), **lost}, extra)
     delay = jittered(growing(notices.FIRST_DELAY_SECONDS, notices.MAX_DELAY_SECONDS, tries))
-    words = "try {} of {} to tell of the end of {} has failed, again in {:.1f} s: {}"
+    words = "try {} of {} to call the callback about the end of {} has failed, again in {:.1f} s: {}"
     logger.warning(words, tries, callback.attempts, job.id, delay, reason)
     state = CallbackState(attempts=tries, error=reason, stopped=told.stopped or is_asked)
-    # A request to stop overrides every delay: it goes with this step, and stands in the record from then on.
+    # A request to stop overrides every delay: this step removes it and stores it in the record.
     removal = () if request is None else (request[0],)
     return Move(job.state.status, {"callback": state}, extra=removal, delay=delay)
 
 
-def _told(
+def _delivered(
     job: JobContext, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: Reply
 ) -> Action:
     told = job.state.callback
@@ -102,7 +104,7 @@ def _told(
     if (status, override) == (Status.SUCCESS, Status.ERROR_FAIL):
         message = f"the answer to its callback says {override}, though the job has ended as {status}"
         error = JobError(error_class="callback", type="CallbackOverride", message=message)
-        # What becomes of a failure is for its own handler to say; it is not told a second time.
+        # The handler of failures decides what follows; the callback is not called a second time.
         return Move(override, {**changes, "error": error, "callback": _ended(told)}, extra)
     return Finish(override, {**changes, "callback": _ended(told)}, extra)
 
@@ -112,12 +114,12 @@ def _ended(told: CallbackState, error: str | None = None) -> CallbackState:
 
 
 def _override(job: JobContext, status: Status, answered: str) -> tuple[Status | None, str]:
-    """The status to have instead, or None and why not."""
-    # Dead is for what cannot be processed; it is nobody's verdict.
+    """The status that replaces `status`, or None and the reason against it."""
+    # Dead is for jobs that cannot be processed; no receiver can ask for it.
     allowed = TRANSITIONS[status] - {Status.DEAD}
     override = next((each for each in allowed if each.value == answered), None)
     if override is None:
         return None, f"the answer to its callback wants {shown(answered)}, which cannot follow {status}"
     if override is Status.ACCEPT and (job.state.callback.stopped or job.is_stopped()):
-        return None, f"the answer to its callback wants {override}, but somebody asked to stop the job"
+        return None, f"the answer to its callback wants {override}, but the job was asked to stop"
     return override, ""

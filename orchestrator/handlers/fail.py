@@ -1,7 +1,7 @@
-"""fail: once more after a delay, in the low lane if it takes too long, or the end as ERROR_FAIL."""
+"""fail: a retry after a delay, a demotion to the low lane after `timeout.run`, or the end as ERROR_FAIL."""
 
 from orchestrator.backoff import jittered
-from orchestrator.handlers.actions import Action, Bury, Move
+from orchestrator.handlers.actions import Action, DeadLetter, Move
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.outbox import with_running
@@ -11,27 +11,28 @@ from orchestrator.states import Status
 from queues.names import LOW
 from queues.operations import Create, Delete, Operation
 
-_MIN_DEMOTION_SECONDS = 1.0  # so that it is let go: held, it would start before all that wait in its pool
+_MIN_DEMOTION_SECONDS = (
+    1.0  # so that it is released: held, it would start before the jobs that wait in its pool
+)
 
 
 def handle(job: JobContext) -> Action:
-    """Retry while attempts are left, the error is of a kind that is retried, and nobody asked to stop.
+    """Retry while attempts are left, `retry.on` has the class of the error, and no stop is requested.
 
-    The failure is counted in the step by which the job leaves this queue, so once, however often it is looked
-    at here.
+    The step by which the job leaves this queue counts the failure: once, however often this handler runs.
     """
     record_run(job)
     state, definition = job.state, job.definition
-    error = state.error or JobError(error_class="lost", message="it failed, and gives no reason")
+    error = state.error or JobError(error_class="lost", message="the job failed and recorded no reason")
     if error.error_class == "timeout" and error.type == "QueuedTimeout":
-        return conclude(job, Status.ERROR_FAIL)  # it has waited for too long: no attempt has failed
+        return conclude(job, Status.ERROR_FAIL)  # no attempt has failed
     failed = {"failures": state.failures + 1}
-    is_being_told = state.callback.attempts > 0 and not state.callback.done
+    is_reporting = state.callback.attempts > 0 and not state.callback.done
     is_demoted = error.error_class == "timeout" and definition.timeout.on_run == "demote"
-    if is_being_told or not (is_demoted or _is_retried(job, error)):
+    if is_reporting or not (is_demoted or _is_retried(job, error)):
         return conclude(job, Status.ERROR_FAIL, failed)
     if state.callback.stopped or job.is_stopped():
-        # Who was told already, and answered that it is a failure, is not told of a cancellation.
+        # A receiver whose answer made it a failure gets no second call about a cancellation.
         return (
             conclude(job, Status.ERROR_FAIL, failed) if state.callback.done else Move(Status.CANCEL, failed)
         )
@@ -51,14 +52,14 @@ def _is_retried(job: JobContext, error: JobError) -> bool:
 
 
 def _demoted(job: JobContext, error: JobError) -> Action:
-    """Into the low lane; a demotion is counted as such, not as a failure."""
+    """Move to the low lane; a demotion has its own counter and is no failure."""
     demotions, retry, pool = job.state.demotions + 1, job.definition.retry, job.claim.record.pool
     if demotions > retry.attempts:
         message = f"{error.message}, after {retry.attempts} demotions to the low lane (retry.attempts)"
-        return Bury(JobError(error_class=error.error_class, type=error.type, message=message))
+        return DeadLetter(JobError(error_class=error.error_class, type=error.type, message=message))
     delay = max(_MIN_DEMOTION_SECONDS, jittered(retry.delay_after(demotions)))
     stale = job.stop_request()
-    # Requests to stop stand by pool: one that comes in this very moment refuses the step, and is seen then.
+    # Stop nodes are kept by pool: one that is created at this moment refuses the step, and is seen then.
     alone: tuple[Operation, ...] = (Create(job.stop_path), Delete(job.stop_path))
     extra = alone if stale is None else (stale[0],)
     changes = with_running(job, {"demotions": demotions, "callback": CallbackState()})

@@ -1,4 +1,4 @@
-"""finish: results are kept for a while; then the job is archived, and removed after that."""
+"""finish: a job is kept for the retention time, then archived, then removed."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from spark_runner.attempt import run_name
 from spark_runner.runners.base import Place, Runner, RunState
 
 _IN_USE_SECONDS = 60.0
-_ELSEWHERE_SECONDS = 600.0  # its host comes back, or not, within a day
-_UNCONFIRMED_SECONDS = 600.0  # until a clock is set right
-_TOLERATED_MS = 30_000  # by which the clock of this host may be behind
+_ELSEWHERE_SECONDS = 600.0  # the host of the archive may come back within a day
+_UNCONFIRMED_SECONDS = 600.0  # until an operator sets the clock
+_TOLERATED_MS = 30_000  # the clock of this host may be behind by as much
 
 
 def handle(job: JobContext) -> Action:
-    """Archive and remove the job whose time is over; before that, only a request to stop that came too late.
+    """Archive and remove a job whose retention time is over; before that, remove a late request to stop.
 
-    Nothing is removed before the archive has the job for good. When the archive takes nothing, it is tried
-    again later, and counts for no error of the job.
+    Nothing is removed before the archive has stored the job durably. When the archive is unavailable, the
+    handler tries again later, without counting an error of the job.
     """
     request = job.stop_request()
     if request is not None:
@@ -44,7 +44,7 @@ def handle(job: JobContext) -> Action:
             return Keep(delay=_IN_USE_SECONDS)
         if archive is not None:
             _write(job, archive, nodes)
-    except ArchiveError as error:  # told by the archive, once for all jobs
+    except ArchiveError as error:  # the archive logs it, once for all jobs
         return Keep(delay=error.delay)
     runs.clean_up()
     return Remove(extra=nodes.known_deletes)
@@ -56,11 +56,11 @@ def _reason_to_keep(job: JobContext, nodes: JobNodes, runs: "_Runs") -> str:
         return f"a driver may be running, see {running}"
     job.claim.check()
     stays = nodes.clear_known(job.context.session)
-    return f"a program has left nodes below {stays}" if stays else ""
+    return f"a program has left nodes below {stays} that this worker cannot remove" if stays else ""
 
 
 def _marking(job: JobContext, archive: Archive) -> Keep | None:
-    """What has to be done before the job may be written into this archive; None when it may."""
+    """The step to take before the job may be written into this archive; None when it may."""
     owner, mark = archive.owner(), Mark.parse(job.state.archive)
     if owner is None or (mark is not None and mark.owner == owner):
         return None
@@ -68,7 +68,7 @@ def _marking(job: JobContext, archive: Archive) -> Keep | None:
         return _marked(Mark.now(owner, archive.position()))
     if not mark.is_stale():
         return Keep(delay=_ELSEWHERE_SECONDS)
-    logger.warning("{} is archived here: {} has not done it since {}", job.id, mark.owner, mark.since)
+    logger.warning("{} is archived here: {} has not archived it since {}", job.id, mark.owner, mark.since)
     return _marked(Mark.now(owner, archive.position(), taken_over_from=mark.owner))
 
 
@@ -85,7 +85,7 @@ def _write(job: JobContext, archive: Archive, nodes: JobNodes) -> None:
         tuple(nodes.attempt_documents.values()),
         taken_over_from=mark.taken_over_from if mark is not None else "",
     )
-    job.claim.check()  # who has lost it writes nothing that somebody else may write
+    job.claim.check()  # a worker without the claim must not write what another may write
     archive.write(document, since=mark.position if mark is not None else "")
 
 

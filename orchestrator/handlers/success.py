@@ -1,4 +1,4 @@
-"""success: the job did what it was for."""
+"""success: the job has succeeded."""
 
 from orchestrator.handlers.actions import Action
 from orchestrator.handlers.conclude import conclude
@@ -8,6 +8,6 @@ from orchestrator.states import Status
 
 
 def handle(job: JobContext) -> Action:
-    """Note what it took, tell it, and bring it to finish."""
+    """Record the run, call the callback, and move the job to finish."""
     record_run(job)
     return conclude(job, Status.SUCCESS)

@@ -1,1 +1,1 @@
-"""A worker: it claims jobs, looks at them, and lets go of them when told to stop."""
+"""A worker process: it claims jobs, dispatches them to handlers, and releases them when it stops."""

@@ -1,4 +1,4 @@
-"""The node in which a worker says who and where it is, and what it runs."""
+"""The announcement of a worker: an ephemeral node with its host, its limits and its running jobs."""
 
 import contextlib
 import os
@@ -22,14 +22,14 @@ from queues.transaction import commit, insist
 from spark_runner.process import current_boot_id
 from spark_runner.runners.base import Place
 
-_REFRESH_SECONDS = 10.0  # for people to look at: more writes would be load without a reader
-_LOOK_SECONDS = 2.0  # whether it has begun, or ceased, to take jobs: who waits for one asks why
-_STOP_SECONDS = 0.5  # it waits for ZooKeeper then, and has nothing to say any more
-_MAX_NAMED = 100  # jobs; the others are counted
+_REFRESH_SECONDS = 10.0  # operators read it: more writes would be load without a reader
+_LOOK_SECONDS = 2.0  # `job wait` shows why no worker accepts a job: a change must be visible soon
+_STOP_SECONDS = 0.5  # the session removes the node without an answer
+_MAX_NAMED = 100  # jobs; the others are only counted
 
 
 class Announcement:
-    """An ephemeral that is made again in each session, and written again when it has changed."""
+    """Creates the node in each session, and writes it again when it has changed."""
 
     def __init__(
         self,
@@ -54,22 +54,22 @@ class Announcement:
         self._since = timestamp()
         self._generation = -1
         self._written = b""
-        self._written_refusal = ""  # the reason of it
+        self._written_refusal = ""  # the reason in `_written`
         self._refresh_at = 0.0  # monotonic
         self._guard = threading.Lock()
         self._loop = Loop("announcement", self._step, first=min(_LOOK_SECONDS, refresh_seconds))
         self.trouble = self._loop.trouble
 
     def start(self) -> None:
-        """Announce the worker, and keep that true."""
+        """Create the node, and keep it up to date."""
         self.announce()
         self._session.on_change(self._loop.wake)
         self._loop.start()
 
     def stop(self) -> None:
-        """Remove the node, so that nobody leaves jobs to a worker that drains; never raises.
+        """Remove the node, so that no other worker leaves jobs to one that drains; never raises.
 
-        Without an answer it goes with the session.
+        Without an answer of ZooKeeper the end of the session removes it.
         """
         session = self._session
         if not self._loop.stop(_STOP_SECONDS) or session.state is not SessionState.CONNECTED:
@@ -79,12 +79,12 @@ class Announcement:
                 insist(session, [Delete(self._path)], time.monotonic() + _STOP_SECONDS, sent=False)
 
     def missing(self) -> str:
-        """Why others do not see this worker, empty when they do as far as is known here."""
+        """Why the node is missing; empty when it exists as far as this worker can see."""
         is_there = self._generation == self._session.generation
         return "" if is_there else "the worker is not announced in ZooKeeper"
 
     def announce(self) -> None:
-        """Make the node, or write it anew when something has changed."""
+        """Create the node, or write it when its content has changed."""
         with self._guard:
             session = self._session
             if session.state is not SessionState.CONNECTED:
@@ -103,7 +103,7 @@ class Announcement:
         self._session.ensure_path(self._folder)
         try:
             commit(self._session, [Create(self._path, data, ephemeral=True)])
-        except Conflict:  # our own, whose reply was lost, or that of another program with our name
+        except Conflict:  # our own after a lost reply, or of another program with the same name
             stat = self._session.exists(self._path)
             if stat is not None and stat.owner != self._session.id:
                 logger.warning("another worker is announced as {}", self._name)
@@ -126,17 +126,17 @@ class Announcement:
             "since": self._since,
             "slots": self._slots,
             "pools": self._pools,
-            "places": self._places,  # what runs there it can see and stop
+            "places": self._places,  # where this worker can see and stop drivers
             "running": len(running),
             "jobs": running[:_MAX_NAMED],
-            # Why it takes no new job, null when it does.
+            # Why it accepts no new job, null when it does.
             "refuses": refused and {"reason": refused.reason, "message": recordable_text(refused.message)},
-            "logs": recordable_text(self._log_trouble()),  # why its log records are not where they should be
+            "logs": recordable_text(self._log_trouble()),  # why its log records are not delivered
         }
 
 
 def _version() -> str:
     try:
         return version("spark-job-orchestrator")
-    except PackageNotFoundError:  # from a checkout that was never installed
+    except PackageNotFoundError:  # a checkout that was never installed
         return "unknown"

@@ -8,7 +8,7 @@ from loguru import logger
 from orchestrator.handlers import accept, fail, finish, kill, running, success
 from orchestrator.handlers.actions import Action, Release, Wait
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.poison import burial
+from orchestrator.handlers.poison import dead_letter_of
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.states import Queue
 from orchestrator.worker.event_log import log_transition
@@ -143,8 +143,8 @@ class JobDispatcher:
 
     # ------------------------------------------------------------------ handlers
     def _action(self, job: JobContext) -> Action:
-        if (buried := burial(job)) is not None:
-            return buried
+        if (dead := dead_letter_of(job)) is not None:
+            return dead
         if (left := self._backoff_left(job)) > 0:
             return Wait(left)
         # In finish every status is valid; in other queues the status decides, whatever queue the token is in.

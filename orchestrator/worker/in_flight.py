@@ -1,4 +1,4 @@
-"""How many jobs of which queue a worker has in hand."""
+"""The jobs in flight of a worker, counted by queue and pool."""
 
 import threading
 from collections import Counter
@@ -9,7 +9,7 @@ from queues.dispatcher import InFlight
 
 
 class JobsInFlight(InFlight[JobContext]):
-    """The jobs in hand by their ids, and their numbers by queue and pool. Thread-safe."""
+    """The jobs in flight by id, and their counts by queue and pool. Thread-safe."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -18,14 +18,14 @@ class JobsInFlight(InFlight[JobContext]):
         self._where: dict[JobContext, tuple[Queue, str]] = {}
         self._counts: Counter[Queue] = Counter()
         self._by_pool: Counter[tuple[Queue, str]] = Counter()
-        self._out_of_reach: set[JobContext] = set()  # of those in running: their drivers are on other hosts
+        self._out_of_reach: set[JobContext] = set()  # in running, with drivers on other hosts
 
     def add(self, item: JobContext) -> None:
         """The job is held, in the queue and pool of its claim."""
         self.note(item)
 
     def note(self, job: JobContext) -> bool:
-        """The job is in hand, and stands where its claim says; True when its driver is found out of reach."""
+        """Count the job in the queue and pool of its claim; True when its driver is newly out of reach."""
         with self._guard:
             was_out_of_reach = job in self._out_of_reach
             self._take_out(job)
@@ -53,27 +53,27 @@ class JobsInFlight(InFlight[JobContext]):
             self._out_of_reach.discard(job)
 
     def count(self, *queues: Queue) -> int:
-        """How many stand in these queues."""
+        """The number of jobs in these queues."""
         with self._guard:
             return sum(self._counts[queue] for queue in queues)
 
     def count_out_of_reach(self) -> int:
-        """How many run where this worker can only watch them."""
+        """The number of running jobs whose drivers are on other hosts, where this worker can only watch."""
         with self._guard:
             return len(self._out_of_reach)
 
     def count_in(self, queue: Queue, pool: str) -> int:
-        """How many stand in one queue of one pool."""
+        """The number of jobs in one queue of one pool."""
         with self._guard:
             return self._by_pool[queue, pool]
 
     def get(self, job_id: str) -> JobContext | None:
-        """The job in hand with this id."""
+        """The job in flight with this id."""
         with self._guard:
             return self._jobs.get(job_id)
 
     def running(self) -> list[str]:
-        """The ids of those that run, sorted."""
+        """The ids of the jobs in running, sorted."""
         with self._guard:
             return sorted(job.id for job, (queue, _) in self._where.items() if queue is Queue.RUNNING)
 

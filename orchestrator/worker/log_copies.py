@@ -1,4 +1,4 @@
-"""Brings the logs of drivers on clusters to this host again and again, for who collects them here."""
+"""Copies the logs of drivers on clusters to this host, where the log pipeline collects them."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,22 +10,22 @@ from orchestrator.loop import Loop
 from spark_runner.runners.base import Runner
 
 _COPY_SECONDS = 5.0
-_REST = 5  # a round of many takes its time: it may have a fifth of it
-_STUCK_SECONDS = 3600.0  # logs may be many gigabytes
-_HERE = "local"  # what runs on this host writes here
+_REST = 5  # a round of many runs is long: it takes at most a fifth of the time
+_STUCK_SECONDS = 3600.0  # logs can have many gigabytes
+_HERE = "local"  # drivers on this host write their logs here
 
 
 class LogCopies:
-    """Asks the runner of each running job for its logs, which copies what is new; once more after its end."""
+    """Calls `Runner.logs` for each running job, which copies new lines; once more after its end."""
 
     def __init__(self, waiting: Callable[[], Sequence[JobContext]]) -> None:
         self._waiting = waiting
-        self._known: dict[str, Runner] = {}  # run -> who has it
+        self._known: dict[str, Runner] = {}  # by the name of the run
         self._loop = Loop("log-copies", self.step, first=_COPY_SECONDS, stuck_after=_STUCK_SECONDS)
         self.start, self.stop, self.trouble = self._loop.start, self._loop.stop, self._loop.trouble
 
     def step(self) -> float:
-        """Copy once; returns the seconds until the next time."""
+        """Copy once; returns the seconds until the next round."""
         started = time.monotonic()
         running = {
             job.monitor.run: job.monitor.runner
@@ -37,7 +37,7 @@ class LogCopies:
                 break
             try:
                 runner.logs(run)
-            except Exception as error:  # noqa: BLE001 - libraries of backends raise what they like
+            except Exception as error:  # noqa: BLE001 - a library of a backend may raise any error
                 logger.debug("the logs of run {} cannot be copied now: {}", run, error)
         self._known = running
         return max(_COPY_SECONDS, _REST * (time.monotonic() - started))

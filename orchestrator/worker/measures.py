@@ -1,4 +1,4 @@
-"""What a worker measures of itself and of the jobs that pass through its hands."""
+"""The metrics of a worker: its own state, and the jobs that it has handled."""
 
 from collections.abc import Iterable, Iterator
 from typing import get_args
@@ -18,7 +18,7 @@ from queues.session import SessionState
 
 _STATE_SECONDS = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 _END_OF = {Status.SUCCESS: "success", Status.KILL: "kill", Status.CANCEL: "kill"}
-# Error classes are words of drivers too: others than these are counted together, so that series are bounded.
+# Drivers can report any error class: unknown ones share one label, so that the number of series is bounded.
 _CLASSES = (*get_args(ErrorClass), "definition", "handler")  # the last two are never retried
 _OTHER = "other"
 _DECLINES = (Reason.CAP, Reason.CONCURRENCY, Reason.MEMORY)
@@ -26,7 +26,7 @@ _REFUSALS = (Reason.SLOTS, Reason.PRESSURE, Reason.DRAINING)
 
 
 class JobMeasures(Hook):
-    """Counts ends of attempts and of jobs, and how long jobs stay in each queue."""
+    """Counts ended attempts and jobs, and measures how long jobs stay in each queue."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         words = "Attempts that have ended: success, kill, or the class of the error"
@@ -51,7 +51,7 @@ class JobMeasures(Hook):
         for reason in _DECLINES:
             self._declined.labels(reason.value)
 
-    def after_outcome(self, job_id: str, state: JobState) -> None:  # noqa: ARG002 - of all hooks
+    def after_outcome(self, job_id: str, state: JobState) -> None:  # noqa: ARG002 - the signature of all hooks
         """An attempt has ended."""
         told = "" if state.error is None else state.error.error_class
         end = _END_OF.get(state.status) or (told if told in _CLASSES else _OTHER)
@@ -59,7 +59,7 @@ class JobMeasures(Hook):
 
     def after_transition(
         self,
-        job_id: str,  # noqa: ARG002 - of all hooks
+        job_id: str,  # noqa: ARG002 - the signature of all hooks
         before: JobState,
         after: JobState,
         queue: Queue,
@@ -72,27 +72,27 @@ class JobMeasures(Hook):
             self._finished.labels(after.status.value).inc()
         seconds = seconds_between(before.times.get(left.value), after.times.get(queue.value))
         if seconds is not None:
-            # Two workers may have written them: clocks differ a little.
+            # Two workers may have written the times, and their clocks differ a little.
             self._seconds.labels(left.value).observe(max(0.0, seconds))
 
-    def after_decline(self, job_id: str, waiting: Waiting) -> None:  # noqa: ARG002 - of all hooks
-        """The job could not be begun here."""
+    def after_decline(self, job_id: str, waiting: Waiting) -> None:  # noqa: ARG002 - the signature of all hooks
+        """The job could not start here."""
         self._declined.labels(waiting.reason if waiting.reason in _DECLINES else _OTHER).inc()
 
-    def after_error(self, job_id: str, error: Exception) -> None:  # noqa: ARG002 - of all hooks
+    def after_error(self, job_id: str, error: Exception) -> None:  # noqa: ARG002 - the signature of all hooks
         """A handler has failed."""
         self._errors.inc()
 
 
 class WorkerMeasures(Collector):
-    """What the worker has in hand, what it refuses and how its parts are, at each reading."""
+    """The jobs in flight, the refusals and the checks of a worker, read at each scrape."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
 
     def collect(self) -> Iterable[Metric]:
-        """What the registry asks for at each reading."""
-        yield from self._hands()
+        """The metrics at this moment."""
+        yield from self._jobs()
         yield from self._connection()
         words = "1 for a check of /livez and /readyz that passes, 0 for one that fails"
         checks = GaugeMetricFamily("orchestrator_check", words, labels=("probe", "check"))
@@ -101,7 +101,7 @@ class WorkerMeasures(Collector):
                 checks.add_metric((probe.name, name), float(not check()))
         yield checks
 
-    def _hands(self) -> Iterator[Metric]:
+    def _jobs(self) -> Iterator[Metric]:
         in_flight, refused = self._worker.dispatcher.in_flight, self._worker.refused
         yield GaugeMetricFamily("orchestrator_slots", "Jobs that may run at once", value=self._worker.slots)
         held = GaugeMetricFamily("orchestrator_jobs_held", "Jobs in hand, by queue", labels=("queue",))

@@ -1,4 +1,4 @@
-"""Asking the backends how the drivers are: in bulk, and without a write."""
+"""Polls the backends for the state of drivers, in bulk and without a write."""
 
 import time
 from collections import defaultdict
@@ -11,11 +11,11 @@ from orchestrator.loop import Loop
 from spark_runner.runners.base import Runner
 
 _POLL_SECONDS = 1.0
-_REST = 20  # a poll of thousands takes its time: it may have a twentieth of it
+_REST = 20  # a poll of thousands is long: it takes at most a twentieth of the time
 
 
 class Polling:
-    """Polls for the jobs that wait, and wakes those about which there is news."""
+    """Polls for the jobs that wait for a timer, and wakes those whose state has changed."""
 
     def __init__(self, waiting: Callable[[], Sequence[JobContext]]) -> None:
         self._waiting = waiting
@@ -24,15 +24,15 @@ class Polling:
         self.trouble = self._loop.trouble
 
     def start(self) -> None:
-        """Start to poll."""
+        """Start the loop."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Poll no more."""
+        """End the loop."""
         self._loop.stop()
 
     def step(self) -> float:
-        """Ask each backend once; returns the seconds until the next time."""
+        """Poll each backend once; returns the seconds until the next poll."""
         started = time.monotonic()
         by_runner: defaultdict[int, list[JobContext]] = defaultdict(list)
         runners: dict[int, Runner] = {}
@@ -47,7 +47,7 @@ class Polling:
     def _poll(self, runner: Runner, jobs: Sequence[JobContext]) -> None:
         try:
             answers = runner.poll_many([job.monitor.run for job in jobs])
-        except Exception as error:  # noqa: BLE001 - a backend that does not answer tells nothing, whatever it raises
+        except Exception as error:  # noqa: BLE001 - any error of a backend means no answer
             if id(runner) not in self._failing:
                 logger.warning("the backend {} does not answer: {}", runner.backend, error)
             self._failing.add(id(runner))

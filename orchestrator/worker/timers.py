@@ -1,4 +1,4 @@
-"""Jobs in hand with which nothing is to be done now: until a moment, or until something wakes them."""
+"""Timers: scheduled wake-ups of jobs in flight that have nothing to do now."""
 
 import heapq
 import itertools
@@ -12,35 +12,33 @@ from orchestrator.loop import Loop
 
 
 class Timers:
-    """Parks jobs without a thread each; `ready` gets those that are to be looked at. Thread-safe."""
+    """Holds waiting jobs without a thread each; `ready` receives a job when it is woken. Thread-safe."""
 
     def __init__(self, ready: Callable[[JobContext], None]) -> None:
         self._ready = ready
         self._guard = threading.Lock()
-        self._parked: dict[
-            JobContext, int
-        ] = {}  # job -> its ticket; a ticket of the heap that is not here is void
-        self._woken: set[JobContext] = set()  # woken while they were being looked at
+        self._parked: dict[JobContext, int] = {}  # the ticket of each job; others in the heap are void
+        self._woken: set[JobContext] = set()  # woken while a handler ran
         self._heap: list[tuple[float, int, JobContext]] = []
         self._tickets = itertools.count()
         self._loop = Loop("timers", self._call_due)
         self.trouble = self._loop.trouble
 
     def start(self) -> None:
-        """Start to call those whose time has come."""
+        """Start the loop."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Call nobody any more."""
+        """End the loop: no timer fires any more."""
         self._loop.stop()
 
     def begin(self, job: JobContext) -> None:
-        """The job is looked at from now on: what woke it before is seen by this look."""
+        """A handler of the job starts: it sees all changes that woke the job before."""
         with self._guard:
             self._woken.discard(job)
 
     def park(self, job: JobContext, seconds: float) -> None:
-        """Let it wait; at once ready when it was woken since `begin`."""
+        """Wake the job after so many seconds, or at once when it was woken since `begin`."""
         with self._guard:
             if job not in self._woken:
                 ticket = next(self._tickets)
@@ -53,9 +51,9 @@ class Timers:
         self._ready(job)
 
     def wake(self, job: JobContext) -> None:
-        """Something about the job may have changed. May be called by a watcher: it only hands the job on."""
+        """Wake the job now. Safe in a callback of a watch: it only puts the job into an inbox."""
         if not job.claim.held:
-            return  # a watch that outlived the claim
+            return  # the watch outlived the claim
         with self._guard:
             if self._parked.pop(job, None) is None:
                 self._woken.add(job)
@@ -63,23 +61,23 @@ class Timers:
         self._ready(job)
 
     def wake_all(self) -> None:
-        """Anything may have changed."""
+        """Wake all waiting jobs."""
         for job in self.parked():
             self.wake(job)
 
     def forget(self, job: JobContext) -> None:
-        """The job is not in hand any more."""
+        """Cancel the timer of a job that is not in flight any more."""
         with self._guard:
             self._parked.pop(job, None)
             self._woken.discard(job)
 
     def parked(self) -> list[JobContext]:
-        """Those that wait now."""
+        """The jobs that wait now."""
         with self._guard:
             return list(self._parked)
 
     def empty(self) -> list[JobContext]:
-        """Take all out, to let go of them."""
+        """Take out and return all jobs, to release them."""
         with self._guard:
             jobs = list(self._parked)
             self._parked.clear()

@@ -1,4 +1,4 @@
-"""From what a handler asks for to the one multi that does it."""
+"""Transitions: the one multi that carries out the action of a handler."""
 
 import traceback
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, assert_never
 from loguru import logger
 
 from orchestrator.backoff import growing
-from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move, Release, Remove, Wait
+from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, Move, Release, Remove, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.handlers.worker_context import WorkerContext
@@ -25,26 +25,26 @@ from queues.step import Step
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
 _WITH_DRIVER = {Queue.RUNNING, Queue.KILL}
-_HOLDS_PLACES = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
+_HOLDS_SLOTS = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
 _MAX_TRACEBACK_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 8_000, 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class JobTransition:
-    """A step that is to be done, and what it means for the job; states are None where none changes."""
+    """A step to commit, with its meaning for the job; the states are None where none changes."""
 
     job: JobContext
     step: Step
     before: JobState | None = None
     after: JobState | None = None
-    stood_in: str = ""
-    queue: Queue | None = None  # where the job will stand
+    source: str = ""  # the queue before the step
+    queue: Queue | None = None  # after the step
     removes: bool = False
-    waiting: Waiting | None = None  # why it is left where it is
+    waiting: Waiting | None = None  # why the job stays where it is
 
     @property
     def frees_name(self) -> str:
-        """The name among whose running jobs there is room once it is done; empty when it changes nothing."""
+        """The job name that has a free slot after the step; empty when the step frees none."""
         if self.before is None or self.before.name_slot is None:
             return ""
         is_kept = self.after is not None and self.after.name_slot is not None
@@ -52,13 +52,13 @@ class JobTransition:
 
 
 class Transitions:
-    """Makes steps of actions, and of failures of handlers."""
+    """Makes transitions of actions, and of failures of handlers."""
 
     def __init__(self, context: WorkerContext) -> None:
         self._context = context
 
     def of(self, job: JobContext, action: Action) -> JobTransition:
-        """The step of an action; raises IllegalTransition and what the claim raises for what cannot be."""
+        """The transition of an action; raises IllegalTransition, and the errors of `Claim.step`."""
         match action:
             case Move(status, changes, extra, delay, pool):
                 return self._change(job, status, changes, extra, queue=status.queue, delay=delay, pool=pool)
@@ -77,22 +77,22 @@ class Transitions:
                     extra,
                     queue=Queue(job.claim.queue),
                     delay=delay,
-                    gets_on=False,
+                    makes_progress=False,
                 )
-            case Bury(reason, extra):
-                return self._bury(job, reason, extra)
+            case DeadLetter(reason, extra):
+                return self._dead_letter(job, reason, extra)
             case Remove(extra):
-                # Whatever it was claimed for: it is kept until it is due.
+                # A job claimed for a stop request may not be due: it is kept until then.
                 is_due = job.claim.record.token.due <= self._context.clock.now_ms()
                 step = job.claim.removal(extra) if is_due else job.claim.step(release=True)
                 return JobTransition(job, step, before=job.state if is_due else None, removes=is_due)
             case Release(extra, waiting):
                 payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
-                # A step: who is let go of in order does not count as one that ends its workers.
+                # A step, so that an orderly release does not count as a claim that ended its worker.
                 step = job.claim.step(payload=payload, extra=extra, release=True)
                 return JobTransition(job, step, waiting=waiting)
             case Wait():
-                raise TypeError("who waits takes no step")
+                raise TypeError("Wait is no transition: the dispatcher sets a timer for it")
             case _:
                 assert_never(action)
 
@@ -106,28 +106,28 @@ class Transitions:
         queue: Queue,
         delay: float = 0.0,
         pool: str | None = None,
-        gets_on: bool = True,
+        makes_progress: bool = True,
     ) -> JobTransition:
         before = job.state
         check_transition(before.status, status)
-        stood_in, now = Queue(job.claim.queue), timestamp()
+        source, now = Queue(job.claim.queue), timestamp()
         news: dict[str, Any] = {"handler_errors": 0, **changes, "status": status, "updated": now}
-        if before.handler_errors:  # whose words stand there as a warning
+        if before.handler_errors:  # their message is stored as a warning
             news.setdefault("warning", None)
-        if queue is not stood_in:
+        if queue is not source:
             news["times"] = {**before.times, queue.value: now}
         if job.stop_act is not None and job.stop_act not in before.actions:
             news["actions"] = with_act(before.actions, job.stop_act)
         told = news.get("callback", before.callback)
-        # Whose end has been told, in vain perhaps, runs no more, though it may stay in kill for hours.
-        is_told_before = status is Status.KILL and "outbox" in news
-        if status not in _HOLDS_PLACES or queue is Queue.FINISH or told.attempts or is_told_before:
-            extra += self._places(job, before, news)
+        # After the first callback about its end nothing runs, though the job may stay in kill for hours.
+        is_reported = status is Status.KILL and "outbox" in news
+        if status not in _HOLDS_SLOTS or queue is Queue.FINISH or told.attempts or is_reported:
+            extra += self._freed_slots(job, before, news)
         after = before.evolve(**news)
         if status is not before.status:
             self._audit(job)
-        # Words alone: it came no further.
-        is_same = queue is stood_in and not (delay or pool or (extra and gets_on))
+        # A step that only changes messages: the job made no progress.
+        is_same = queue is source and not (delay or pool or (extra and makes_progress))
         step = job.claim.step(
             payload=_payload(after),
             claims=job.claim.record.claims if is_same else 0,
@@ -137,14 +137,14 @@ class Transitions:
             extra=extra,
             release=bool(delay) or self._context.draining.is_set(),
         )
-        return JobTransition(job, step, before, after, stood_in, queue)
+        return JobTransition(job, step, before, after, source, queue)
 
     def _audit(self, job: JobContext) -> None:
         if self._context.reporting.audit is not None:
             self._context.reporting.audit.write_submission(job.claim.record)
 
-    def _places(self, job: JobContext, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
-        """What gives the places of a running job back; its numbers go from the record with them."""
+    def _freed_slots(self, job: JobContext, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
+        """The operations that free the slots of a running job; clears their numbers in `news`."""
         if before.slot is None and before.name_slot is None:
             return ()
         news |= {"slot": None, "name_slot": None}
@@ -152,22 +152,22 @@ class Transitions:
 
     # ------------------------------------------------------------------ failures
     def of_failure(self, job: JobContext, error: Exception) -> JobTransition:
-        """Requeue with a growing delay, or bring to dead; the driver, if one runs, is left alone."""
+        """Requeue with a growing delay, or move to dead; a running driver is not touched."""
         logger.opt(exception=error).error("handling {} in {} failed", job.id, job.claim.queue)
         self._context.reporting.hooks.fire(lambda hook: hook.after_error(job.id, error))
         try:
             state = job.state
-        except ValueError:  # the payload is no job's: no delay will mend it
-            return self._bury(job, _reason(error))
+        except ValueError:  # the payload is no JobState: no delay repairs it
+            return self._dead_letter(job, _reason(error))
         errors = state.handler_errors + 1
-        # A driver may run under an open attempt, and nobody looks after it in dead: there, only slower.
+        # A driver may run under an open attempt, and no handler follows it in dead: retry more slowly.
         is_last = errors >= self._context.rules.limits().handler_errors
         if is_last and not _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
-            return self._bury(job, _reason(error))
+            return self._dead_letter(job, _reason(error))
         delay = growing(_HANDLER_ERROR_DELAY_SECONDS, _MAX_HANDLER_ERROR_DELAY_SECONDS, errors)
         news: dict[str, Any] = {"handler_errors": errors, "updated": timestamp()}
         if _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
-            # It may go on like this for as long as its cluster is away: who looks at the job sees why.
+            # This may last as long as its cluster is unreachable: the record shows why.
             news["warning"] = recordable_text(
                 f"try {errors} to go on has failed, again in {delay:.0f} s: {error}"
             )
@@ -178,7 +178,9 @@ class Transitions:
         step = job.claim.step(payload=_payload(after), due=due, release=True)
         return JobTransition(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
-    def _bury(self, job: JobContext, reason: JobError, extra: tuple[Operation, ...] = ()) -> JobTransition:
+    def _dead_letter(
+        self, job: JobContext, reason: JobError, extra: tuple[Operation, ...] = ()
+    ) -> JobTransition:
         logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
         raw = job.claim.record.payload
         self._audit(job)
@@ -194,24 +196,24 @@ class Transitions:
             check_transition(before.status, Status.DEAD)
             if before.error is not None:
                 news["buried_error"] = before.error.model_dump(exclude_defaults=True)
-            extra += self._places(job, before, news)
+            extra += self._freed_slots(job, before, news)
         except ValueError:
-            before = None  # its payload is no job's
+            before = None  # its payload is no JobState
         try:
             step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
-        except TooLarge:  # it goes as it is, and the reason beside it, for which there is always room
+        except TooLarge:  # the payload stays as it is; the record reserves space for a note
             note = {"reason": reason.message, "queue": job.claim.queue, "since": timestamp()}
             step = job.claim.step(queue=Queue.DEAD, extra=extra, release=True, error=note)
         return JobTransition(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 
 def _payload(state: JobState) -> dict[str, Any]:
-    # What is as it was at the beginning need not be told: records stay small and readable.
+    # Defaults are left out: records stay small and readable.
     return state.model_dump(mode="json", exclude_defaults=True)
 
 
 def _reason(error: Exception) -> JobError:
-    # Masked before it is cut: half a secret is none to know.
+    # Masked before it is cut: the mask would not find half of a secret.
     text = REDACTOR.mask("".join(traceback.format_exception(error)))[-_MAX_TRACEBACK_CHARACTERS:]
     message = REDACTOR.mask(str(error))[:_MAX_MESSAGE_CHARACTERS]
     return JobError(error_class="handler", type=type(error).__name__, message=message, traceback=text)

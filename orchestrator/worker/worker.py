@@ -1,4 +1,4 @@
-"""A worker: claims jobs, hands them to its crew, drains when told to stop."""
+"""A worker: claims jobs, passes them to its dispatcher, and drains when it stops."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -23,21 +23,21 @@ from queues.names import check_pool
 from queues.queue import QueueSet
 from queues.session import SessionState
 
-# Jobs on their way to an end come first: they free slots and are short. Then those that run, then new ones.
+# Ending jobs come first: they are short and free slots. Then running jobs, then new ones.
 SERVED_QUEUES = (Queue.KILL, Queue.SUCCESS, Queue.FAIL, Queue.RUNNING, Queue.ACCEPT, Queue.FINISH)
-_MAX_RUNNING = 20_000  # drivers run whether watched or not: adopted ones are watched beyond the slots
-_MAX_PASSING = 200  # jobs in each of the short queues, at once
-# For looks that are under way; the process is to end within 10 s, and the session's goodbye may take two.
+_MAX_RUNNING = 20_000  # drivers run without a worker too: adopted ones are watched beyond the slots
+_MAX_PASSING = 200  # jobs in flight in each of the short queues
+# For handlers that run; the process must end within 10 s, and closing the session may take two.
 _DRAIN_SECONDS = 6.0
-_CONSUMER_SECONDS = 1.0  # what it claims after that is let go, or goes with the session
+_CONSUMER_SECONDS = 1.0  # later claims are released, or end with the session
 
 
 class Worker:
     """Serves the queues with `slots` jobs running at once.
 
-    `pools`: those it serves, with weights that go before those of the pools themselves; None = all.
-    `accepts`: the jobs that it takes; None = all.
-    `logs`: those of this process; with them, logs of drivers elsewhere are brought here.
+    `pools`: the pools it serves, with weights that override those of the pools; None = all.
+    `accepts`: whether it takes the job with this id; None = all.
+    `logs`: the pipeline of this process; with it, the logs of drivers on clusters are copied to this host.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Worker:
         self.slots = slots
         self._config = config
         self._taking = True
-        self.refused: Waiting | None = None  # why no new job was taken at the last look
+        self.refused: Waiting | None = None  # why the last scan accepted no new job
         self.sessions = queue_set.claimer.sessions
         self.dispatcher = JobDispatcher(context, on_end=self.look_again)
         self._consumer = Consumer(
@@ -79,7 +79,7 @@ class Worker:
         self._log_checks = {} if logs is None else logs.checks
         nodes = Nodes(queue_set.layout.root)
         served = None if pools is None else sorted(pools)
-        if accepts is not None:  # whoever waits for a worker of this host waits in vain for this one
+        if accepts is not None:  # no other job may wait for this worker
             served = []
         self._announcement = Announcement(
             queue_set.session,
@@ -96,10 +96,10 @@ class Worker:
         self.metrics = metrics
 
     def start(self) -> None:
-        """Announce the worker and start to claim jobs; raises Unreachable."""
+        """Announce the worker, then start to claim jobs; raises Unreachable."""
         self._config.start()
         self._announcement.start()
-        self._set.claimer.sessions.on_change(self._on_session_change)  # of all that own locks
+        self._set.claimer.sessions.on_change(self._on_session_change)  # of all sessions that own locks
         self.dispatcher.start()
         self._polling.start()
         if self._copies is not None:
@@ -111,7 +111,7 @@ class Worker:
 
     @property
     def probes(self) -> tuple[Probe, Probe]:
-        """Whether all parts get on, and whether the worker could take a job now."""
+        """The probes: whether all parts make progress, and whether the worker can accept a job now."""
         return Probe("livez", self._live_checks()), Probe("readyz", self._ready_checks())
 
     def _live_checks(self) -> dict[str, Check]:
@@ -135,21 +135,21 @@ class Worker:
         }
 
     def stop_taking(self) -> None:
-        """Start no new job from now on; those at hand, and those on their way to an end, go on."""
+        """Start no new job from now on; jobs that run or end continue."""
         self._taking = False
 
     def is_busy(self) -> bool:
-        """Whether any job is at hand."""
+        """Whether any job is in flight."""
         return len(self.dispatcher.in_flight) > 0
 
     def look_again(self) -> None:
-        """There may be room for jobs."""
+        """Scan the queues now: slots may have become free."""
         self._consumer.look_again()
 
     def drain(self) -> bool:
-        """Start nothing new, let go of what runs and finish the looks at hand; drivers go on.
+        """Start nothing new, finish the handlers that run, and release all jobs; drivers continue.
 
-        False when some jobs are still in hand after some seconds: they are let go with the session.
+        False when some jobs are still in flight after some seconds: the end of the session releases them.
         """
         deadline = time.monotonic() + _DRAIN_SECONDS
         self._taking = False
@@ -170,12 +170,12 @@ class Worker:
             logger.warning("worker {} ends with {} jobs in hand; others take them over", self.name, left)
         return drained
 
-    # ------------------------------------------------------------------ room
+    # ------------------------------------------------------------------ capacity
     def _room(self, queue: str) -> int:
         in_flight = self.dispatcher.in_flight
         match Queue(queue):
             case Queue.ACCEPT:
-                # What runs on another host is only watched: it takes nothing of this one.
+                # A driver on another host is only watched: it uses no slot of this one.
                 here = in_flight.count(Queue.ACCEPT, Queue.RUNNING) - in_flight.count_out_of_reach()
                 self.refused = self._why_full(self.slots - here)
                 return 0 if self.refused else self.slots - here
@@ -194,7 +194,7 @@ class Worker:
         return Waiting(reason=Reason.PRESSURE, message=words) if words else None
 
     def _declines(self, queue: str, job_id: str) -> bool:
-        # Each queue has its own: what was declined before it ran may have been started by another worker.
+        # One set per queue: another worker may have started a job that was declined here.
         match Queue(queue):
             case Queue.ACCEPT:
                 return not self._context.admission.declined.accepts(job_id)
@@ -220,7 +220,7 @@ class Worker:
             job.wake()
 
     def _on_session_change(self) -> None:
-        # Watches went with the connection, claims with the session: every job has to be looked at. While the
-        # connection is away there is nothing to be seen.
+        # The connection took the watches with it, the session the claims: each job needs its handler. Without
+        # a connection no handler could read anything.
         if self._set.session.state is not SessionState.SUSPENDED:
             self.dispatcher.timers.wake_all()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.handlers.actions import Action, Bury, Finish, Keep, Move
+from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, Move
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.models.job import JobError, JobState
@@ -26,7 +26,7 @@ actions = st.one_of(
     st.sampled_from(Status).map(Move),
     st.sampled_from(Status).map(Finish),
     st.just(Keep({"submissions": 1})),
-    st.just(Bury(REASON)),
+    st.just(DeadLetter(REASON)),
 )
 
 

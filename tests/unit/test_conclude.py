@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply
 from orchestrator.handlers import fail, success
-from orchestrator.handlers.actions import Action, Bury, Finish, Move, Wait
+from orchestrator.handlers.actions import Action, DeadLetter, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import NO_PLACE_SECONDS
@@ -477,7 +477,7 @@ def test_a_demoted_job_is_let_go_even_without_a_delay() -> None:
 
 def test_what_ran_for_too_long_in_the_low_lane_again_and_again_is_buried() -> None:
     action = demoted({"demotions": 3}, retry=RETRY, pool="team.low")
-    assert isinstance(action, Bury)
+    assert isinstance(action, DeadLetter)
     assert (action.reason.error_class, action.reason.type) == ("timeout", "RunTimeout")
     assert "why, after 3 demotions" in action.reason.message
 
