@@ -1,4 +1,4 @@
-"""What a handler says becomes of an item, and what happens when it raises."""
+"""The actions that a handler returns, and the retries after its errors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ DONE = Done()
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Again in the same queue, with another payload if one is given, after a delay."""
+    """Handle the item again in the same queue after a delay, with a new payload if one is given."""
 
     payload: Mapping[str, Any] | None = None
     delay_ms: int = 0
@@ -25,7 +25,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """On to another queue; when the consumer takes that one too and there is no delay, it stays held."""
+    """Move to another queue; without a delay the item stays held if this consumer serves that queue too."""
 
     queue: str
     payload: Mapping[str, Any] | None = None
@@ -35,18 +35,18 @@ class Move:
 
 Action = Done | Requeue | Move
 Handler = Callable[[Claim], Action]
-"""Gets a claimed item; reads `id`, `queue`, `payload`; calls `check()` before what cannot be undone."""
+"""Receives a claimed item; reads `id`, `queue`, `payload`; calls `check()` before irreversible effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """What happens to an item whose handler raises: again after a growing delay, then dead."""
+    """Retries of an item whose handler raises: after a growing delay each, then the item moves to dead."""
 
-    attempts: int = 5  # failures in one queue; the last brings it to dead
+    attempts: int = 5  # failures in one queue; the last moves it to dead
     delay_ms: int = 1_000
     factor: float = 2.0
     max_delay_ms: int = 60_000
-    max_claims: int = 10  # claims without a step between: such an item kills those who handle it
+    max_claims: int = 10  # claims without a step between them: such an item ends its workers
 
     def delay_after(self, failures: int) -> int:
         """Milliseconds to wait after so many failures."""

@@ -191,7 +191,7 @@ class _PoolPolicy:
         trace = _plain("".join(traceback.format_exception(error)))[-_MAX_TRACEBACK_CHARACTERS:]
         queue_, due = claim.queue, None
         if is_last:
-            log.error("%s is brought from %s to dead: %s", claim.id, claim.queue, reason)
+            log.error("%s is moved from %s to dead: %s", claim.id, claim.queue, reason)
             queue_ = self._set.root.dead
         else:
             delay_ms = self._retries.delay_after(failures)

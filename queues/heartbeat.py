@@ -1,18 +1,17 @@
-"""Whether a thread that works in steps gets on."""
+"""Heartbeats: whether a thread that works in steps makes progress."""
 
 import threading
 import time
 
-# A step asks ZooKeeper or a backend, which answer or fail within a minute or two.
+# A step waits for ZooKeeper or a backend, which answer or fail within two minutes.
 STUCK_SECONDS = 600.0
 
 
 class Heartbeat:
-    """The thread says when a step begins and when it rests; anybody may ask. Says nothing of other threads.
+    """Records the start and the end of each step of one thread; any thread may read it.
 
-    It is in trouble when its thread has ended, or when one step has lasted for longer than `stuck_after`
-    seconds. Who is at rest waits with a timeout or for work, however long. The clock stands still while the
-    machine is suspended.
+    There is trouble when the thread has ended, or when one step has lasted longer than `stuck_after` seconds.
+    A thread at rest may wait for work for any time. The clock stops while the machine is suspended.
     """
 
     def __init__(self, thread: threading.Thread, *, stuck_after: float = STUCK_SECONDS) -> None:
@@ -21,15 +20,15 @@ class Heartbeat:
         self._since: float | None = None  # monotonic; None = at rest
 
     def begin(self) -> None:
-        """A step begins."""
+        """A step starts."""
         self._since = time.monotonic()
 
     def rest(self) -> None:
-        """The step is done."""
+        """The step has ended."""
         self._since = None
 
     def trouble(self) -> str:
-        """What is wrong, empty when nothing is; a thread that was never started is not judged."""
+        """The trouble, empty without one, and for a thread that was never started."""
         if self._thread.ident is None:
             return ""
         if not self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""Claims on demand: for those who have a loop of their own."""
+"""Claims on demand, for callers with their own loop."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from queues.step import run_steps
 
 
 class Puller:
-    """Claims items when asked, as many as asked for; a consumer of its own finds them.
+    """Claims as many items as the caller asks for; its own consumer finds them.
 
     Use as a context manager, or call `start` and `stop`. `claim` may be called by several threads.
     """
@@ -41,12 +41,12 @@ class Puller:
         )
 
     def start(self) -> Self:
-        """Begin to look for items; none is claimed before somebody asks."""
+        """Start to look for items; none is claimed before a call of `claim`."""
         self._consumer.start()
         return self
 
     def stop(self) -> None:
-        """Claim nothing more, and let go of what nobody has fetched."""
+        """Claim nothing more, and release the items that no caller has fetched."""
         self._consumer.stop()
         with self._ready:
             left, self._claims = list(self._claims), deque()
@@ -59,7 +59,7 @@ class Puller:
         self.stop()
 
     def claim(self, count: int = 1, *, timeout: float = 0.0) -> list[Claim]:
-        """Up to `count` items, as soon as there is one; none when there is none after `timeout` seconds.
+        """Up to `count` items, as soon as there is one; empty after `timeout` seconds without one.
 
         Each is held until it is committed with `release`, removed, released or abandoned.
         """

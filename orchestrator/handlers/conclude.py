@@ -32,8 +32,8 @@ def conclude(
     same, because the body of the callback is made of them.
     """
     changes = dict(changes or {})
-    callback, told = job.definition.callback, job.state.callback
-    if told.done or not callback.url:
+    callback, calls = job.definition.callback, job.state.callback
+    if calls.done or not callback.url:
         return Finish(status, changes, extra)
     if (before := notices.before_end(job)) is not None:
         return before
@@ -64,23 +64,25 @@ def _undelivered(
     extra: tuple[Operation, ...],
     error: CallbackError,
 ) -> Action:
-    callback, told, reason = job.definition.callback, job.state.callback, str(error)
-    tries = told.attempts + 1
+    callback, calls, reason = job.definition.callback, job.state.callback, str(error)
+    tries = calls.attempts + 1
     request = job.stop_request()
     is_asked = request is not None and request[1]
     # A request to stop a job that only waits for its callback makes this try the last. A request that existed
     # at the first try does not: it brought the job here, or it came too late.
-    is_last = tries >= callback.attempts or isinstance(error, CallbackRefused) or (is_asked and told.attempts)
+    is_last = (
+        tries >= callback.attempts or isinstance(error, CallbackRefused) or (is_asked and calls.attempts)
+    )
     if callback.ignore_errors or is_last:
         logger.warning(
             "{} finishes as {}, but its callback has failed for the last time: {}", job.id, status, reason
         )
         lost = undelivered(job.state, "end", job.state.notices + 1, tries, reason)
-        return Finish(status, {**changes, "callback": _ended(told, reason), **lost}, extra)
+        return Finish(status, {**changes, "callback": _ended(calls, reason), **lost}, extra)
     delay = jittered(growing(notices.FIRST_DELAY_SECONDS, notices.MAX_DELAY_SECONDS, tries))
-    words = "try {} of {} to call the callback about the end of {} has failed, again in {:.1f} s: {}"
-    logger.warning(words, tries, callback.attempts, job.id, delay, reason)
-    state = CallbackState(attempts=tries, error=reason, stopped=told.stopped or is_asked)
+    message = "try {} of {} to call the callback about the end of {} has failed, again in {:.1f} s: {}"
+    logger.warning(message, tries, callback.attempts, job.id, delay, reason)
+    state = CallbackState(attempts=tries, error=reason, stopped=calls.stopped or is_asked)
     # A request to stop overrides every delay: this step removes it and stores it in the record.
     removal = () if request is None else (request[0],)
     return Move(job.state.status, {"callback": state}, extra=removal, delay=delay)
@@ -89,13 +91,13 @@ def _undelivered(
 def _delivered(
     job: JobContext, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: Reply
 ) -> Action:
-    told = job.state.callback
+    calls = job.state.callback
     if reply.status is None or reply.status == status.value:
-        return Finish(status, {**changes, "callback": _ended(told)}, extra)
+        return Finish(status, {**changes, "callback": _ended(calls)}, extra)
     override, refusal = _override(job, status, reply.status)
     if override is None:
         logger.warning("{} finishes as {}: {}", job.id, status, refusal)
-        return Finish(status, {**changes, "callback": _ended(told, refusal)}, extra)
+        return Finish(status, {**changes, "callback": _ended(calls, refusal)}, extra)
     logger.info("{} ends as {}, but the answer to its callback says {}", job.id, status, override)
     if override is Status.ACCEPT:
         failures = changes.get("failures", job.state.failures)
@@ -105,12 +107,12 @@ def _delivered(
         message = f"the answer to its callback says {override}, though the job has ended as {status}"
         error = JobError(error_class="callback", type="CallbackOverride", message=message)
         # The handler of failures decides what follows; the callback is not called a second time.
-        return Move(override, {**changes, "error": error, "callback": _ended(told)}, extra)
-    return Finish(override, {**changes, "callback": _ended(told)}, extra)
+        return Move(override, {**changes, "error": error, "callback": _ended(calls)}, extra)
+    return Finish(override, {**changes, "callback": _ended(calls)}, extra)
 
 
-def _ended(told: CallbackState, error: str | None = None) -> CallbackState:
-    return CallbackState(attempts=told.attempts + 1, done=True, error=error, stopped=told.stopped)
+def _ended(calls: CallbackState, error: str | None = None) -> CallbackState:
+    return CallbackState(attempts=calls.attempts + 1, done=True, error=error, stopped=calls.stopped)
 
 
 def _override(job: JobContext, status: Status, answered: str) -> tuple[Status | None, str]:

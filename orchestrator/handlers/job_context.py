@@ -1,4 +1,4 @@
-"""A job in the hands of a worker: what its handlers may look at."""
+"""The context of one job: its claim, its state, its attempts, and the shared parts of the worker."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from spark_runner.runners.base import Place, Runner, Submission
 
 
 class JobContext:
-    """A claimed job with its state, its definition and its attempts; looked at by one thread at a time."""
+    """A claimed job with its state, its definition and its attempts; used by one thread at a time."""
 
     def __init__(
         self,
@@ -42,27 +42,27 @@ class JobContext:
     ) -> None:
         self.claim = claim
         self.context = context
-        self.recorded_run = 0  # the attempt that was noted in the history
-        self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
-        self.login: Login | None = None  # of the driver of the attempt whose node names it
+        self.recorded_run = 0  # the attempt that the history has recorded
+        self.begun = 0  # the attempt that this claim announced: no other worker has submitted it
+        self.login: Login | None = None  # of the driver of the attempt whose node contains its digest
         self.monitor = AttemptMonitor(0)
         self.delivery: Delivery | None = None  # of the first event in the outbox
-        self.next_try = 0.0  # monotonic; to tell it, after a try that failed
-        self.stop_act: Act | None = None  # the act of the request to stop it, once that was seen
+        self.next_try = 0.0  # monotonic; to deliver that event after a failed try
+        self.stop_act: Act | None = None  # the act of the stop request, once it was read
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None
 
     def give_back(self) -> None:
-        """Nothing is promised to its driver any more: it can be seen by now, or does not start here."""
+        """Return the memory promised to its driver: the driver is visible by now, or does not start here."""
         if self.context.admission.guard is not None:
             self.context.admission.guard.started(self.run_key)
 
     def wake(self) -> None:
-        """Look at the job again: something may have changed."""
+        """Call the handler again: something may have changed."""
         self._on_wake(self)
 
     def wake_if_held(self) -> bool:
-        """Look at the job again unless it is not in hand any more; whether it is."""
+        """Call the handler again if the job is still held; whether it is."""
         self.wake()
         return self.claim.held
 
@@ -73,12 +73,12 @@ class JobContext:
 
     @property
     def run_key(self) -> str:
-        """The name of this very submission of the job, which another job of the same id does not have."""
+        """The unique key of this job; another job with the same id has another one."""
         return self.claim.record.run_key
 
     @property
     def state(self) -> JobState:
-        """The payload of the record; raises ValidationError when it is no job's."""
+        """The payload of the record; raises ValidationError when it is no JobState."""
         known = self._state
         if known is None or known[0] != self.claim.version:
             known = self._state = (self.claim.version, JobState.model_validate(self.claim.record.payload))
@@ -91,7 +91,7 @@ class JobContext:
 
     @property
     def stop_path(self) -> str:
-        """The node that a request to stop makes."""
+        """The node of a request to stop."""
         return self.context.layout.stop(self.claim.record.pool, self.id)
 
     @cached_property
@@ -101,7 +101,7 @@ class JobContext:
         if found is None:
             raise CorruptRecord(self.id, "it has no definition")
         definition = Definition.model_validate(json.loads(found[0]))
-        # What this worker says of the job may quote them.
+        # Messages of this worker about the job may quote them.
         REDACTOR.add_of_job(secrets_of(definition.model_dump(include={"variables", "spark", "arguments"})))
         return definition
 
@@ -112,9 +112,9 @@ class JobContext:
 
     @cached_property
     def spark(self) -> Spark:
-        """Where and how it runs: as its definition says, else as this worker does for its pool.
+        """The Spark settings: from the definition, else the defaults of this worker for the pool.
 
-        Raises RefusedSubmission where the two do not go together, and where the policy forbids it.
+        Raises RefusedSubmission where the two contradict each other, and where the policy forbids them.
         """
         pool = self.claim.record.pool.removesuffix(LOW)
         try:
@@ -129,19 +129,19 @@ class JobContext:
 
     # ------------------------------------------------------------------ attempt
     def attempt(self) -> Attempt | None:
-        """The last attempt as it is now, None before the first; the job is woken when an open one changes.
+        """The last attempt as it is now, None before the first; a change of an open one wakes the job.
 
-        It is read twice for that: a watch on one that has ended would stay until the job is removed.
+        An open one is read twice: a watch on an ended attempt would stay until the job is removed.
         """
         attempt = self.last_attempt()
         if attempt is not None and attempt.state.is_open:
             attempt = self.last_attempt(self.wake)
-            if attempt is not None and not attempt.state.is_open:  # since the first look, a moment ago
+            if attempt is not None and not attempt.state.is_open:  # it has ended since the first read
                 self.context.session.forget(attempt.path, self.wake)
         return attempt
 
     def last_attempt(self, wake: Wake | None = None) -> Attempt | None:
-        """The same without a look for changes, but for `wake`; raises CorruptRecord where it is missing."""
+        """The last attempt, with `wake` as its only watch; raises CorruptRecord where it is missing."""
         number = self.state.attempt
         if number == 0:
             return None
@@ -154,23 +154,23 @@ class JobContext:
         return attempt
 
     def new_login(self, run: str) -> str:
-        """Make a login for the driver of an attempt; returns its digest id, empty where nodes are open.
+        """Create a login for the driver of an attempt; returns its digest id, empty where nodes are open.
 
-        The password is in this process alone until it goes to the driver with its submission.
+        Only this process has the password, until the submission passes it to the driver.
         """
         closed = self.context.session.settings.acl is Acl.CREATOR
         self.login = Login.random(f"run-{run}") if closed else None
         return "" if self.login is None else self.login.digest_id
 
     def has_login(self, attempt: Attempt) -> bool:
-        """Whether a driver can be submitted that may touch the attempt."""
+        """Whether this worker has the login that the driver of the attempt needs."""
         if self.context.session.settings.acl is Acl.OPEN and not attempt.login:
             return True
         return self.login is not None and self.login.digest_id == attempt.login
 
     def is_unsent(self, attempt: Attempt) -> bool:
         """Whether an ended attempt was given up before anything was sent to its backend."""
-        # Records of earlier versions do not say it. Its node does, and is believed where no driver took it.
+        # Records of earlier versions do not store it. Then the node counts, where no driver took the attempt.
         is_noted = attempt.version == VERSION_STARTED and attempt.is_unsent
         return self.state.unsent == attempt.number or (self.state.place is None and is_noted)
 
@@ -189,7 +189,7 @@ class JobContext:
         return self.monitor
 
     def attempt_document(self) -> Mapping[str, Any] | None:
-        """What stands in the node of the last attempt; None where that can be read by nobody."""
+        """The document of the last attempt; None where it cannot be read."""
         if self.state.attempt == 0:
             return None
         document = self._document(attempt_path(self.record_path, self.run_key, self.state.attempt))
@@ -198,7 +198,7 @@ class JobContext:
         return {**document, "place": self.state.place}
 
     def alive(self) -> Mapping[str, Any]:
-        """What the driver of the last attempt shows of itself now; empty without one."""
+        """The document in `alive` of the last attempt; empty without one."""
         path = attempt_path(self.record_path, self.run_key, self.state.attempt)
         return self._document(f"{path}/alive") or {}
 
@@ -206,30 +206,30 @@ class JobContext:
         try:
             found = self.context.session.get(path)
             return decode(found[0]) if found is not None and found[0] else None
-        except (AccessDenied, ValueError):  # what a driver makes may be closed to us
+        except (AccessDenied, ValueError):  # a driver may close its nodes to this worker
             return None
 
     def place(self, attempt: Attempt) -> Place:
-        """Where an attempt was submitted: as the record says, which no driver can write.
+        """Where an attempt was submitted: from the record, which no driver can write.
 
-        Records of earlier versions do not say it; then its node has to.
+        Records of earlier versions do not store it; then the node of the attempt does.
         """
         return Place.of(self.state.place) or Place.of(attempt.document.get("place")) or Place("")
 
     def submissions(self, runner: Runner, run: str) -> list[Submission] | None:
-        """Every submission of a run as its backend sees it now; None when it does not answer.
+        """Every submission of a run as its backend reports it; None when the backend does not answer.
 
-        Whatever a backend raises is no fault of the job: what comes of a long silence is for its handler.
+        An error of a backend is no error of the job: its handler decides about a long silence.
         """
         try:
             return runner.find(run)
-        except Exception as error:  # noqa: BLE001 - libraries of backends raise what they like
+        except Exception as error:  # noqa: BLE001 - a library of a backend may raise any error
             logger.debug("{}: the backend {} does not answer: {}", self.id, runner.backend, error)
             self.current_monitor().backend.note_silence(str(error))
             return None
 
     def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
-        """Record what a backend reported, None when it did not answer; news wakes the job."""
+        """Record the answer of a backend, None without one; a change wakes the job."""
         if self.monitor.backend.note_poll(
             submissions,
             reason,
@@ -241,28 +241,28 @@ class JobContext:
 
     # ------------------------------------------------------------------ stop
     def stop_request(self) -> tuple[Delete, bool] | None:
-        """The removal of the stop node, and whether it is meant for this very job; None without a node.
+        """The removal of the stop node, and whether it is meant for this job; None without a node.
 
-        Raises ClaimLost when there is none and the job was claimed for one alone.
+        Raises ClaimLost without a node when the job was claimed only for its stop request.
         """
-        found = self.context.session.get(self.stop_path)  # no watch: it would stay for ever
+        found = self.context.session.get(self.stop_path)  # no watch: it would stay forever
         if found is None:
             if self.claim.how.for_stop:
                 raise self.claim.void()
             return None
-        # A node of an earlier job of the same id carries another run key.
+        # The stop node of an earlier job with this id has another run key.
         meant = self.run_key.encode() in found[0] and not is_time_limit(found[0])
         if meant:
             self.stop_act = act_in(found[0])
         return Delete(self.stop_path, found[1].version), meant
 
     def request_to_stop(self, attempt: Attempt) -> tuple[Operation, ...]:
-        """What makes the stop node one that the driver of the attempt obeys; nothing when it is."""
+        """The operations after which the driver obeys the stop node; empty when it does now."""
         found = self.context.session.get(self.stop_path)
         asked = {"run_key": self.run_key, "since": timestamp(), "reason": TIME_LIMIT}
         return tuple(request_to_stop(self.stop_path, found, asked, login=attempt.login))
 
     def is_stopped(self) -> bool:
-        """Whether somebody asked to stop this job."""
+        """Whether a request to stop this job exists."""
         request = self.stop_request()
         return request is not None and request[1]

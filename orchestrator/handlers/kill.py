@@ -1,4 +1,4 @@
-"""kill: end what runs, verify that nothing is left, and keep the driver's outcome if it was faster."""
+"""kill: end the driver, verify its end, and keep the outcome of a driver that was faster."""
 
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.conclude import conclude
@@ -13,31 +13,31 @@ from queues.operations import Set
 from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner
 
-_LOOK_SECONDS = 1.0  # at a driver out of reach, which ends by itself
-_UNSEEN_LOOK_SECONDS = 15.0  # at one that its cluster does not list: each look asks for its end again
+_LOOK_SECONDS = 1.0  # for a driver out of reach, which ends by itself
+_UNSEEN_LOOK_SECONDS = 15.0  # for a driver that its cluster does not list: each call asks for its end again
 
 
 def handle(job: JobContext) -> Action:
-    """Close the attempt, after its driver is gone when it had started."""
+    """Close the attempt; one that has started, after the end of its driver."""
     attempt = job.attempt()
     if attempt is None:
         return conclude(job, Status.CANCEL)
     runner = job.context.drivers.runners.at(job.place(attempt))
     match attempt.state:
         case AttemptState.INTENT:
-            # First the node, so that a driver that is just starting ends at once; then the processes.
+            # The node first, so that a driver that starts now ends at once; then the processes.
             return Move(Status.KILL, extra=(_killed(attempt),))
         case AttemptState.STARTED if runner is not None:
             return _end(job, attempt, runner)
         case AttemptState.STARTED:
-            # A driver out of reach obeys the stop node by itself; one that never answers again is gone
-            # for certain only when its lease is over.
+            # A driver out of reach obeys the stop node by itself; one that never answers again has ended
+            # for certain only after its lease.
             left = absence(job, attempt, job.current_monitor())
             if left is not None and left <= 0:
                 return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
-            # It may have been asked for before the driver had its login, and is not for it to read then.
-            asked = job.request_to_stop(attempt) if attempt.login else ()
-            return Keep(extra=asked) if asked else Wait(_LOOK_SECONDS)
+            # A stop node older than the login of the driver is not readable for the driver.
+            stop = job.request_to_stop(attempt) if attempt.login else ()
+            return Keep(extra=stop) if stop else Wait(_LOOK_SECONDS)
         case _:
             if runner is not None and not job.is_unsent(attempt):
                 runner.kill(attempt.run, grace_seconds=job.context.drivers.kill_grace)
@@ -45,10 +45,10 @@ def handle(job: JobContext) -> Action:
 
 
 def _end(job: JobContext, attempt: Attempt, runner: Runner) -> Action:
-    left = absence(job, attempt, job.current_monitor())  # before: `alive` goes with the driver
+    left = absence(job, attempt, job.current_monitor())  # first: `alive` ends with the driver
     runner.kill(attempt.run, grace_seconds=job.context.drivers.kill_grace)
     if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
-        # Its cluster has ended all that it knows of; this one may run on, cut off from everybody.
+        # Its cluster has ended every driver that it lists; this one may still run on a node that is cut off.
         return Wait(min(left, _UNSEEN_LOOK_SECONDS))
     return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
 
@@ -56,7 +56,7 @@ def _end(job: JobContext, attempt: Attempt, runner: Runner) -> Action:
 def _ended(job: JobContext, attempt: Attempt) -> Action:
     verdict = verdict_of_attempt(attempt)
     state = job.state
-    if state.status is Status.CANCEL:  # stopped while it waited for its next attempt
+    if state.status is Status.CANCEL:  # stopped while the job waited for its next attempt
         return conclude(job, Status.CANCEL)
     times = {name: stored_time(attempt.document.get(name)) for name in ("started", "ended")}
     if application_id := application_in(attempt.document):
@@ -66,7 +66,7 @@ def _ended(job: JobContext, attempt: Attempt) -> Action:
     request = job.stop_request()
     is_asked = (request is not None and request[1]) or state.callback.attempts > 0
     if not is_asked and _may_be_retried(job):
-        # Nobody but its time limit, or somebody at its cluster: the handler of failures says what comes next.
+        # Its time limit ended it, or an operator of its cluster: the handler of failures decides.
         extra = () if request is None else (request[0],)
         return Move(Status.ERROR_FAIL, changes=times, extra=extra)
     record_run(job)

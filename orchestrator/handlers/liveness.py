@@ -14,30 +14,30 @@ from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, Submission
 
-_LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice that its lease is over
+_LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice the end of its lease
 
 
 def absence(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float | None:
-    """Seconds until the attempt counts as lost, None while its driver shows life; by CLOCK_BOOTTIME."""
+    """Seconds until the attempt counts as lost, None while its driver keeps `alive`; by CLOCK_BOOTTIME."""
     found = _alive(job, attempt)
-    if found is not None and found[1].owner:  # one that outlives its driver is no sign of life
+    if found is not None and found[1].owner:  # a persistent node outlives its driver and proves nothing
         data, stat = found
         monitor.life.note_alive(stat.modified, _application_id(data))
         return None
-    return limit_of_absence(job) - monitor.life.note_absent()
+    return absence_limit(job) - monitor.life.note_absent()
 
 
 def _alive(job: JobContext, attempt: Attempt) -> Found:
     try:
         return job.context.session.get(attempt.alive)
-    except AccessDenied:  # a driver that closes it to its worker shows no life
+    except AccessDenied:  # a driver that closes it to its worker counts as absent
         return None
 
 
 def observed_end(job: JobContext, attempt: Attempt, runner: Runner) -> Submission | None:
-    """How the incarnation that took the attempt ended, where somebody has seen that; else None.
+    """How the incarnation that took the attempt ended, where its backend observed the end; else None.
 
-    That a cluster does not list it (any more) is no end: its driver may run on, as on a node that is cut off.
+    A cluster that does not list a driver proves no end: it may still run on a node that is cut off.
     """
     for found in job.submissions(runner, attempt.run) or ():
         if found.incarnation == attempt.incarnation:
@@ -46,7 +46,7 @@ def observed_end(job: JobContext, attempt: Attempt, runner: Runner) -> Submissio
 
 
 def with_application(attempt: Attempt, monitor: AttemptMonitor) -> Attempt:
-    """The attempt with the application that `alive` has told of: it outlives a driver that says no word."""
+    """The attempt with the application id that `alive` has shown, also for a driver that left no outcome."""
     application_id = monitor.life.application_id
     if application_id is None or application_in(attempt.document):
         return attempt
@@ -56,18 +56,18 @@ def with_application(attempt: Attempt, monitor: AttemptMonitor) -> Attempt:
 def _application_id(data: bytes) -> str | None:
     try:
         return application_in(decode(data)) if data else None
-    except ValueError:  # an operator's, perhaps
+    except ValueError:  # perhaps written by an operator
         return None
 
 
-def limit_of_absence(job: JobContext) -> float:
-    """Seconds without `alive` after which no driver of the attempt can be there."""
+def absence_limit(job: JobContext) -> float:
+    """Seconds without `alive` after which no driver of the attempt can run."""
     return job.definition.timeout.lease + _LEASE_MARGIN_SECONDS
 
 
 def lost(job: JobContext, attempt: Attempt) -> Set:
-    """The compare-and-set that says that it counts as lost, and why."""
-    message = f"its driver has shown no life for {limit_of_absence(job):.0f} s, longer than its lease"
+    """The compare-and-set that marks the attempt as lost, with the reason."""
+    message = f"its driver has shown no life for {absence_limit(job):.0f} s, longer than its lease"
     error = JobError(error_class="lost", message=message)
     return attempt.advance(AttemptState.LOST, ended=timestamp(), error=error.model_dump())
 

@@ -1,7 +1,7 @@
-"""Telling events before the end of a job, in their order, from its outbox.
+"""Delivers the events before the end of a job from its outbox, in order.
 
-While the job runs a thread of its own tells each, so that no receiver holds a look up. What is left is told
-before the end is.
+While the job runs, each delivery has its own thread, so that no receiver delays a handler. The remaining
+events are delivered before the end.
 """
 
 import math
@@ -21,16 +21,16 @@ from orchestrator.states import Queue
 from queues.operations import Operation
 from spark_runner.attempt import AttemptState
 
-NO_PLACE_SECONDS = 30.0  # unless the job is woken, as there is one
-FIRST_DELAY_SECONDS = 5.0  # after a try that failed, doubled with each further one
+NO_PLACE_SECONDS = 30.0  # at most: a free place wakes the job
+FIRST_DELAY_SECONDS = 5.0  # after a failed try, doubled with each further one
 MAX_DELAY_SECONDS = 300.0
 
-_NAME_SECONDS = 30.0  # so long an event waits for Spark to have an application, whose name and page it tells
+_NAME_SECONDS = 30.0  # so long an event waits for the application of Spark, whose id and page it contains
 _NAME_LOOK_SECONDS = 1.0
 
 
 def alongside(job: JobContext, action: Action) -> Action:
-    """What a look at a running job has asked for; where that is nothing, what is to be told goes on."""
+    """The action of a running job; where it only waits, the next step of its deliveries."""
     if not isinstance(action, Wait):
         return action
     if (document := unannounced(job)) is not None:
@@ -40,12 +40,12 @@ def alongside(job: JobContext, action: Action) -> Action:
         if is_over or application(job, document) is not None or not waits:
             return Move(job.state.status, with_running(job, monitor.seen()))
         action = Wait(min(action.seconds, _NAME_LOOK_SECONDS))
-    told = _told_meanwhile(job)
-    return Wait(min(action.seconds, told)) if isinstance(told, float) else told
+    step = _delivered_meanwhile(job)
+    return Wait(min(action.seconds, step)) if isinstance(step, float) else step
 
 
-def _told_meanwhile(job: JobContext) -> Action | float:
-    """The step that records what has come of a call, or for how long there is nothing to do."""
+def _delivered_meanwhile(job: JobContext) -> Action | float:
+    """The step that records the result of a delivery, or the seconds without anything to do."""
     state, delivery, now = job.state, job.delivery, time.monotonic()
     if delivery is not None:
         if delivery.outcome is None:
@@ -61,7 +61,7 @@ def _told_meanwhile(job: JobContext) -> Action | float:
         return job.next_try - now
     callbacks, callback, body = job.context.reporting.callbacks, job.definition.callback, _body(job)
     try:
-        # Woken when there is one: a look costs a request to the backend, and thousands may wait.
+        # A free place wakes the job: polling for one would cost a request to the backend per job.
         callbacks.take_place(callback, job.wake_if_held)
     except NoPlace:
         return math.inf
@@ -73,7 +73,7 @@ def _told_meanwhile(job: JobContext) -> Action | float:
 
 
 def before_end(job: JobContext) -> Action | None:
-    """The next step until all is told that comes before the end; None when it is."""
+    """The next step to deliver all events before the end; None when none is left."""
     noted = with_running(job, {})
     if noted:
         return Move(job.state.status, noted)
@@ -94,10 +94,10 @@ def before_end(job: JobContext) -> Action | None:
         return Wait(NO_PLACE_SECONDS)
     except CallbackError as error:
         outcome = error
-    # A request to stop overrides every delay: it goes with this step, and stands in the record from then on.
+    # A request to stop overrides every delay: this step removes it and stores it in the record.
     request = job.stop_request()
     is_asked = request is not None and request[1]
-    # The first one in kill is how the job came there; who asks once more is heard: this try was the last.
+    # The first request in kill brought the job there; a second one makes this try the last.
     is_news = job.state.callback.stopped or (
         job.state.status.queue is not Queue.KILL and job.state.outbox[0].tries > 0
     )
@@ -118,10 +118,10 @@ def _body(job: JobContext) -> dict[str, Any]:
 def _recorded(
     job: JobContext, outcome: Reply | CallbackError, *, is_last: bool = False
 ) -> tuple[dict[str, Any], float]:
-    """What the record says after a try to tell the first one, and the seconds until the next try of it."""
+    """The changes after a try to deliver the first event, and the seconds until its next try."""
     state, callback = job.state, job.definition.callback
     notice, *rest = state.outbox
-    if isinstance(outcome, Reply):  # whatever status it names: only the end has an answer that counts
+    if isinstance(outcome, Reply):  # a status in the answer counts only for the end
         return {"outbox": tuple(rest)}, 0.0
     tries, event = notice.tries + 1, notice.body.get("event")
     tried = notice.model_copy(update={"tries": tries})
@@ -131,9 +131,9 @@ def _recorded(
         or is_last
         or isinstance(outcome, CallbackRefused)
     ):
-        logger.warning("nobody is told that {}: {} ({})", job.id, event, outcome)
+        logger.warning("the callback of {} was not called about {}: {}", job.id, event, outcome)
         return {"outbox": tuple(rest), **given_up(state, tried, str(outcome))}, 0.0
     delay = jittered(growing(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, tries))
-    words = "try {} of {} to tell {} of {} has failed, again in {:.1f} s: {}"
-    logger.warning(words, tries, callback.attempts, event, job.id, delay, outcome)
+    message = "try {} of {} to call the callback about {} of {} has failed, again in {:.1f} s: {}"
+    logger.warning(message, tries, callback.attempts, event, job.id, delay, outcome)
     return {"outbox": (tried, *rest)}, delay

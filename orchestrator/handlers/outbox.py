@@ -1,6 +1,7 @@
-"""Events before the end of a job: noted in its record, with the step they belong to, until they are told.
+"""The outbox: events before the end of a job, kept in its record until they are delivered.
 
-All of it is bounded: the record has its limit, and the step that ends the job must fit.
+An event is written with the step that it reports. The size is bounded: the record has a limit, and the step
+that ends the job must fit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ _MAX_REASON_CHARACTERS = 160
 
 
 def with_warning(job: JobContext, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes that make a job RUNNING_WARN, with the event if somebody wants to be told."""
+    """The changes that make a job RUNNING_WARN, with the event if its callback asks for it."""
     noted = with_running(job, changes)
     if not _is_wanted(job, "warn") or job.state.status is Status.RUNNING_WARN:
         return noted
@@ -28,7 +29,7 @@ def with_warning(job: JobContext, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_running(job: JobContext, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes, and the event that the present attempt has started unless it was noted or nobody asks."""
+    """The changes, with the event `running` of the present attempt if that is due."""
     document = unannounced(job)
     return dict(changes) if document is None else _running(job, document, changes)
 
@@ -39,7 +40,7 @@ def _running(job: JobContext, document: Mapping[str, Any], changes: Mapping[str,
         facts["application_id"] = named
     news = {**facts, **changes}
     shown = job.state.evolve(**news)
-    if shown.status.queue is not Queue.RUNNING:  # it had ended before anybody looked
+    if shown.status.queue is not Queue.RUNNING:  # it ended before a handler saw it run
         shown = shown.model_copy(
             update={"status": Status.RUNNING, "previous": Status.ACCEPT, "ended": None, "warning": None}
         )
@@ -47,12 +48,15 @@ def _running(job: JobContext, document: Mapping[str, Any], changes: Mapping[str,
 
 
 def application(job: JobContext, document: Mapping[str, Any]) -> str | None:
-    """The application of the present attempt, whose node holds `document`, as soon as it is known."""
+    """The application id of the present attempt with this document; None until it is known."""
     return application_in(document) or application_in(job.alive())
 
 
 def unannounced(job: JobContext) -> Mapping[str, Any] | None:
-    """The node of an attempt that has started and of which that is to be told."""
+    """The document of an attempt that has started, if its event `running` is due; else None.
+
+    It is due once for each attempt, if the callback asks for it.
+    """
     state = job.state
     if state.announced >= state.attempt or not _is_wanted(job, "running"):
         return None
@@ -81,10 +85,10 @@ def _noted(
     )
     outbox = (*after.outbox, Notice(number=number, body=kept(body)))
     noted = {**changes, "notices": number, "outbox": outbox}
-    first_and_last = 2  # the one may be on its way, the other is news
+    first_and_last = 2  # the first may be in delivery, the last is new
     while len(outbox) > first_and_last and _bytes(outbox) > _MAX_BYTES:
         lost, outbox = outbox[1], (outbox[0], *outbox[2:])
-        after = after.evolve(**given_up(after, lost, "too many others wait for it to be told"))
+        after = after.evolve(**given_up(after, lost, "too many events wait for their delivery"))
         noted |= {"outbox": outbox, "undelivered": after.undelivered}
     return noted
 
@@ -94,12 +98,12 @@ def _bytes(outbox: Sequence[Notice]) -> int:
 
 
 def given_up(state: JobState, notice: Notice, reason: str) -> dict[str, Any]:
-    """The change that notes that an event before the end was given up."""
+    """The change that records an event before the end as undelivered."""
     return undelivered(state, str(notice.body.get("event")), notice.number, notice.tries, reason)
 
 
 def undelivered(state: JobState, event: str, number: int, tries: int, reason: str) -> dict[str, Any]:
-    """The change that notes that an event was given up."""
+    """The change that records an event as undelivered."""
     error = reason[:_MAX_REASON_CHARACTERS]
     lost = Undelivered(event=event, number=number, tries=tries, error=error, at=timestamp())
     return {"undelivered": (*state.undelivered, lost)[-_MOST_UNDELIVERED:]}

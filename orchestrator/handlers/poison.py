@@ -21,8 +21,8 @@ def dead_letter_of(job: JobContext) -> DeadLetter | None:
     claims, queue = job.claim.record.claims, Queue(job.claim.queue)
     if claims <= MAX_CLAIMS:
         return None
-    words = f"it was claimed {claims} times in {queue} and nothing came of it"
-    reason = JobError(error_class="handler", type="TooManyClaims", message=words)
+    message = f"it was claimed {claims} times in {queue} and nothing came of it"
+    reason = JobError(error_class="handler", type="TooManyClaims", message=message)
     attempt = job.last_attempt()
     if attempt is None:
         return DeadLetter(reason)

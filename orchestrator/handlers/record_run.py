@@ -1,4 +1,4 @@
-"""Noting an ended attempt in the history of its name, before the job leaves the queue of its outcome."""
+"""Records an ended attempt in the history of its job name."""
 
 from loguru import logger
 
@@ -12,10 +12,11 @@ from spark_runner.errors import RefusedSubmission
 
 
 def record_run(job: JobContext) -> None:
-    """Note the last attempt once; whoever does it again after a crash changes nothing.
+    """Record the last attempt once, before the job leaves the queue of its outcome.
 
-    An attempt that has ended never changes, so neither claim nor fence is needed. When ZooKeeper is away that
-    is raised, as by all that a handler does; nothing else of the history keeps a job from going on.
+    An ended attempt never changes, so a repetition after a crash changes nothing, and neither claim nor fence
+    is needed. Raises when ZooKeeper is unreachable, as every handler does; no other error of the history
+    stops a job.
     """
     history, state = job.context.reporting.history, job.state
     if history is None or state.attempt in {0, job.recorded_run}:
@@ -23,14 +24,14 @@ def record_run(job: JobContext) -> None:
     attempt = job.attempt()
     if attempt is None or not is_run(attempt):
         return
-    # Who was ended for its time limit says `killed`; why stands in the record.
+    # An attempt that its time limit ended is `killed`; the record stores the reason.
     error = state.error if attempt.state is AttemptState.KILLED else verdict_of_attempt(attempt).error
     try:
         run = run_of(attempt, job_id=job.id, spark=_spark(job), error=error)
         history.note(job.definition.name, run)
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
-    except Exception as error_of_ours:  # noqa: BLE001 - a history is not worth a job
+    except Exception as error_of_ours:  # noqa: BLE001 - an error of the history must not stop a job
         logger.opt(exception=error_of_ours).warning(
             "{} is not in the history: {}", attempt.run, error_of_ours
         )
@@ -40,5 +41,5 @@ def record_run(job: JobContext) -> None:
 def _spark(job: JobContext) -> Spark:
     try:
         return job.spark
-    except RefusedSubmission:  # the defaults of its pool have been changed since, and do not fit
+    except RefusedSubmission:  # the defaults of its pool have changed since, and contradict the definition
         return job.definition.spark

@@ -1,4 +1,4 @@
-"""What a driver reports of its own end, as far as it can be true: its user can write both file and node."""
+"""The outcome that a driver reports, checked: its user can write both the file and the node."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from spark_runner.attempt import AttemptState, recordable
 
 _ENDS = {state.value: state for state in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST)}
 _FACTS = {"tables": list, "error": dict, "exit_code": int, "application_id": str, "ui": str, "metrics": dict}
-"""What an outcome has beside its state, and of which kind."""
+"""The fields of an outcome beside its state, with their types."""
 
 _MAX_BYTES = 256 * 1024
-"""Of what an outcome adds to the node of its attempt: that of an honest driver has some 30 KiB."""
+"""Limit of the bytes that an outcome adds to its attempt: that of an honest driver has some 30 KiB."""
 
 
 def reported_end(outcome: Mapping[str, Any] | None) -> tuple[AttemptState, dict[str, Any]] | None:
-    """The state and the facts of an outcome; None without one, and for what no driver of ours writes."""
+    """The state and the facts of an outcome; None without one, and for one that no driver writes."""
     state = _ENDS.get(str(outcome.get("state"))) if outcome is not None else None
     if outcome is None or state is None:
         return None

@@ -1,7 +1,7 @@
-"""running: the driver is submitted, watched, and its end becomes a verdict.
+"""running: the driver is submitted and watched, and its end becomes a verdict.
 
-A worker that adopts the job and the worker that made the intent do the same: what the attempt node and the
-backend say decides what is done next, never what this worker remembers. Each call is one look.
+A worker that adopts the job and the worker that made the intent act alike: the attempt node and the backend
+decide, never the memory of this worker.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from orchestrator.states import Status
 from spark_runner.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, RunState, Submission
 
-_SETTLE_SECONDS = 20.0  # how long Spark may take to shut down after the outcome
-_OBEY_SECONDS = 5.0  # until a driver has seen that its attempt was given up, and ends by itself
+_SETTLE_SECONDS = 20.0  # the time of Spark to shut down after the outcome
+_OBEY_SECONDS = 5.0  # the time of a driver to see that its attempt was given up, and to end by itself
 _SETTLE_LOOK_SECONDS = 0.1
-_ANY = 1_000_000  # of the jobs of a host without a worker each can be followed here
+_ANY = 1_000_000  # no limit: each job of a host without a worker can be followed here
 
 
 def handle(job: JobContext) -> Action:
-    """Bring the attempt on, or say until when there is nothing to do; tell what is to be told meanwhile."""
+    """Take the next step of the attempt, or wait; deliver its events meanwhile."""
     return alongside(job, _look(job))
 
 
@@ -48,9 +48,9 @@ def _look(job: JobContext) -> Action:
 
 
 def _left_to_its_host(job: JobContext, attempt: Attempt) -> Release | None:
-    """Let go of a job whose driver only the workers of its host can see and stop, as long as there are some.
+    """Release a job whose driver only the workers of its host can see and stop, while such workers exist.
 
-    They count its driver among their own, too: who watched it from here would have them start too much.
+    They also count its driver against their slots: a watcher here would let them start too many.
     """
     hosts, place, pool = job.context.admission.hosts, job.place(attempt), job.claim.record.pool
     if not hosts.has_worker(place, pool):
@@ -61,10 +61,10 @@ def _left_to_its_host(job: JobContext, attempt: Attempt) -> Release | None:
 
 
 def _is_over(attempt: Attempt, found: Sequence[Submission]) -> bool:
-    """Whether nothing of an ended attempt is to be waited for, or ended."""
+    """Whether no process of an ended attempt is left to wait for, or to end."""
     if attempt.state is not AttemptState.LOST:
         return all(submission.state is not RunState.RUNNING for submission in found)
-    # Nobody may have seen the end of one that was silent for too long: it must not wake up beside the next.
+    # The end of a silent driver may be unobserved: it must not wake up beside the next attempt.
     return bool(found) and all(each.is_end_observed and not each.may_run for each in found)
 
 
@@ -74,7 +74,7 @@ def _seen(job: JobContext, attempt: Attempt) -> dict[str, object]:
 
 
 def _settle(job: JobContext, attempt: Attempt) -> Wait | None:
-    """Wait until the processes of an ended attempt have ended, and end them if they do not."""
+    """Wait for the end of the processes of an ended attempt, and end them after a limit."""
     runner, monitor = job.context.drivers.runners.at(job.place(attempt)), job.current_monitor()
     if runner is None:
         return None

@@ -1,4 +1,4 @@
-"""An attempt that no driver has taken yet: it is submitted, and submitted again after accidents."""
+"""Submission: an attempt that no driver has taken is submitted, and again after accidents."""
 
 import uuid
 from collections.abc import Sequence
@@ -24,71 +24,73 @@ from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.runners.base import Runner, RunState, Submission
 
-_MAX_ACCIDENTS = 5  # of one attempt, as long as no driver comes to take it
-# No verdict on the job: ZooKeeper was away before the driver could take the attempt, or the attempt was meant
-# for the driver of another submission, which never came.
+_MAX_ACCIDENTS = 5  # of one attempt, until a driver takes it
+# No verdict on the job: ZooKeeper was unreachable before the driver took the attempt, or the attempt was
+# meant for the driver of another submission, which never started.
 _ACCIDENTS = {exit_codes.NO_CONTACT, exit_codes.SUPERSEDED}
-_ROOM_SECONDS = 1.0  # until it is asked again whether the host has room
-_LOOK_SECONDS = 30.0  # if neither a watch nor a poll tells anything before
+_ROOM_SECONDS = 1.0  # until the next check of the memory of this host
+_LOOK_SECONDS = 30.0  # unless a watch or a poll wakes the job earlier
 
 
 def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """Submit it, or wait for the driver to take it, or give it up."""
     runner = monitor.runner
     if runner is None:
-        # Nothing has run, and nobody here can tell whether anything ever will: the attempt is closed, so
-        # that a late driver ends at once, and the job starts again with an attempt of its own.
+        # Nothing has run, and this worker cannot see whether anything will: the attempt is closed, so that a
+        # late driver ends at once, and the job starts again with a new attempt.
         return Move(Status.ACCEPT, extra=(_closed(attempt),))
     submissions = job.submissions(runner, attempt.run)
     if submissions is None:
         return _unanswered(job, attempt, monitor)
     accidents = all(s.state is RunState.GONE or s.exit_code in _ACCIDENTS for s in submissions)
     if accidents and max(len(submissions), monitor.submitted) < _MAX_ACCIDENTS:
-        # Whoever was here before may have submitted and died without a trace of it: the second driver then
-        # finds the attempt taken and ends with 75.
+        # The previous worker may have submitted and died without a trace of it: the second driver then finds
+        # the attempt taken and ends with exit code 75.
         if (short := _no_room(job)) is not None:
-            told = supervision.tell(job, monitor, f"no driver is started for it: {short}")
-            return _too_late(job, attempt, monitor) or told or Wait(_ROOM_SECONDS)
+            warned = supervision.record_warning(job, monitor, f"no driver is started for it: {short}")
+            return _too_late(job, attempt, monitor) or warned or Wait(_ROOM_SECONDS)
         return _start(job, attempt, runner, is_first=not submissions) or _wait(job, attempt)
     if any(submission.may_run for submission in submissions):
-        told = supervision.tell(job, monitor, supervision.trouble(job, monitor))
-        return _too_late(job, attempt, monitor) or told or _wait(job, attempt)
-    # Every submission has ended and none took the attempt, unless one did so in this very moment: then the
-    # compare-and-set below is refused and all is looked at again.
+        warned = supervision.record_warning(job, monitor, supervision.trouble(job, monitor))
+        return _too_late(job, attempt, monitor) or warned or _wait(job, attempt)
+    # Every submission has ended and none took the attempt. If one takes it at this moment, the
+    # compare-and-set below is refused, and the handler runs again.
     return _ended_early(attempt, submissions)
 
 
 def _no_room(job: JobContext) -> str | None:
-    """Why this host has no room for the driver, None when it has: accept asked for the first submission."""
+    """Why this host has no memory for the driver, None when it has; accept asked for the first one."""
     guard = job.context.admission.guard
     if guard is None or _is_ours_alone(job, 0):
         return None
     try:
         return guard.admit(job.run_key, job.spark)
-    except RefusedSubmission:  # by rules that this worker alone has: the submission says so
+    except RefusedSubmission:  # by rules that only this worker has: the submission reports it
         return None
 
 
 def _unanswered(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
-    """What comes of a backend that does not say whether anything was submitted."""
+    """The action while the backend does not answer whether anything was submitted."""
     if _is_ours_alone(job, 0):
         backend = job.place(attempt).backend
-        words = monitor.backend.unknown_reason or f"the backend {backend} does not answer"
-        error = JobError(error_class="submission", type="Unreachable", message=words)
+        message = monitor.backend.unknown_reason or f"the backend {backend} does not answer"
+        error = JobError(error_class="submission", type="Unreachable", message=message)
         return _give_up(attempt, error, unsent=True)
-    told = supervision.tell(job, monitor, supervision.trouble(job, monitor))
-    return _too_late(job, attempt, monitor) or told or _wait(job, attempt)
+    warned = supervision.record_warning(job, monitor, supervision.trouble(job, monitor))
+    return _too_late(job, attempt, monitor) or warned or _wait(job, attempt)
 
 
 def _is_ours_alone(job: JobContext, submitted: int) -> bool:
-    """Whether nobody has submitted the present attempt but this worker, and that so often."""
+    """Whether only this worker has submitted the present attempt, and exactly so many times."""
     return job.begun == job.state.attempt and job.current_monitor().submitted == submitted
 
 
 def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> Move:
     last = submissions[-1] if submissions else None
     if last is None:  # the cluster has forgotten each of them
-        message = f"it was submitted {_MAX_ACCIDENTS} times, and each time nothing is known of it any more"
+        message = (
+            f"it was submitted {_MAX_ACCIDENTS} times, and its backend lists none of the submissions any more"
+        )
         return _give_up(attempt, JobError(error_class="submission", message=message))
     if last.failure is None:
         reason = last.detail or "see its logs"
@@ -111,7 +113,7 @@ def _left(job: JobContext, attempt: Attempt) -> float:
 
 def _start(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
     if not job.has_login(attempt):
-        # Whoever announced the attempt had the password, and nobody else has it.
+        # Only the worker that announced the attempt had the password.
         return Keep(extra=attempt.renewed(job.new_login(attempt.run)))
     job.current_monitor().note_submission()
     return _submit(job, attempt, runner, is_first=is_first)
@@ -131,7 +133,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             stop_path=job.stop_path,
             zookeeper=_driver_settings(job, attempt),
             is_short=_is_short(job),
-            # What has failed with others in one JVM, for whatever reason, gets one of its own.
+            # A job that failed in a shared JVM, for any reason, gets its own JVM.
             is_warm=job.spark.start == "warm" and job.state.attempt == 1 and is_first,
             policy=job.context.rules.policy,
         )
@@ -148,14 +150,14 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
 
 
 def _driver_settings(job: JobContext, attempt: Attempt) -> SessionSettings:
-    """How the driver reaches ZooKeeper: with its own login, and what it makes there is the worker's too."""
+    """The settings of the driver for ZooKeeper: its own login, and nodes that the worker owns too."""
     session = job.context.session
     owners = () if job.login is None else session.owners(attempt.path)
     return job.context.drivers.access.settings(session.settings, job.login, owners)
 
 
 def _is_short(job: JobContext) -> bool:
-    """Whether a quick start is worth more to this job than a JVM for long work."""
+    """Whether the job gains more from a quick start than from a JVM for long work."""
     start, history = job.spark.start, job.context.reporting.history
     if start not in {"", "auto"} or history is None:
         return start in {"fast", "warm"}
@@ -169,16 +171,16 @@ def _too_late(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Act
     if _left(job, attempt) > 0:
         return None
     limit = job.definition.timeout.submit
-    words = supervision.trouble(job, monitor)
-    reason = f": {words}" if words else ""
+    trouble = supervision.trouble(job, monitor)
+    reason = f": {trouble}" if trouble else ""
     message = f"no driver has taken the attempt within timeout.submit ({limit:g} s){reason}"
     error = JobError(error_class="submission", type="SubmitTimeout", message=message)
     return _give_up(attempt, error)
 
 
 def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> Move:
-    # First the node, so that a driver that is just starting ends at once; then what is left of it. Where
-    # nothing was sent nothing can be left, and a cluster that is away need not come back to say so.
+    # The node first, so that a driver that starts now ends at once; then its processes. Where nothing was
+    # sent there are none, and the handler need not wait for a cluster that is unreachable.
     changes = {"unsent": attempt.number} if unsent else {}
     closed = _closed(attempt, error, passing=True)
     return Move(Status.RUNNING, changes=changes, extra=(closed,))
@@ -194,7 +196,7 @@ def later(job: JobContext, error: JobError) -> Move | None:
 
 
 def again(job: JobContext, attempt: Attempt) -> Move | None:
-    """Back to accept after a while, if the attempt was given up for a passing reason and tries are left."""
+    """Back to accept after a delay, if the attempt was given up for a passing reason and tries are left."""
     if attempt.state is not AttemptState.CLOSED or not attempt.is_passing:
         return None
     return later(job, reported_error(attempt.document.get("error"), attempt.state))

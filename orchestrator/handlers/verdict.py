@@ -1,4 +1,4 @@
-"""What became of an attempt: from its node, else from the exit of the driver that had taken it.
+"""The verdict on an attempt: from its node, else from the exit of the driver that took it.
 
 Never from a Spark master's application state: it says FINISHED for applications that failed.
 """
@@ -20,7 +20,7 @@ from spark_runner.runners.base import Failure, Submission
 
 _SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
 _STATES = {"lost": AttemptState.LOST, "killed": AttemptState.KILLED}
-"""Of an attempt whose driver has left no outcome, by the class of its error; else it has failed."""
+"""The state of an attempt whose driver left no outcome, by error class; for other classes `failed`."""
 
 _CODES = {
     0: (
@@ -33,24 +33,24 @@ _CODES = {
     exit_codes.NO_CONTACT: ("lost", "its driver had no contact with ZooKeeper for its lease"),
     exit_codes.SUPERSEDED: ("lost", "its driver ended because the attempt was not its own"),
 }
-"""What exit codes say of a driver that began and left no outcome: error class and message."""
+"""Error class and message by exit code, for a driver that started and left no outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Success, or the end of another kind with its reason."""
+    """Success, or another end with its error."""
 
     status: Status
     error: JobError | None = None
 
     @classmethod
     def of_error(cls, error: JobError) -> "Verdict":
-        """Failure, or for what somebody ended on its cluster KILL; `retry.on` is asked later."""
+        """Failure, or KILL for a driver that was ended on its cluster; `retry.on` applies later."""
         return cls(Status.KILL if error.error_class == "killed" else Status.ERROR_FAIL, error)
 
 
 def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: object) -> Move:
-    """The step that brings the job to where its verdict belongs."""
+    """The action that moves the job to the queue of its verdict."""
     facts = {
         "started": stored_time(attempt.document.get("started")),
         "ended": timestamp(),
@@ -63,7 +63,7 @@ def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: ob
 
 
 def verdict_of_attempt(attempt: Attempt) -> Verdict:
-    """The verdict that stands in an ended attempt."""
+    """The verdict of an ended attempt."""
     match attempt.state:
         case AttemptState.SUCCEEDED:
             return Verdict(Status.SUCCESS)
@@ -77,9 +77,11 @@ def verdict_of_attempt(attempt: Attempt) -> Verdict:
 
 
 def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, Set]:
-    """The verdict on a started attempt whose driver is gone, and the operation that records it."""
-    if (told := reported_end(submission.outcome)) is not None:  # it reached its end, and ZooKeeper was away
-        state, facts = told
+    """The verdict on a started attempt whose driver has ended, and the operation that records it."""
+    if (
+        reported := reported_end(submission.outcome)
+    ) is not None:  # it reached its end while ZooKeeper was unreachable
+        state, facts = reported
         ended = attempt.advance(state, ended=timestamp(), recorded_by="worker", **facts)
         if state is AttemptState.SUCCEEDED:
             return Verdict(Status.SUCCESS), ended
@@ -92,7 +94,7 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
         "error": error.model_dump(),
         "recorded_by": "worker",
     }
-    if submission.usage is not None:  # all that is known of what it took
+    if submission.usage is not None:  # the only known figures of its use
         recorded["metrics"] = {"host": dict(submission.usage)}
     return Verdict.of_error(error), attempt.advance(state, **recorded)
 
@@ -115,12 +117,12 @@ def _error_of_exit(submission: Submission) -> JobError:
         )
     detail = f": {submission.detail}" if submission.detail else ""
     return JobError(
-        error_class="user", message=f"its driver ended with exit code {code} and no word of its own{detail}"
+        error_class="user", message=f"its driver ended with exit code {code} and reported no error{detail}"
     )
 
 
 def error_of(failure: Failure) -> JobError:
-    """What a backend says of how a driver ended, as the job's error."""
+    """The failure that a backend reports, as the error of the job."""
     return JobError(error_class=failure.error_class, message=failure.message, type=failure.type)
 
 

@@ -28,8 +28,8 @@ def log_transition(change: JobTransition, hooks: Hooks) -> None:
                 "{} {} -> {}", job.id, change.source, queue
             )
         return
-    words = "{} {} -> {} {}{}"
-    about(record, queue, after).info(words, job.id, change.source, queue, after.status, _reason(after))
+    text = "{} {} -> {} {}{}"
+    about(record, queue, after).info(text, job.id, change.source, queue, after.status, _reason(after))
     if before.status in _UNDER_WAY and queue in _OUTCOMES:
         hooks.fire(lambda hook: hook.after_outcome(job.id, after))
     hooks.fire(lambda hook: hook.after_transition(job.id, before, after, queue))
@@ -37,5 +37,5 @@ def log_transition(change: JobTransition, hooks: Hooks) -> None:
 
 def _reason(state: JobState) -> str:
     # One event is one line of the log, even when the text of a user has several.
-    words = state.warning if state.warning is not None else (state.error.message if state.error else "")
-    return ": " + " ".join(words.split())[:_MAX_LOGGED_CHARACTERS] if words else ""
+    text = state.warning if state.warning is not None else (state.error.message if state.error else "")
+    return ": " + " ".join(text.split())[:_MAX_LOGGED_CHARACTERS] if text else ""

@@ -29,17 +29,17 @@ class JobMeasures(Hook):
     """Counts ended attempts and jobs, and measures how long jobs stay in each queue."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        words = "Attempts that have ended: success, kill, or the class of the error"
-        self._attempts = Counter("orchestrator_attempts", words, ("end",), registry=registry)
-        words = "Jobs that came to finish, by their status"
-        self._finished = Counter("orchestrator_jobs_finished", words, ("status",), registry=registry)
-        words = "Jobs that were claimed and left in accept, by what was missing"
-        self._declined = Counter("orchestrator_jobs_declined", words, ("reason",), registry=registry)
-        words = "Looks at jobs that have failed"
-        self._errors = Counter("orchestrator_handler_errors", words, registry=registry)
+        description = "Attempts that have ended: success, kill, or the class of the error"
+        self._attempts = Counter("orchestrator_attempts", description, ("end",), registry=registry)
+        description = "Jobs that have reached finish, by status"
+        self._finished = Counter("orchestrator_jobs_finished", description, ("status",), registry=registry)
+        description = "Jobs that were claimed and released in accept, by the missing resource"
+        self._declined = Counter("orchestrator_jobs_declined", description, ("reason",), registry=registry)
+        description = "Errors of handlers"
+        self._errors = Counter("orchestrator_handler_errors", description, registry=registry)
         self._seconds = Histogram(
             "orchestrator_state_seconds",
-            "How long jobs stood in a queue that they have left",
+            "Time that jobs have spent in a queue, when they leave it",
             ("queue",),
             registry=registry,
             buckets=_STATE_SECONDS,
@@ -53,8 +53,8 @@ class JobMeasures(Hook):
 
     def after_outcome(self, job_id: str, state: JobState) -> None:  # noqa: ARG002 - the signature of all hooks
         """An attempt has ended."""
-        told = "" if state.error is None else state.error.error_class
-        end = _END_OF.get(state.status) or (told if told in _CLASSES else _OTHER)
+        error_class = "" if state.error is None else state.error.error_class
+        end = _END_OF.get(state.status) or (error_class if error_class in _CLASSES else _OTHER)
         self._attempts.labels(end).inc()
 
     def after_transition(
@@ -94,8 +94,8 @@ class WorkerMeasures(Collector):
         """The metrics at this moment."""
         yield from self._jobs()
         yield from self._connection()
-        words = "1 for a check of /livez and /readyz that passes, 0 for one that fails"
-        checks = GaugeMetricFamily("orchestrator_check", words, labels=("probe", "check"))
+        description = "1 for a check of /livez and /readyz that passes, 0 for one that fails"
+        checks = GaugeMetricFamily("orchestrator_check", description, labels=("probe", "check"))
         for probe in self._worker.probes:
             for name, check in probe.checks.items():
                 checks.add_metric((probe.name, name), float(not check()))
@@ -104,18 +104,20 @@ class WorkerMeasures(Collector):
     def _jobs(self) -> Iterator[Metric]:
         in_flight, refused = self._worker.dispatcher.in_flight, self._worker.refused
         yield GaugeMetricFamily("orchestrator_slots", "Jobs that may run at once", value=self._worker.slots)
-        held = GaugeMetricFamily("orchestrator_jobs_held", "Jobs in hand, by queue", labels=("queue",))
+        held = GaugeMetricFamily("orchestrator_jobs_held", "Jobs in flight, by queue", labels=("queue",))
         for queue in Queue:
             held.add_metric((queue.value,), in_flight.count(queue))
         yield held
-        words = "Drivers of the jobs in hand; of those beyond reach this worker sees their attempts alone"
-        drivers = GaugeMetricFamily("orchestrator_drivers", words, labels=("reach",))
+        description = (
+            "Drivers of the jobs in flight; of those beyond reach this worker sees only the attempts"
+        )
+        drivers = GaugeMetricFamily("orchestrator_drivers", description, labels=("reach",))
         beyond = in_flight.count_out_of_reach()
         drivers.add_metric(("within",), max(0, in_flight.count(Queue.RUNNING) - beyond))
         drivers.add_metric(("beyond",), beyond)
         yield drivers
-        words = "1 for the reason for which no new job is taken"
-        refuses = GaugeMetricFamily("orchestrator_refuses", words, labels=("reason",))
+        description = "1 for the reason why no new job is accepted"
+        refuses = GaugeMetricFamily("orchestrator_refuses", description, labels=("reason",))
         for reason in _REFUSALS:
             refuses.add_metric((reason.value,), float(refused is not None and refused.reason == reason))
         yield refuses
@@ -123,13 +125,13 @@ class WorkerMeasures(Collector):
     def _connection(self) -> Iterator[Metric]:
         sessions = self._worker.sessions
         first = sessions.first
-        words = "1 while ZooKeeper can be asked"
+        description = "1 while ZooKeeper is connected"
         connected = float(first.state is SessionState.CONNECTED)
-        yield GaugeMetricFamily("orchestrator_zookeeper_connected", words, value=connected)
-        words = "Seconds without a connection to ZooKeeper"
+        yield GaugeMetricFamily("orchestrator_zookeeper_connected", description, value=connected)
+        description = "Seconds without a connection to ZooKeeper"
         away = first.seconds_without_contact()
-        yield GaugeMetricFamily("orchestrator_zookeeper_away_seconds", words, value=away)
-        words = "Sessions with ZooKeeper; further ones own locks"
-        yield GaugeMetricFamily("orchestrator_zookeeper_sessions", words, value=len(sessions))
-        words = "Sessions that have ended against our will, with what was held in them"
-        yield CounterMetricFamily("orchestrator_zookeeper_sessions_lost", words, value=first.generation)
+        yield GaugeMetricFamily("orchestrator_zookeeper_away_seconds", description, value=away)
+        description = "Sessions with ZooKeeper; all but the first own locks"
+        yield GaugeMetricFamily("orchestrator_zookeeper_sessions", description, value=len(sessions))
+        description = "Sessions that have expired, with the locks in them"
+        yield CounterMetricFamily("orchestrator_zookeeper_sessions_lost", description, value=first.generation)

@@ -118,10 +118,10 @@ class Transitions:
             news["times"] = {**before.times, queue.value: now}
         if job.stop_act is not None and job.stop_act not in before.actions:
             news["actions"] = with_act(before.actions, job.stop_act)
-        told = news.get("callback", before.callback)
+        callback = news.get("callback", before.callback)
         # After the first callback about its end nothing runs, though the job may stay in kill for hours.
         is_reported = status is Status.KILL and "outbox" in news
-        if status not in _HOLDS_SLOTS or queue is Queue.FINISH or told.attempts or is_reported:
+        if status not in _HOLDS_SLOTS or queue is Queue.FINISH or callback.attempts or is_reported:
             extra += self._freed_slots(job, before, news)
         after = before.evolve(**news)
         if status is not before.status:
@@ -181,7 +181,7 @@ class Transitions:
     def _dead_letter(
         self, job: JobContext, reason: JobError, extra: tuple[Operation, ...] = ()
     ) -> JobTransition:
-        logger.error("{} is brought from {} to dead: {}", job.id, job.claim.queue, reason.message)
+        logger.error("{} is moved from {} to dead: {}", job.id, job.claim.queue, reason.message)
         raw = job.claim.record.payload
         self._audit(job)
         news: dict[str, Any] = {

@@ -129,7 +129,7 @@ class Worker:
     def _ready_checks(self) -> dict[str, Check]:
         return {
             "zookeeper": self._session_trouble,
-            "draining": lambda: "" if self._taking else "it takes no new jobs any more",
+            "draining": lambda: "" if self._taking else "it accepts no new jobs any more",
             "announced": self._announcement.missing,
             "claims": self._consumer.failing,
         }
@@ -165,9 +165,11 @@ class Worker:
         self._config.stop()
         left = len(self.dispatcher.in_flight)
         if drained:
-            logger.info("worker {} has let go of its jobs", self.name)
+            logger.info("worker {} has released its jobs", self.name)
         else:
-            logger.warning("worker {} ends with {} jobs in hand; others take them over", self.name, left)
+            logger.warning(
+                "worker {} ends with {} jobs in flight; other workers take them over", self.name, left
+            )
         return drained
 
     # ------------------------------------------------------------------ capacity
@@ -186,12 +188,12 @@ class Worker:
 
     def _why_full(self, free: int) -> Waiting | None:
         guard = self._context.admission.guard
-        words = guard.refusal() if guard else None
+        message = guard.refusal() if guard else None
         if not self._taking:
             return Waiting(reason=Reason.DRAINING, message="it is about to end")
         if free <= 0:
             return Waiting(reason=Reason.SLOTS, message=f"its slots are taken, all {self.slots}")
-        return Waiting(reason=Reason.PRESSURE, message=words) if words else None
+        return Waiting(reason=Reason.PRESSURE, message=message) if message else None
 
     def _declines(self, queue: str, job_id: str) -> bool:
         # One set per queue: another worker may have started a job that was declined here.

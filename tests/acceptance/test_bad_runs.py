@@ -75,7 +75,7 @@ def test_programs_that_spark_never_hears_of_fork_or_leave_without_a_word(served:
 
     left = show(served, "leaves")
     assert "ERROR_FAIL, in queue finish" in left
-    assert "error (user):\nits driver ended with exit code 3 and no word of its own\n" in left
+    assert "error (user):\nits driver ended with exit code 3 and reported no error\n" in left
 
     assert "SUCCESS, in queue finish" in show(served, "forks"), "the child's exit code is not the job's"
     assert "the parent has ended" in served.type("job", "logs", "forks", "--stream", "stdout").stdout

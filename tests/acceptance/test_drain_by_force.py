@@ -36,7 +36,7 @@ def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it
     worker.terminate()
     ended = worker.wait(5)
     assert ended.code == 143
-    assert "has let go of its jobs" not in ended.stderr
+    assert "has released its jobs" not in ended.stderr
     assert "with 1 jobs in hand" not in ended.stderr
     second = desk.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="1s")
     done = desk.type("job", "wait", "stubborn", "--timeout", "60s", "-o", "json", timeout=90)

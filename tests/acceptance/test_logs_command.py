@@ -65,7 +65,7 @@ def test_a_worker_that_ends_leaves_nothing_in_the_spool_when_its_server_answers(
     assert worker.wait().code == 0
     assert desk.type("logs", "status", "-o", "json").json()["spools"] == []
     wait_until(
-        lambda: messages(desk, "--grep", "let go of its jobs"), SEARCHABLE_S, "its last words are there"
+        lambda: messages(desk, "--grep", "released its jobs"), SEARCHABLE_S, "its last words are there"
     )
 
 
@@ -78,7 +78,7 @@ def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(desk_with_l
     worker.terminate()
     assert worker.wait().code == 0
     shown = desk.type("logs", "tail", "--grep", "let go")
-    assert "has let go of its jobs" in shown.stdout
+    assert "has released its jobs" in shown.stdout
     assert "shown is what this host has" in shown.stderr
     assert desk.type("logs", "drain", "--timeout", "0.5").code == 6
 

@@ -201,7 +201,7 @@ def test_a_worker_is_live_and_ready_until_it_drains(scripted_office: ScriptedOff
     ]
     assert failing(worker, "livez") == []
     worker.drain()
-    assert failing(worker, "readyz")[0] == "[-]draining failed: it takes no new jobs any more"
+    assert failing(worker, "readyz")[0] == "[-]draining failed: it accepts no new jobs any more"
     assert failing(worker, "livez") == [], "its loops have ended because they were asked to"
 
 

@@ -87,7 +87,7 @@ def test_where_too_many_wait_the_oldest_behind_the_first_goes_and_is_on_record()
         job.calm()
     assert [notice.number for notice in job.now.outbox] == [1, 4, 5, 6, 7, 8, 9, 10]
     lost = [(each.event, each.number, each.error) for each in job.now.undelivered]
-    assert lost == [("warn", number, "too many others wait for it to be told") for number in (2, 3)]
+    assert lost == [("warn", number, "too many events wait for their delivery") for number in (2, 3)]
 
 
 def test_what_was_kept_is_told_whole() -> None:
