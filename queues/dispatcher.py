@@ -129,7 +129,9 @@ class HandlerThreads(Generic[Item]):
         if self._stopping:
             return ""
         troubles = [heartbeat.trouble() for heartbeat in self._heartbeats]
-        return f"none of {len(troubles)} threads gets on; of one, {troubles[0]}" if all(troubles) else ""
+        return (
+            f"none of {len(troubles)} threads makes progress; of one, {troubles[0]}" if all(troubles) else ""
+        )
 
     def _loop(self, number: int) -> None:
         heartbeat = self._heartbeats[number]
@@ -260,7 +262,7 @@ class Dispatcher(Generic[Item, Outcome]):
         try:
             self._handle(item)
         except BaseException:  # SystemExit too: it would end the thread without a log line
-            log.exception("%s is let go", self._policy.claim_of(item).id)
+            log.exception("%s is abandoned", self._policy.claim_of(item).id)
             self._end(item)
         self._report_freed()
 
@@ -281,7 +283,7 @@ class Dispatcher(Generic[Item, Outcome]):
         if isinstance(error, ClaimLost):
             log.info("%s", error)
         elif isinstance(error, self._abandons_on):
-            log.warning("%s is let go: %s", self._policy.claim_of(item).id, error)
+            log.warning("%s is abandoned: %s", self._policy.claim_of(item).id, error)
         else:
             return False
         self._end(item)
@@ -331,7 +333,7 @@ class Dispatcher(Generic[Item, Outcome]):
                 return policy.prepare_failure(item, error)
         except Exception as error:  # not even the failure can be recorded: another consumer may succeed
             if not self._is_abandoned(item, error):
-                log.exception("%s is let go", policy.claim_of(item).id)
+                log.exception("%s is abandoned", policy.claim_of(item).id)
                 self._end(item)
             return None
 
@@ -356,7 +358,7 @@ class Dispatcher(Generic[Item, Outcome]):
                 log.info("%s", refused)
                 self._end(item)
             case _:
-                log.warning("%s is let go: %s", claim.id, refused)
+                log.warning("%s is abandoned: %s", claim.id, refused)
                 self._end(item)
 
     def _end(self, item: Item) -> None:

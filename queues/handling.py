@@ -90,7 +90,7 @@ class HandlerPool:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def in_hand(self) -> int:
+    def in_flight(self) -> int:
         """The number of items held now."""
         return len(self._in_flight)
 
@@ -217,6 +217,4 @@ class _KillsWorkers(Exception):
     """The item was claimed repeatedly, and each of its workers ended before the handler did."""
 
     def __init__(self, claims: int) -> None:
-        super().__init__(
-            f"it was claimed {claims} times and no handler came to an end: it may kill its worker"
-        )
+        super().__init__(f"it was claimed {claims} times and no handler finished: it may end its worker")

@@ -21,7 +21,7 @@ def dead_letter_of(job: JobContext) -> DeadLetter | None:
     claims, queue = job.claim.record.claims, Queue(job.claim.queue)
     if claims <= MAX_CLAIMS:
         return None
-    message = f"it was claimed {claims} times in {queue} and nothing came of it"
+    message = f"it was claimed {claims} times in {queue} without progress"
     reason = JobError(error_class="handler", type="TooManyClaims", message=message)
     attempt = job.last_attempt()
     if attempt is None:

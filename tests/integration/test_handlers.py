@@ -333,7 +333,7 @@ def test_no_more_items_are_in_hand_than_allowed(open_queues: Open, queue_names: 
     with pool:
         wait_until(lambda: sum(queues.count(queue) for queue in queue_names) == 0, 20, "all are done")
     assert 2 <= max(most) <= 3
-    assert pool.in_hand() == 0
+    assert pool.in_flight() == 0
 
 
 def test_no_more_handlers_run_at_once_than_there_are_threads(open_queues: Open) -> None:
@@ -372,7 +372,7 @@ def test_what_a_handler_says_of_an_item_it_has_lost_counts_for_nothing(open_queu
             commit(queues.session, [Delete(queues.layout.lock("default", ITEM))])
         queues.move(ITEM, "running", force=how == "force", delay_ms=3_600_000)
         go_on.set()
-        wait_until(lambda: pool.in_hand() == 0, 10, "the outcome is settled")
+        wait_until(lambda: pool.in_flight() == 0, 10, "the outcome is settled")
     record = queues.get(ITEM)
     assert (record.queue, record.payload, record.failures) == ("running", {"n": 0}, 0)
 

@@ -275,7 +275,7 @@ def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
         jobs += [scripted_office.submit("pass", pool=f"p{number}") for number in range(1, len(threads))]
         (words,) = wait_until(lambda: failing(worker, "livez"), 30, "all hang")
         assert words.startswith(
-            f"[-]handlers failed: none of {len(threads)} threads gets on; of one, one step"
+            f"[-]handlers failed: none of {len(threads)} threads makes progress; of one, one step"
         )
         assert value(worker, "check", probe="livez", check="handlers") == 0
     finally:
