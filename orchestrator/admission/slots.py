@@ -1,4 +1,4 @@
-"""Places of running jobs: of capped pools, and of names whose jobs are limited.
+"""SlotReservation of running jobs: of capped pools, and of names whose jobs are limited.
 
 A place is a persistent node that is made in the intent and goes with the verdict, so that it is taken as long
 as the job runs, whoever holds it, and a cap is never overshot.
@@ -14,9 +14,10 @@ from orchestrator.models.job import JobState
 from orchestrator.models.waiting import Waiting, at_cap, at_concurrency
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
-from queues.documents import encode
+from queues.documents import decode, encode
+from queues.errors import InvalidName
 from queues.folder import Folder
-from queues.names import LOW, Layout
+from queues.names import LOW, Layout, check_id
 from queues.operations import Create, Delete
 from queues.pools import Pools
 from queues.session import Session
@@ -25,8 +26,8 @@ _UNPLACED_SECONDS = 1.0  # how old the number of those that run without a place 
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Places to take: their numbers, None where there is no limit, and what makes their nodes."""
+class SlotReservation:
+    """SlotReservation to take: their numbers, None where there is no limit, and what makes their nodes."""
 
     slot: int | None
     name_slot: int | None
@@ -82,8 +83,10 @@ class Slots:
             self._unplaced[main] = (count, time.monotonic())
         return count
 
-    def take(self, pool: str, name: str, concurrency: int, *, owner: dict[str, object]) -> Places | Waiting:
-        """Places for one job, or why there are none; `owner` is what their nodes say.
+    def take(
+        self, pool: str, name: str, concurrency: int, *, owner: dict[str, object]
+    ) -> SlotReservation | Waiting:
+        """SlotReservation for one job, or why there are none; `owner` is what their nodes say.
 
         Somebody may be faster: then the multi that makes the nodes is refused.
         """
@@ -101,7 +104,7 @@ class Slots:
             if name_slot is None:
                 return at_concurrency(name, running, concurrency)
             operations.append(Create(self._nodes.name_slot(name, name_slot), data))
-        return Places(slot, name_slot, tuple(operations))
+        return SlotReservation(slot, name_slot, tuple(operations))
 
     def name_room(self, name: str, concurrency: int) -> int:
         """How many more jobs of this name may run now."""
@@ -133,3 +136,11 @@ class Slots:
         taken = {int(name) for name in names if name.isdecimal()}
         free: list[int] = [place for place in range(limit) if place not in taken]
         return random.choice(free), running  # noqa: S311 - so that workers do not race for the same one
+
+
+def slot_owner(data: bytes) -> str:
+    """The id of the job that a slot node names; empty for a node that names none."""
+    try:
+        return check_id(str(decode(data)["id"]))
+    except (ValueError, KeyError, InvalidName):
+        return ""

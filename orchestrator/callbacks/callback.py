@@ -47,7 +47,7 @@ class _Data(BaseModel):
     status: str | None = None
 
 
-class Reply(BaseModel):
+class CallbackReply(BaseModel):
     """What a receiver answers; it may say more than is read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
@@ -83,7 +83,7 @@ class Callbacks:
 
     def call(
         self, callback: Callback, body: Mapping[str, Any], on_free: Callable[[], bool] | None = None
-    ) -> Reply:
+    ) -> CallbackReply:
         """Tell what `callback_body` made, and return the answer, whose code is SUCCESS.
 
         Blocks for the timeout of the callback at most. Raises CallbackError, and NoPlace without having
@@ -130,7 +130,7 @@ class Callbacks:
                     return on_free
         return None
 
-    def call_in_place(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
+    def call_in_place(self, callback: Callback, body: Mapping[str, Any]) -> CallbackReply:
         """What `call` does once there is a place."""
         receiver = address(callback.url)
         try:
@@ -188,13 +188,13 @@ def _resolved(url: str) -> str:
     return _VARIABLE.sub(value, url)
 
 
-def _reply(answer: Answer) -> Reply:
+def _reply(answer: Answer) -> CallbackReply:
     if 300 <= answer.status < 400:  # noqa: PLR2004 - the redirects of HTTP
         raise CallbackError(f"HTTP {answer.status}: redirects are not followed")
     if not 200 <= answer.status < 300:  # noqa: PLR2004 - the successes of HTTP
         raise CallbackError(f"HTTP {answer.status}")
     try:
-        reply = Reply.model_validate_json(answer.body)
+        reply = CallbackReply.model_validate_json(answer.body)
     except ValidationError as error:
         raise CallbackError(f"its answer {_mistake(error)}") from None
     if reply.code != _SUCCESS:

@@ -3,15 +3,15 @@
 import threading
 from collections.abc import Callable
 
-from orchestrator.callbacks.callback import CallbackError, Reply
+from orchestrator.callbacks.callback import CallbackError, CallbackReply
 
 
-class Delivery:
+class CallbackDelivery:
     """A call under way, and what has come of it."""
 
-    def __init__(self, number: int, call: Callable[[], Reply], on_end: Callable[[], None]) -> None:
+    def __init__(self, number: int, call: Callable[[], CallbackReply], on_end: Callable[[], None]) -> None:
         self.number = number
-        self.outcome: Reply | CallbackError | None = None  # None while it is under way
+        self.outcome: CallbackReply | CallbackError | None = None  # None while it is under way
         self._call, self._on_end = call, on_end
 
     def start(self) -> None:

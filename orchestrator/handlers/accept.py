@@ -4,9 +4,9 @@ from orchestrator.handlers import resubmit
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.warnings import recordable
-from orchestrator.models.job import CallbackState, JobError
+from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.models.waiting import Reason, Waiting
-from orchestrator.states import Status
+from orchestrator.states import Queue, Status, check_transition
 from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent, run_name
 from spark_runner.errors import RefusedSubmission, SubmissionError
@@ -16,6 +16,20 @@ def queued_too_long(waited_seconds: float, limit: float) -> JobError:
     """The reason of a job that has waited for its start longer than it may."""
     message = f"it has waited in accept for {waited_seconds:.0f} s, longer than timeout.queued ({limit:g} s)"
     return JobError(error_class="timeout", type="QueuedTimeout", message=message)
+
+
+def failed_in_accept(before: JobState, waited_seconds: float) -> JobState:
+    """The state of a job that has waited past `timeout.queued`; raises IllegalTransition."""
+    check_transition(before.status, Status.ERROR_FAIL)
+    at = timestamp()
+    return before.evolve(
+        status=Status.ERROR_FAIL,
+        error=queued_too_long(waited_seconds, before.queued_limit),
+        handler_errors=0,
+        ended=at,
+        updated=at,
+        times={**before.times, Queue.FAIL.value: at},
+    )
 
 
 def handle(job: HeldJob) -> Action:

@@ -7,7 +7,7 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import callback_body
-from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply, shown
+from orchestrator.callbacks.callback import CallbackError, CallbackRefused, CallbackReply, NoPlace, shown
 from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job import HeldJob
@@ -81,7 +81,7 @@ def _not_told(
 
 
 def _told(
-    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: Reply
+    job: HeldJob, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: CallbackReply
 ) -> Action:
     told = job.state.callback
     if reply.status is None or reply.status == status.value:

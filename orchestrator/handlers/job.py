@@ -7,7 +7,7 @@ from typing import Any
 
 from loguru import logger
 
-from orchestrator.callbacks.delivery import Delivery
+from orchestrator.callbacks.delivery import CallbackDelivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.context import Context
 from orchestrator.handlers.warnings import recordable
@@ -44,7 +44,7 @@ class HeldJob:
         self.begun = 0  # the attempt that was announced under this claim: nobody else has submitted it
         self.login: Login | None = None  # of the driver of the attempt whose node names it
         self.monitor = AttemptMonitor(0)
-        self.delivery: Delivery | None = None  # of the first event in the outbox
+        self.delivery: CallbackDelivery | None = None  # of the first event in the outbox
         self.next_try = 0.0  # monotonic; to tell it, after a try that failed
         self.stop_act: Act | None = None  # the act of the request to stop it, once that was seen
         self._on_wake = on_wake

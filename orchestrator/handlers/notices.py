@@ -12,8 +12,8 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import restored
-from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply
-from orchestrator.callbacks.delivery import Delivery
+from orchestrator.callbacks.callback import CallbackError, CallbackRefused, CallbackReply, NoPlace
+from orchestrator.callbacks.delivery import CallbackDelivery
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob
 from orchestrator.handlers.outbox import application, given_up, unannounced, with_running
@@ -65,7 +65,7 @@ def _told_meanwhile(job: HeldJob) -> Action | float:
         callbacks.take_place(callback, job.wake_if_held)
     except NoPlace:
         return math.inf
-    job.delivery = Delivery(
+    job.delivery = CallbackDelivery(
         state.outbox[0].number, lambda: callbacks.call_in_place(callback, body), on_end=job.wake
     )
     job.delivery.start()
@@ -83,7 +83,7 @@ def before_end(job: HeldJob) -> Action | None:
     if delivery is not None and delivery.outcome is None:
         job.delivery = delivery
         return Wait(NO_PLACE_SECONDS)  # it wakes the job
-    outcome: Reply | CallbackError | None = None
+    outcome: CallbackReply | CallbackError | None = None
     if delivery is not None and delivery.number == job.state.outbox[0].number:
         outcome = delivery.outcome
     try:
@@ -114,12 +114,12 @@ def _body(job: HeldJob) -> dict[str, Any]:
 
 
 def _recorded(
-    job: HeldJob, outcome: Reply | CallbackError, *, is_last: bool = False
+    job: HeldJob, outcome: CallbackReply | CallbackError, *, is_last: bool = False
 ) -> tuple[dict[str, Any], float]:
     """What the record says after a try to tell the first one, and the seconds until the next try of it."""
     state, callback = job.state, job.definition.callback
     notice, *rest = state.outbox
-    if isinstance(outcome, Reply):  # whatever status it names: only the end has an answer that counts
+    if isinstance(outcome, CallbackReply):  # whatever status it names: only the end has an answer that counts
         return {"outbox": tuple(rest)}, 0.0
     tries, event = notice.tries + 1, notice.body.get("event")
     tried = notice.model_copy(update={"tries": tries})

@@ -10,7 +10,7 @@ Check = Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProbeReport:
     """What the checks of one probe said; `lines` names each."""
 
     is_well: bool
@@ -24,12 +24,12 @@ class Probe:
     name: str
     checks: Mapping[str, Check] = field(default_factory=dict)
 
-    def report(self) -> Report:
+    def report(self) -> ProbeReport:
         """Ask each check; one that raises has failed."""
         told = {name: _ask(name, check) for name, check in self.checks.items()}
         is_well = not any(told.values())
         lines = [f"[-]{name} failed: {words}" if words else f"[+]{name} ok" for name, words in told.items()]
-        return Report(is_well, (*lines, f"{self.name} check {'passed' if is_well else 'failed'}"))
+        return ProbeReport(is_well, (*lines, f"{self.name} check {'passed' if is_well else 'failed'}"))
 
 
 def _ask(name: str, check: Check) -> str:

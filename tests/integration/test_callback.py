@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply, address
+from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, NoPlace, address
 from orchestrator.callbacks.http_post import MAX_ANSWER_BYTES
 from orchestrator.logs.record.redaction import MASK, Redactor
 from orchestrator.models.definition import Callback
@@ -39,7 +39,7 @@ PATIENT, HASTY = 20.0, 0.5
 """Seconds of a call that must not run into them, and of one that shall."""
 
 
-def call(url: str, seconds: float = PATIENT) -> Reply:
+def call(url: str, seconds: float = PATIENT) -> CallbackReply:
     return Callbacks(check=LISTED.check_callback).call(Callback(url=url, timeout=seconds), BODY)
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply
+from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, NoPlace
 from orchestrator.handlers import fail, success
 from orchestrator.handlers.actions import Action, Bury, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude
@@ -38,7 +38,7 @@ class Receiver(Callbacks):
 
     def call(
         self, callback: Callback, body: Mapping[str, Any], on_free: Callable[[], bool] | None = None
-    ) -> Reply:
+    ) -> CallbackReply:
         assert callback.url
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, NoPlace):
@@ -47,7 +47,7 @@ class Receiver(Callbacks):
         self.bodies.append(copy.deepcopy(body))
         if isinstance(answer, Exception):
             raise answer
-        return Reply.model_validate(
+        return CallbackReply.model_validate(
             {"code": "SUCCESS", "data": {"status": None if answer is NONE else answer}}
         )
 
