@@ -73,8 +73,8 @@ def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runner
         runners=runners,
         kill_grace=1.0,
         slots=slots,
-        declined=Declined(slots.name_room),
-        elsewhere=Declined(slots.name_room),
+        declined=Declined(slots.name_capacity),
+        elsewhere=Declined(slots.name_capacity),
         hosts=Hosts(queues.session, Nodes(queues.layout.root)),
         archive=archive,
     )

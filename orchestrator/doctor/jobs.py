@@ -48,7 +48,7 @@ def check_dead(snapshot: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def check_warnings(snapshot: ClusterSnapshot) -> Iterator[Finding]:
-    """Jobs with a warning, jobs claimed repeatedly without a transition, and records near their size limit."""
+    """Jobs with a warning, jobs claimed repeatedly without a transition, and records near the size limit."""
     for job in snapshot.jobs:
         job_id = job.record.id
         if job.state.status is Status.RUNNING_WARN:

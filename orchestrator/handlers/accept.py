@@ -58,7 +58,7 @@ def handle(job: HeldJob) -> Action:
         return _left(job, places)
     guard = context.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
-        context.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
+        context.declined.add(job.id, spark.model_dump_json(), lambda: guard.capacity(spark))
         return _left(job, Waiting(reason=Reason.MEMORY, message=recordable(short)))
     announced = intent(
         attempt_path(job.record_path, job.run_key, number),

@@ -47,7 +47,7 @@ class ScheduleStore:
         return self._view(self._read(name)[0])
 
     def put(self, definition: Definition) -> ScheduleView:
-        """Register a definition with a schedule, or replace the one of the same name; a paused one stays paused.
+        """Register a definition with a schedule, or replace the one of its name; a paused one stays paused.
 
         Raises DefinitionError or SqlError for a definition that cannot run, and CorruptSchedule.
         """

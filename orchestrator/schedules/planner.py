@@ -52,9 +52,9 @@ class Planner:
 
     The id of a run contains its fire time, so that it is enqueued once. After that the handled time is
     written into the node of the schedule, by its version. If the leader dies in between, the next one
-    enqueues again, and the id is taken. Each multi checks that the node is as it was read, of the same registration, and that
-    no other worker was elected since (`fence`). So a leader that was paused or replaced neither repeats a run
-    that has ended and been removed since, nor restores an old definition.
+    enqueues again, and the id is taken. Each multi checks that the node is as it was read, of the same
+    registration, and that no other worker was elected since (`fence`). So a leader that was paused or
+    replaced neither repeats a run that has ended and been removed since, nor restores an old definition.
     """
 
     name = "schedules"

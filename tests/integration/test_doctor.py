@@ -9,6 +9,7 @@ from orchestrator.doctor import drivers, left_overs, pools
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Finding, FindingKind, Severity
 from orchestrator.doctor.survey import ClusterSnapshot
+from orchestrator.leader import suspects
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_queue_set
@@ -583,7 +584,7 @@ def test_a_lock_that_becomes_valid_in_the_last_moment_stays(
         return commit_many(session, steps)
 
     found = practice.doctor.check()
-    monkeypatch.setattr(left_overs, "commit_many", late)
+    monkeypatch.setattr(suspects, "commit_many", late)
     practice.doctor.fix(found)
     assert practice.is_there(path)
 
