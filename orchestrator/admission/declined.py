@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _LOOK_SECONDS = 1.0  # interval of the questions for free capacity
-# After that an item is claimed and examined anew in any case: it may be another one of the same id. Each claim
-# costs two writes, and there may be ten thousand items.
+# After that an item is claimed and examined anew in any case: it may be another one of the same id. Each
+# claim costs two writes, and there may be ten thousand items.
 _LAST_SECONDS = 600.0
 _PRUNE_SECONDS = 60.0
 

@@ -173,7 +173,7 @@ class Guard:
 
     def _report_capacity(self, need: _Need, capacity: _HostCapacity) -> None:
         with self._guard:
-            # For the smallest driver, so that a host with memory for small drivers only logs each change once.
+            # For the smallest driver: a host with memory for small drivers only logs each change once.
             if capacity.count and self._short is not None and (need.memory >= self._short or not need.memory):
                 self._short = None
                 logger.info("this host has capacity for drivers again")

@@ -20,9 +20,9 @@ _SUFFIX = ".start"
 class Starts:
     """One file per start, with the number of bytes that it may use. Thread-safe.
 
-    The workers of a host share the folder. The worker that creates a file holds the kernel's lock on it, which
-    ends with its process. So no worker has to judge whether another one is alive, which it could not across
-    containers.
+    The workers of a host share the folder. The worker that creates a file holds the kernel's lock on it,
+    which ends with its process. So no worker has to judge whether another one is alive, which it could not
+    across containers.
     """
 
     def __init__(self, folder: Path, worker: str) -> None:
@@ -32,7 +32,7 @@ class Starts:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Hold the turn to decide about a start, exclusive among all workers; raises TimeoutError, OSError."""
+        """Hold the turn to decide about a start, alone among all workers; raises TimeoutError, OSError."""
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             with alone_in(self._folder) as is_mine:

@@ -7,7 +7,13 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import callback_body
-from orchestrator.callbacks.callback import CallbackError, CallbackRefused, CallbackReply, NoPlace, shown
+from orchestrator.callbacks.callback import (
+    CallbackError,
+    CallbackRefused,
+    CallbackReply,
+    CallbacksBusy,
+    shown,
+)
 from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job import HeldJob
@@ -50,7 +56,7 @@ def conclude(
     )
     try:
         reply = job.context.callbacks.call(callback, body, job.wake_if_held)
-    except NoPlace:
+    except CallbacksBusy:
         return Wait(notices.NO_PLACE_SECONDS)
     except CallbackError as error:
         return _not_told(job, status, changes, extra, error)

@@ -12,7 +12,7 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import restored
-from orchestrator.callbacks.callback import CallbackError, CallbackRefused, CallbackReply, NoPlace
+from orchestrator.callbacks.callback import CallbackError, CallbackRefused, CallbackReply, CallbacksBusy
 from orchestrator.callbacks.delivery import CallbackDelivery
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job import HeldJob
@@ -62,11 +62,11 @@ def _told_meanwhile(job: HeldJob) -> Action | float:
     callbacks, callback, body = job.context.callbacks, job.definition.callback, _body(job)
     try:
         # Woken when there is one: a look costs a request to the backend, and thousands may wait.
-        callbacks.take_place(callback, job.wake_if_held)
-    except NoPlace:
+        callbacks.reserve(callback, job.wake_if_held)
+    except CallbacksBusy:
         return math.inf
     job.delivery = CallbackDelivery(
-        state.outbox[0].number, lambda: callbacks.call_in_place(callback, body), on_end=job.wake
+        state.outbox[0].number, lambda: callbacks.call_reserved(callback, body), on_end=job.wake
     )
     job.delivery.start()
     return math.inf
@@ -88,7 +88,7 @@ def before_end(job: HeldJob) -> Action | None:
         outcome = delivery.outcome
     try:
         outcome = outcome or job.context.callbacks.call(job.definition.callback, _body(job), job.wake_if_held)
-    except NoPlace:
+    except CallbacksBusy:
         return Wait(NO_PLACE_SECONDS)
     except CallbackError as error:
         outcome = error
