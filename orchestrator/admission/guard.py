@@ -184,14 +184,12 @@ class Guard:
 
 
 def _never(needed: int, total: int) -> str:
-    words = (
-        f"its driver may come to use {_gib(needed)} of memory and the worker's host has {_gib(total)} in all"
-    )
+    words = f"its driver may use {_gib(needed)} of memory, and the worker's host has {_gib(total)} in all"
     return f"{words}: it never starts there; ask for less, or start a worker on a larger host"
 
 
 def _lack(needed: int, free: int, available: int) -> str:
-    words = f"its driver may come to use {_gib(needed)} of memory and {_gib(max(0, free))} are free"
+    words = f"its driver may use {_gib(needed)} of memory, and {_gib(max(0, free))} are free"
     kept = available - free
     return f"{words}: {_gib(kept)} of {_gib(available)} are declared by other drivers" if kept else words
 

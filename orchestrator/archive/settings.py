@@ -17,7 +17,9 @@ class ArchiveSettings(BaseModel):
     key_file: AbsolutePath | None = Field(
         None, description="an API key in base64, where the server asks for one"
     )
-    ca_file: AbsolutePath | None = Field(None, description="who signs the server; absent = the system's list")
+    ca_file: AbsolutePath | None = Field(
+        None, description="CA certificates of the server; absent = the system's list"
+    )
     dir: AbsolutePath | None = Field(
         None, description="of the JSONL files; absent = `archive` in the state_dir"
     )

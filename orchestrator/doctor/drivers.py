@@ -137,8 +137,8 @@ def _stuck(snapshot: ClusterSnapshot, run: _OpenAttempt) -> Finding | None:
 
 
 def _is_unheld(snapshot: ClusterSnapshot, run: _OpenAttempt) -> bool:
-    # A release writes nothing but the lock, so the time of the release is unknown. Known is only since when
-    # the job could have been claimed.
+    # A release writes nothing but the lock, so its time is unknown: what counts is since when the job
+    # could have been claimed.
     since = max(run.job.place.token.due, run.job.modified, run.attempt.changed_ms)
     return not snapshot.is_held(run.job) and snapshot.now - since > _GRACE_SECONDS * 1000
 

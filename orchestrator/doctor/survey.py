@@ -99,7 +99,7 @@ class ClusterSnapshot:
             jobs=jobs,
             unreadable=unreadable,
             consumers=consumers_of(queue_set.session, layout.consumers, limits),
-            # Last, so that a job that was claimed meanwhile counts as held.
+            # Read last, so that a job that was claimed during the other reads counts as held.
             locks=_locks(queue_set, [pool for pool in limits if sizes.get(layout.locks(pool))]),
         )
 

@@ -24,7 +24,7 @@ class RetentionCount:
 
     A pool and its low lane count together. Each job is claimed, so that two leaders cannot do it twice, and
     committed with the fence of the leader, because a late leader has counted jobs that may be gone by now.
-    A job that is already due counts as removed, so that no other job is removed in its place.
+    A job that is already due counts as removed, so that no further job is removed instead.
     """
 
     name = "retention-count"

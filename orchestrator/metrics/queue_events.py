@@ -11,7 +11,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class QueueEvents:
-    """A listener of a `QueueSet`. Each series exists from the start, so that its first increase is visible."""
+    """A listener of a `QueueSet`. Each series exists from the start, so that its first rise is visible."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, words: str, label: str, values: tuple[str, ...]) -> Counter:

@@ -156,7 +156,7 @@ def test_a_history_that_cannot_be_written_keeps_no_job_from_its_end(
     def broken(*_: object) -> None:
         raise ValueError("no room")
 
-    monkeypatch.setattr(History, "note", broken)
+    monkeypatch.setattr(History, "record", broken)
     office.worker()
     assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
 

@@ -153,7 +153,7 @@ def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFi
     files.has(driver_bytes(job("2g").properties) - 1024)
     words = worker.guard.admit("b", job("2g"))
     assert words is not None
-    assert words.startswith("its driver may come to use 2.4 GiB of memory and 2.4 GiB are free")
+    assert words.startswith("its driver may use 2.4 GiB of memory, and 2.4 GiB are free")
     assert worker.guard.admit("c", job("1g")) is None, "a smaller one has"
 
 
