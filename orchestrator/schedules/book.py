@@ -1,10 +1,10 @@
 """The schedule store: the nodes in which schedules are registered, by name."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from orchestrator.audit.trail import Trail
 from orchestrator.errors import CorruptSchedule, ScheduleNotFound
-from orchestrator.models.act import Act
 from orchestrator.models.definition import Definition
 from orchestrator.nodes import Nodes
 from orchestrator.schedules.entry import ScheduleRecord
@@ -55,25 +55,27 @@ class ScheduleStore:
         name, now, act = definition.name, self.now_ms(), self._trail.act("register")
         while True:
             try:
-                return self._change(name, act, lambda record: record.replaced(definition, plan, now, act.by))
+                return self._change(
+                    name, act.action, lambda record: record.replaced(definition, plan, now, act.by)
+                )
             except ScheduleNotFound:
                 record = ScheduleRecord.registered_at(definition, plan, now, act)
             self.session.ensure_path(self.nodes.schedules)
             try:
                 made = [Create(self._path(name), record.encode()), Create(self._mark(record))]
-                commit(self.session, [*made, self._audit(act, record)])
+                commit(self.session, [*made, self._trail.entry(act, "schedule", name, **_facts(record))])
             except Conflict:
                 continue  # another client was faster, or the reply to this multi was lost: replace it
             return self._view(record)
 
     def pause(self, name: str) -> ScheduleView:
         """Stop enqueueing runs; raises ScheduleNotFound, CorruptSchedule."""
-        return self._change(name, self._trail.act("pause"), ScheduleRecord.pausing)
+        return self._change(name, "pause", ScheduleRecord.pausing)
 
     def resume(self, name: str) -> ScheduleView:
         """Enqueue runs again, for fire times after now; raises ScheduleNotFound, CorruptSchedule."""
         now = self.now_ms()
-        return self._change(name, self._trail.act("resume"), lambda record: record.resumed(now))
+        return self._change(name, "resume", lambda record: record.resumed(now))
 
     def remove(self, name: str) -> None:
         """Remove a schedule; its runs stay. Raises ScheduleNotFound."""
@@ -98,21 +100,18 @@ class ScheduleStore:
     def _mark(self, record: ScheduleRecord) -> str:
         return f"{self._path(record.definition.name)}/{record.registration}"
 
-    def _audit(self, act: Act, record: ScheduleRecord) -> Create:
-        schedule = record.definition.schedule
-        pool, facts = record.definition.pool, {"when": schedule.when, "paused": record.paused}
-        return self._trail.entry(act, "schedule", record.definition.name, pool=pool, after=facts)
-
     def _change(
-        self, name: str, act: Act, change: Callable[[ScheduleRecord], ScheduleRecord]
+        self, name: str, action: str, change: Callable[[ScheduleRecord], ScheduleRecord]
     ) -> ScheduleView:
+        act = self._trail.act(action)
         while True:
             before, version = self._read(name)
             after = change(before)
             if after != before:
                 after = after.model_copy(update={"changed": act})
+                event = self._trail.entry(act, "schedule", name, **_facts(after))
                 try:
-                    self.write(after, version, riders=[self._audit(act, after)])
+                    self.write(after, version, riders=[event])
                 except Conflict:
                     continue  # the leader or another client has changed it since: apply the change to that
             return self._view(after)
@@ -156,3 +155,9 @@ class ScheduleStore:
         A new registration may have the same version.
         """
         return Check(self._mark(record)), Check(self._path(record.definition.name), version)
+
+
+def _facts(record: ScheduleRecord) -> dict[str, Any]:
+    """The pool and the state of a schedule after a change, for its audit event."""
+    definition = record.definition
+    return {"pool": definition.pool, "after": {"when": definition.schedule.when, "paused": record.paused}}
