@@ -17,7 +17,7 @@ from orchestrator.operating.removal import Removal
 from orchestrator.operating.replay import Replay, Replayed
 from orchestrator.operating.views import JobDetail, Views
 from orchestrator.policy.policy import Policy
-from orchestrator.schedules.book import Book
+from orchestrator.schedules.book import ScheduleStore
 from orchestrator.states import Queue, Status
 from queues.names import DEFAULT_POOL
 from queues.operations import Operation
@@ -57,9 +57,9 @@ class Client(Jobs):
         return connected_client(zookeeper=zookeeper, root=root)
 
     @property
-    def schedules(self) -> Book:
+    def schedules(self) -> ScheduleStore:
         """The periodic jobs: list, get, put, pause, resume, remove, by name."""
-        return Book(self._session, Nodes(self._layout.root), self._set.clock.now_ms)
+        return ScheduleStore(self._session, Nodes(self._layout.root), self._set.clock.now_ms)
 
     @property
     def config(self) -> ClusterConfig:

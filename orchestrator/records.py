@@ -1,4 +1,4 @@
-"""What the records of jobs say."""
+"""The states and views in the records of jobs."""
 
 from pydantic import ValidationError
 
@@ -14,6 +14,18 @@ def state_of(record: Record) -> JobState:
         return JobState.model_validate(record.payload)
     except ValidationError as error:
         raise CorruptRecord(record.id, f"its payload is no job's: {_mistakes(error)}") from error
+
+
+def decode_job(job_id: str, data: bytes) -> tuple[Record, JobState | str] | None:
+    """The record in these bytes, with its state or the reason why it has none; None for a corrupt record."""
+    try:
+        record = Record.decode(job_id, data)
+    except CorruptRecord:
+        return None
+    try:
+        return record, state_of(record)
+    except CorruptRecord as error:
+        return record, str(error)
 
 
 def view_of(record: Record) -> JobView:

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from orchestrator.admission.hosts import Announcement, leader_of, workers_of
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.doctor.ensemble import latencies
 from orchestrator.doctor.servers import ServerStatus, servers
-from orchestrator.doctor.survey import Announced, leader_of, workers_of
 from orchestrator.errors import ConfigUnreadable
 from orchestrator.nodes import Nodes
 from orchestrator.operating.queue_views import QueueViews
@@ -85,7 +85,7 @@ def read_status(queue_set: QueueSet) -> ClusterStatus:
     )
 
 
-def _worker(worker: Announced, leader: Announced | None) -> WorkerStatus:
+def _worker(worker: Announcement, leader: Announcement | None) -> WorkerStatus:
     return WorkerStatus(
         name=worker.name,
         host=worker.text("host"),

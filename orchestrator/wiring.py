@@ -227,8 +227,8 @@ def build_worker(
         drivers=DriverControl(runners, settings.kill_grace, settings.zookeeper_drivers),
         admission=Admission(
             slots=slots,
-            declined=Declined(slots.name_room),
-            elsewhere=Declined(slots.name_room),
+            declined=Declined(slots.name_capacity),
+            elsewhere=Declined(slots.name_capacity),
             hosts=Hosts(session, nodes),
             guard=Guard(in_force, starts, Host()) if guarded else None,
         ),

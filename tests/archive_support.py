@@ -73,8 +73,8 @@ def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runner
         drivers=DriverControl(runners, kill_grace=1.0),
         admission=Admission(
             slots=slots,
-            declined=Declined(slots.name_room),
-            elsewhere=Declined(slots.name_room),
+            declined=Declined(slots.name_capacity),
+            elsewhere=Declined(slots.name_capacity),
             hosts=Hosts(queues.session, Nodes(queues.layout.root)),
         ),
         reporting=Reporting(archive=archive),

@@ -49,7 +49,7 @@ def arm(point: Point, runner: Runner) -> None:
         case "submit":
             _arm_call(type(runner), "submit", point)
         case "call":
-            _arm_call(import_module("orchestrator.callbacks.callback").Callbacks, "call_in_place", point)
+            _arm_call(import_module("orchestrator.callbacks.callback").Callbacks, "call_reserved", point)
         case "archive":
             _arm_call(import_module("orchestrator.archive.jsonl").JsonlArchive, "write", point)
         case step:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, assert_never, cast
 
-from orchestrator.admission.slots import Places, Slots
+from orchestrator.admission.slots import SlotReservation, Slots
 from orchestrator.handlers import accept, submission
 from orchestrator.handlers.actions import Action, Move
 from orchestrator.handlers.job_context import JobContext
@@ -33,7 +33,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
     """Take it out of this process; `put` is how an attribute is replaced."""
     match protection:
         case Protection.SLOT:
-            put(Slots, "take", lambda *_, **__: Places(None, None, ()))
+            put(Slots, "take", lambda *_, **__: SlotReservation(None, None, ()))
         case Protection.INTENT:
             handlers = cast("dict[Queue, Callable[[JobContext], Action]]", dispatcher.HANDLERS)
             handlers[Queue.ACCEPT] = _submit_first

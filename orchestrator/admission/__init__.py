@@ -1,1 +1,1 @@
-"""What may start here now: places of capped pools and names, pressure and memory of the host."""
+"""Admission control: slots of capped pools and names, and pressure and memory of the host."""

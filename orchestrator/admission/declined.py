@@ -1,4 +1,4 @@
-"""Items that this worker leaves where they are for now: others may take them, or nobody can yet."""
+"""Items that this worker has declined for now: other workers may claim them, or none can yet."""
 
 import math
 import threading
@@ -6,90 +6,90 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_LOOK_SECONDS = 1.0  # how often it is asked whether there is room again
-# Then an item is claimed and looked at anew, whatever is known of it: it may be another one of the same id.
-# Each costs two writes, and there may be ten thousand.
+_LOOK_SECONDS = 1.0  # interval of the questions for free capacity
+# After that an item is claimed and examined anew in any case: it may be another one of the same id. Each
+# claim costs two writes, and there may be ten thousand items.
 _LAST_SECONDS = 600.0
 _PRUNE_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class _Room:
-    """For items that need the same."""
+class _Capacity:
+    """The capacity for items that need the same."""
 
-    ask: Callable[[], int]  # for how many of them there is room
+    ask: Callable[[], int]  # returns how many of them may start
     asked_at: float
-    free: int = 0  # how many may be let through before it is asked again
+    free: int = 0  # how many may pass before the next question
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
-    need: str  # what those that share a room have in common
+class _DeclinedItem:
+    need: str  # the key of its capacity
     until: float
 
 
 class Declined:
-    """What was claimed and could not be begun; asked by the consumer before it claims again. Thread-safe."""
+    """Items that were claimed and could not start; the consumer asks before it claims again. Thread-safe."""
 
     def __init__(
-        self, name_room: Callable[[str, int], int], *, clock: Callable[[], float] = time.monotonic
+        self, name_capacity: Callable[[str, int], int], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._name_room = name_room
+        self._name_capacity = name_capacity
         self._clock = clock
         self._guard = threading.Lock()
-        self._left: dict[str, _Left] = {}
-        self._rooms: dict[str, _Room] = {}
+        self._items: dict[str, _DeclinedItem] = {}
+        self._capacities: dict[str, _Capacity] = {}
         self._pruned_at = clock()
 
     def __len__(self) -> int:
-        """How many items and needs are remembered."""
+        """The number of items and needs in memory."""
         with self._guard:
-            return len(self._left) + len(self._rooms)
+            return len(self._items) + len(self._capacities)
 
-    def add(self, item_id: str, need: str, room: Callable[[], int]) -> None:
-        """Leave an item until `room` says for how many with its need there is some; asked once a second."""
-        self._add(item_id, f"need {need}", room)
+    def add(self, item_id: str, need: str, capacity: Callable[[], int]) -> None:
+        """Decline an item until `capacity` returns how many with its need may start; called once a second."""
+        self._add(item_id, f"need {need}", capacity)
 
     def add_named(self, item_id: str, name: str, limit: int) -> None:
-        """Leave an item until fewer than `limit` jobs of its name run."""
-        self._add(item_id, f"name {name}", lambda: self._name_room(name, limit))
+        """Decline an item until fewer than `limit` jobs of its name run."""
+        self._add(item_id, f"name {name}", lambda: self._name_capacity(name, limit))
 
     def _add(self, item_id: str, need: str, ask: Callable[[], int]) -> None:
         now = self._clock()
         with self._guard:
             if now - self._pruned_at >= _PRUNE_SECONDS:
                 self._prune(now)
-            self._left[item_id] = _Left(need, now + _LAST_SECONDS)
-            self._rooms[need] = _Room(ask, now)
+            self._items[item_id] = _DeclinedItem(need, now + _LAST_SECONDS)
+            self._capacities[need] = _Capacity(ask, now)
 
     def _prune(self, now: float) -> None:
-        """Forget what nobody asks for any more: others have taken it."""
+        """Remove items that the consumer no longer asks for: other workers have claimed them."""
         self._pruned_at = now
-        self._left = {item_id: left for item_id, left in self._left.items() if now < left.until}
-        needs = {left.need for left in self._left.values()}
-        self._rooms = {need: room for need, room in self._rooms.items() if need in needs}
+        self._items = {item_id: item for item_id, item in self._items.items() if now < item.until}
+        needs = {item.need for item in self._items.values()}
+        self._capacities = {need: each for need, each in self._capacities.items() if need in needs}
 
     def ended(self, name: str) -> None:
-        """A job of this name has ended here: ask at once."""
+        """Ask at once again, because a job of this name has ended here."""
         with self._guard:
-            if (room := self._rooms.get(f"name {name}")) is not None:
-                room.asked_at = -math.inf
+            if (capacity := self._capacities.get(f"name {name}")) is not None:
+                capacity.asked_at = -math.inf
 
     def accepts(self, item_id: str) -> bool:
         """Whether an item may be claimed here; may ask ZooKeeper, once a second for a name."""
         now = self._clock()
         with self._guard:
-            if (left := self._left.get(item_id)) is None:
+            if (item := self._items.get(item_id)) is None:
                 return True
-            room = self._rooms[left.need]
-            is_old = now - room.asked_at > _LOOK_SECONDS
+            capacity = self._capacities[item.need]
+            is_old = now - capacity.asked_at > _LOOK_SECONDS
             if is_old:
-                room.asked_at = now
-        free = room.ask() if is_old else None
+                capacity.asked_at = now
+        free = capacity.ask() if is_old else None
         with self._guard:
-            room.free = room.free if free is None else free
-            if room.free <= 0 and now < left.until:
+            capacity.free = capacity.free if free is None else free
+            if capacity.free <= 0 and now < item.until:
                 return False
-            room.free -= 1
-            self._left.pop(item_id, None)
+            capacity.free -= 1
+            self._items.pop(item_id, None)
             return True

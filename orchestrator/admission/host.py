@@ -1,4 +1,4 @@
-"""What a host and its control groups have left, and what the drivers on it may still come to use."""
+"""Free memory of a host and its control groups, and the memory that drivers on it may still use."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ _MAX_DIGITS = 19
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
-# What the kernel takes back when memory is needed, as MemAvailable of the host counts it too. Without it a
-# container that has read large files would look full for ever.
+# Memory that the kernel reclaims on demand, as MemAvailable of the host counts it too. Without it a container
+# that has read large files would seem full for ever.
 _RECLAIMABLE = {
     1: ("total_active_file", "total_inactive_file"),
     2: ("active_file", "inactive_file", "slab_reclaimable"),
@@ -26,33 +26,33 @@ _RECLAIMABLE = {
 class DriverProcesses:
     """All processes of one driver together."""
 
-    declared: int  # bytes that they may come to use
-    used: int  # bytes that they use now and share with no file
+    declared: int  # bytes that they may use in the end
+    used: int  # bytes that they use now, without pages of files
     age: float  # seconds since the first of them started
     group: str  # the memory control group of the first
 
     @property
     def unused(self) -> int:
-        """Bytes that nobody else should be promised."""
+        """Declared bytes that are not in use yet, and must not be promised to others."""
         return max(0, self.declared - self.used)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that can be had without swapping, on the host or in one control group that binds us."""
+    """Bytes available without swapping, on the host or in one control group of this process."""
 
     available: int
-    total: int  # bytes that there are, whoever uses them
+    total: int  # bytes in all, in use or not
     group: ControlGroup | None = None
 
-    def room(self, drivers: Mapping[str, DriverProcesses]) -> int:
-        """What is left of them when every driver here comes to use what it declares."""
+    def free(self, drivers: Mapping[str, DriverProcesses]) -> int:
+        """The bytes that remain once every driver here uses what it declares."""
         here = (each for each in drivers.values() if self.group is None or self.group.contains(each.group))
         return self.available - sum(each.unused for each in here)
 
 
 class Host:
-    """Reads /proc and the control groups anew with each call."""
+    """Reads /proc and the control groups at each call."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
@@ -66,27 +66,27 @@ class Host:
         return usable_processors(self._proc / "self")
 
     def memory(self) -> list[Memory]:
-        """What the host has, and what each limit above us leaves; raises OSError, ValueError."""
+        """The memory of the host, and that of each limit of this process; raises OSError, ValueError."""
         lines = read(self._proc / "meminfo").splitlines()
-        told = {name: value for name, _, value in (line.partition(":") for line in lines)}
+        fields = {name: value for name, _, value in (line.partition(":") for line in lines)}
         try:
-            available, total = (int(told[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
+            available, total = (int(fields[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
         except (LookupError, ValueError) as error:
-            raise ValueError("the kernel does not tell how much memory is available") from error
+            raise ValueError("the kernel does not report the available memory") from error
         limited = (_limited(group) for group in own_groups("memory", self._proc / "self"))
         return [Memory(available, total), *(memory for memory in limited if memory is not None)]
 
     def drivers(self) -> dict[str, DriverProcesses]:
-        """The drivers of this host by run and incarnation, whichever worker started them.
+        """The drivers of this host by run and incarnation, started by any worker.
 
-        Only processes of this user declare: each driver has a shim of its worker, and whoever else could
-        name any number. Of another container nothing can be read.
+        Only declarations of this user's processes count, because another user could declare any number; each
+        driver has a shim that its worker owns. Processes of another container cannot be read.
         """
         found: dict[str, DriverProcesses] = {}
         with contextlib.suppress(OSError, ValueError, IndexError):
             uptime = float(read(self._proc / "uptime").split()[0])
             for folder, key, declared, is_ours in sorted(self._declared(), key=lambda each: not each[-1]):
-                with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
+                with contextlib.suppress(OSError, ValueError, IndexError):  # the process has ended
                     resident, shared = map(int, read(folder / "statm").split()[1:3])
                     used = max(0, resident - shared) * _PAGE_BYTES
                     start = int(read(folder / "stat").rpartition(")")[2].split()[19])
@@ -100,7 +100,7 @@ class Host:
         return found
 
     def _declared(self) -> Iterator[tuple[Path, str, int, bool]]:
-        """The processes that belong to a driver: folder, driver, declared bytes, if they are ours."""
+        """The processes of drivers: folder, driver, declared bytes, and whether this user owns them."""
         for pid, environment in environments(self._proc):
             declared = value_in(environment, MEMORY_VARIABLE)
             if declared.isascii() and declared.isdecimal() and len(declared) < _MAX_DIGITS:
@@ -108,13 +108,13 @@ class Host:
                     value_in(environment, name) for name in (RUN_VARIABLE, INCARNATION_VARIABLE)
                 )
                 folder = self._proc / str(pid)
-                with contextlib.suppress(OSError):  # it has ended meanwhile
+                with contextlib.suppress(OSError):  # the process has ended
                     is_ours = folder.stat().st_uid == os.geteuid()
                     yield folder, f"{run}/{incarnation}", int(declared), is_ours
 
 
 def _limited(group: ControlGroup) -> Memory | None:
-    """What one group leaves; None where it has no limit."""
+    """The memory that one group leaves; None if it has no limit."""
     limit = group.memory_limit
     if limit is None:
         return None

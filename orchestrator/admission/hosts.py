@@ -1,61 +1,133 @@
-"""Which places have a worker: what runs on a host is best followed there."""
+"""Announcements: the workers, the leader and the consumers of pools, and the places that a worker reaches.
+
+A job is best monitored by a worker of the host on which it runs.
+"""
 
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.nodes import Nodes
 from queues.documents import decode
+from queues.members import Member
 from queues.names import LOW
 from queues.session import Session
+from queues.session.multi_read import Found
 from spark_runner.runners.base import Place
 
-_LOOK_SECONDS = 2.0  # workers come and go seldom, and many jobs may ask
+_LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """The ephemeral node of a worker, of the leader, or of a consumer."""
+
+    name: str  # of the worker
+    path: str
+    document: Mapping[str, Any]
+    created: int  # epoch milliseconds, by the ensemble's clock
+    owner: int  # the session, 0 where none owns the node
+
+    @classmethod
+    def of(cls, name: str, path: str, found: Found) -> "Announcement | None":
+        """The announcement in a node, None if there is none; its document is empty if it is unreadable."""
+        if found is None:
+            return None
+        return cls(name, path, _document(found[0]), found[1].created, found[1].owner)
+
+    def number(self, key: str) -> int:
+        """An integer of the document, 0 where there is none."""
+        value = self.document.get(key)
+        return value if isinstance(value, int) else 0
+
+    def text(self, key: str) -> str:
+        """A text of the document, empty where there is none."""
+        return str(self.document.get(key) or "")
+
+
+def _document(data: bytes) -> Mapping[str, Any]:
+    try:
+        return decode(data)
+    except ValueError:
+        return {}
+
+
+def workers_of(session: Session, nodes: Nodes) -> list[Announcement]:
+    """The announced workers, by name."""
+    found = (
+        Announcement.of(name, nodes.worker(name), node) for name, node in _inside(session, nodes.workers)
+    )
+    return [worker for worker in found if worker is not None]
+
+
+def leader_of(session: Session, nodes: Nodes) -> Announcement | None:
+    """The worker that leads."""
+    found = session.get(nodes.leader)
+    name = "" if found is None else str(_document(found[0]).get("worker", ""))
+    return Announcement.of(name, nodes.leader, found)
+
+
+def consumers_of(session: Session, folder: str, pools: Iterable[str]) -> dict[str, list[Announcement]]:
+    """The consumers of each of these pools, with the names of their workers; `folder` holds their nodes."""
+    consumers: dict[str, list[Announcement]] = {pool: [] for pool in pools}
+    for name, node in _inside(session, folder):
+        if node is None or (member := Member.of(node)) is None:
+            continue
+        worker = str(_document(node[0]).get("worker", ""))
+        announcement = Announcement.of(worker, f"{folder}/{name}", node)
+        for pool, of_pool in consumers.items():
+            if announcement is not None and member.serves(pool):
+                of_pool.append(announcement)
+    return consumers
+
+
+def _inside(session: Session, folder: str) -> list[tuple[str, Found]]:
+    names = sorted(session.children(folder) or ())
+    return list(zip(names, session.get_many([f"{folder}/{name}" for name in names]), strict=True))
 
 
 def announced(session: Session, nodes: Nodes) -> dict[str, Mapping[str, Any]]:
-    """What each worker says of itself, by name; what is no worker's is left out."""
-    names = session.children(nodes.workers) or []
-    found = session.get_many([nodes.worker(name) for name in names])
+    """The document of each worker by its name; a node that holds none is left out."""
     workers: dict[str, Mapping[str, Any]] = {}
-    for name, node in zip(names, found, strict=True):
-        with suppress(ValueError):  # somebody's note
+    for name, node in _inside(session, nodes.workers):
+        with suppress(ValueError):  # a foreign node
             if node is not None:
                 workers[name] = decode(node[0])
     return workers
 
 
 def serves(worker: Mapping[str, Any], pool: str) -> bool:
-    """Whether a worker says of itself that it takes jobs of this pool, or of its low lane."""
-    told = worker.get("pools")
-    return told is None or (isinstance(told, list) and pool.removesuffix(LOW) in told)
+    """Whether a worker announces that it takes jobs of this pool, or of its low lane."""
+    pools = worker.get("pools")
+    return pools is None or (isinstance(pools, list) and pool.removesuffix(LOW) in pools)
 
 
 def reaches(worker: Mapping[str, Any], place: Place) -> bool:
-    """Whether a worker says of itself that it can see and stop what runs at `place`."""
-    told = worker.get("places")
-    places = map(Place.of, told if isinstance(told, list) else ())
+    """Whether a worker announces that it can see and stop a driver at `place`."""
+    announced_places = worker.get("places")
+    places = map(Place.of, announced_places if isinstance(announced_places, list) else ())
     return any(each is not None and each.is_at(place) for each in places)
 
 
 class Hosts:
-    """The announced workers by place, some seconds old at most. Thread-safe."""
+    """The announced workers by place, at most 2 s old. Thread-safe."""
 
     def __init__(self, session: Session, nodes: Nodes) -> None:
         self._session, self._nodes = session, nodes
         self._guard = threading.Lock()
         self._workers: Collection[Mapping[str, Any]] = []
-        self._looked_at = float("-inf")
+        self._read_at = float("-inf")
 
     def has_worker(self, place: Place, pool: str) -> bool:
-        """Whether a worker that serves this pool and reaches this place is announced."""
-        return any(reaches(worker, place) and serves(worker, pool) for worker in self._known())
+        """Whether an announced worker serves this pool and reaches this place."""
+        return any(reaches(worker, place) and serves(worker, pool) for worker in self._recent())
 
-    def _known(self) -> Collection[Mapping[str, Any]]:
+    def _recent(self) -> Collection[Mapping[str, Any]]:
         with self._guard:
             now = time.monotonic()
-            if now - self._looked_at >= _LOOK_SECONDS:
-                self._workers, self._looked_at = announced(self._session, self._nodes).values(), now
+            if now - self._read_at >= _LOOK_SECONDS:
+                self._workers, self._read_at = announced(self._session, self._nodes).values(), now
             return self._workers

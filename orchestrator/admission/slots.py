@@ -1,7 +1,7 @@
-"""Places of running jobs: of capped pools, and of names whose jobs are limited.
+"""Slots of running jobs: of capped pools, and of names whose jobs are limited.
 
-A place is a persistent node that is made in the intent and goes with the verdict, so that it is taken as long
-as the job runs, whoever holds it, and a cap is never overshot.
+A slot is a persistent node that the multi of the intent creates and that of the verdict removes. So it is
+taken for as long as the job runs, whichever worker holds it, and a cap is never exceeded.
 """
 
 import math
@@ -14,19 +14,20 @@ from orchestrator.models.job import JobState
 from orchestrator.models.waiting import Waiting, at_cap, at_concurrency
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
-from queues.documents import encode
+from queues.documents import decode, encode
+from queues.errors import InvalidName
 from queues.folder import Folder
-from queues.names import LOW, Layout
+from queues.names import LOW, Layout, check_id
 from queues.operations import Create, Delete
 from queues.pools import Pools
 from queues.session import Session
 
-_UNPLACED_SECONDS = 1.0  # how old the number of those that run without a place may be
+_WITHOUT_SLOT_SECONDS = 1.0  # maximum age of the number of jobs that run without a slot
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Places to take: their numbers, None where there is no limit, and what makes their nodes."""
+class SlotReservation:
+    """Slots for one job: their numbers, None without a limit, and the operations that create them."""
 
     slot: int | None
     name_slot: int | None
@@ -34,18 +35,20 @@ class Places:
 
 
 class Slots:
-    """Finds free places and gives them back. Safe to use from several threads."""
+    """Finds and frees slots. Safe to use from several threads."""
 
     def __init__(self, session: Session, nodes: Nodes, pools: Pools) -> None:
         self._session, self._nodes, self._pools = session, nodes, pools
         self._listeners: list[Callable[[], None]] = []
         self._folders: dict[str, Folder] = {}
         self._layout = Layout(nodes.root)
-        self._unplaced: dict[str, tuple[int, float]] = {}  # pool -> how many run without a place, read when
+        self._slotless: dict[
+            str, tuple[int, float]
+        ] = {}  # pool -> jobs that run without a slot, and read when
         session.on_change(self._rearm)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when places may have become free."""
+        """Call `listener` when slots may have become free."""
         self._listeners.append(listener)
 
     def _wake(self) -> None:
@@ -54,11 +57,11 @@ class Slots:
 
     def _rearm(self) -> None:
         for folder in list(self._folders.values()):
-            folder.changed = True  # the watches went with the connection
+            folder.changed = True  # the watches ended with the connection
 
-    def room(self, pool: str) -> int | None:
-        """How many places of a pool seem to be free; None where its running jobs are not limited."""
-        main = pool.removesuffix(LOW)  # demoted jobs take places of their pool
+    def free(self, pool: str) -> int | None:
+        """An estimate of the free slots of a pool; None if its running jobs are not limited."""
+        main = pool.removesuffix(LOW)  # demoted jobs use slots of their pool
         cap = self._pools.limits(main, self._wake)[0].cap
         if not cap:
             return None
@@ -68,24 +71,26 @@ class Slots:
             self._session.ensure_path(path)
             folder = self._folders[main] = Folder(self._session, path, self._wake)
         folder.refresh(urgent=True)
-        return max(0, cap - len(folder.names) - self._without_place(main))
+        return max(0, cap - len(folder.names) - self._without_slot(main))
 
-    def _without_place(self, main: str) -> int:
-        """How many run in a pool since before it had a cap: they count, and new ones do not add to them."""
-        count, read_at = self._unplaced.get(main, (0, -math.inf))
-        if time.monotonic() - read_at >= _UNPLACED_SECONDS:
-            # Both in one request: one that starts in between would count twice.
+    def _without_slot(self, main: str) -> int:
+        """The number of jobs that have run since before the pool had a cap; they count against it."""
+        count, read_at = self._slotless.get(main, (0, -math.inf))
+        if time.monotonic() - read_at >= _WITHOUT_SLOT_SECONDS:
+            # Both in one request, because a job that starts in between would count twice.
             lanes = [self._layout.queue(Queue.RUNNING, lane) for lane in (main, main + LOW)]
             found = self._session.get_many([self._nodes.slots(main), *lanes])
-            placed, *running = [0 if node is None else node[1].children for node in found]
-            count = max(0, sum(running) - placed)
-            self._unplaced[main] = (count, time.monotonic())
+            with_slot, *running = [0 if node is None else node[1].children for node in found]
+            count = max(0, sum(running) - with_slot)
+            self._slotless[main] = (count, time.monotonic())
         return count
 
-    def take(self, pool: str, name: str, concurrency: int, *, owner: dict[str, object]) -> Places | Waiting:
-        """Places for one job, or why there are none; `owner` is what their nodes say.
+    def take(
+        self, pool: str, name: str, concurrency: int, *, owner: dict[str, object]
+    ) -> SlotReservation | Waiting:
+        """Slots for one job, or why there are none; `owner` is the document of their nodes.
 
-        Somebody may be faster: then the multi that makes the nodes is refused.
+        If another worker takes a slot first, ZooKeeper refuses the multi that creates the node.
         """
         main = pool.removesuffix(LOW)
         cap, data = self._pools.limits(main)[0].cap, encode(owner)
@@ -101,14 +106,14 @@ class Slots:
             if name_slot is None:
                 return at_concurrency(name, running, concurrency)
             operations.append(Create(self._nodes.name_slot(name, name_slot), data))
-        return Places(slot, name_slot, tuple(operations))
+        return SlotReservation(slot, name_slot, tuple(operations))
 
-    def name_room(self, name: str, concurrency: int) -> int:
-        """How many more jobs of this name may run now."""
+    def name_capacity(self, name: str, concurrency: int) -> int:
+        """The number of further jobs of this name that may run now."""
         return max(0, concurrency - len(self._session.children(self._nodes.name_slots(name)) or ()))
 
     def release(self, pool: str, state: JobState, run_key: str) -> list[Delete]:
-        """What gives the places of a job back; those that are not there, or another job's, are left alone."""
+        """The operations that free the slots of a job; a slot that is gone or another job's is left out."""
         paths = []
         if state.slot is not None:
             paths.append(self._nodes.slot(pool.removesuffix(LOW), state.slot))
@@ -122,14 +127,22 @@ class Slots:
         ]
 
     def _free(self, folder: str, limit: int, *, pool: str | None = None) -> tuple[int | None, int]:
-        """A place that nobody has, None when there is none, and how many run."""
+        """The number of a free slot, None if there is none, and how many jobs run."""
         names = self._session.children(folder)
         if names is None:
             self._session.ensure_path(folder)
             names = []
-        running = len(names) + (0 if pool is None else self._without_place(pool))
-        if running >= limit:  # also those above a limit that was lowered
+        running = len(names) + (0 if pool is None else self._without_slot(pool))
+        if running >= limit:  # or above it, after it was lowered
             return None, running
         taken = {int(name) for name in names if name.isdecimal()}
-        free: list[int] = [place for place in range(limit) if place not in taken]
-        return random.choice(free), running  # noqa: S311 - so that workers do not race for the same one
+        free: list[int] = [number for number in range(limit) if number not in taken]
+        return random.choice(free), running  # noqa: S311 - so that workers do not race for the same slot
+
+
+def slot_owner(data: bytes) -> str:
+    """The id of the job that a slot node names; empty for a node that names none."""
+    try:
+        return check_id(str(decode(data)["id"]))
+    except (ValueError, KeyError, InvalidName):
+        return ""

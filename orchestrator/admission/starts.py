@@ -1,4 +1,4 @@
-"""Drivers that are about to start: what the workers of a host promise them before their processes exist."""
+"""Drivers that are about to start: the memory that is promised to them before their processes exist."""
 
 import contextlib
 import fcntl
@@ -11,17 +11,18 @@ from pathlib import Path
 
 from spark_runner.file_lock import alone_in
 
-# A turn takes some milliseconds; a worker that is stopped in its own must not stop others.
+# A turn takes some milliseconds; a worker that is suspended in its turn must not block the others.
 _WAIT_SECONDS = 2.0
-_LOOK_SECONDS = 0.005  # flock(2) knows no timeout
+_LOOK_SECONDS = 0.005  # flock(2) has no timeout
 _SUFFIX = ".start"
 
 
 class Starts:
-    """One file for each start, which says how many bytes it may come to use. Thread-safe.
+    """One file per start, with the number of bytes that it may use. Thread-safe.
 
-    The workers of a host share the folder. Who makes a file holds the kernel's lock on it, which ends with
-    the process: nobody has to judge whether a worker lives, which another container could not.
+    The workers of a host share the folder. The worker that creates a file holds the kernel's lock on it,
+    which ends with its process. So no worker has to judge whether another one is alive, which it could not
+    across containers.
     """
 
     def __init__(self, folder: Path, worker: str) -> None:
@@ -31,7 +32,7 @@ class Starts:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Decide about a start, alone among all threads of all workers; raises TimeoutError, OSError."""
+        """Hold the turn to decide about a start, alone among all workers; raises TimeoutError, OSError."""
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             with alone_in(self._folder) as is_mine:
@@ -44,14 +45,14 @@ class Starts:
             time.sleep(_LOOK_SECONDS)
 
     def promised(self, *, but: str = "") -> list[int]:
-        """The bytes of every start, except for that of one job. Only in a turn; raises OSError."""
+        """The bytes of every start except that of one job. Only in a turn; raises OSError."""
         with self._guard:
             excepted = self._mine[but][0] if but in self._mine else None
         found = (_bytes(path) for path in self._folder.glob(f"*{_SUFFIX}") if path != excepted)
         return [needed for needed in found if needed is not None]
 
     def add(self, job: str, needed: int) -> None:
-        """Promise a job so many bytes until `remove`. Only in a turn; raises OSError."""
+        """Promise these bytes to a job until `remove`. Only in a turn; raises OSError."""
         with self._guard:
             if job not in self._mine:
                 path = self._folder / f"{job}.{self._worker}{_SUFFIX}"
@@ -63,20 +64,20 @@ class Starts:
             os.pwrite(file, str(needed).encode("ascii"), 0)
 
     def remove(self, job: str) -> None:
-        """The processes of the job can be seen by now, or it does not start; never raises."""
+        """End the promise of a job; never raises."""
         with self._guard:
             if job in self._mine:
                 path, file = self._mine.pop(job)
-                with contextlib.suppress(OSError):  # who looks next finds it without a lock
+                with contextlib.suppress(OSError):  # the next reader finds it without a lock
                     path.unlink()
                 os.close(file)
 
 
 def _bytes(path: Path) -> int | None:
-    """What a start was promised; None for that of a worker that has ended, which is removed."""
+    """The bytes promised to a start; None if its worker has ended, and its file is removed."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:  # it was removed just now
+    except FileNotFoundError:  # removed since the listing
         return None
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

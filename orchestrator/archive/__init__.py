@@ -1,1 +1,1 @@
-"""Where jobs go at the end of their retention: each once, for good before anything of it is removed."""
+"""Archives: each job is stored once, permanently, before it is removed at the end of its retention."""

@@ -1,4 +1,4 @@
-"""What every archive does, and the document that stands in it for a job."""
+"""The interface of an archive, and the document that it stores for a job."""
 
 import socket
 from collections.abc import Mapping, Sequence
@@ -10,22 +10,22 @@ from queues.documents import timestamp
 from queues.record import Record
 
 Document = dict[str, Any]
-"""A job as it is archived: JSON, with the run key that no other job ever has."""
+"""An archived job: JSON, with its run key, which is unique for ever."""
 
 
 class Archive(Protocol):
-    """Takes documents for good. Safe to use from several threads. Every call may raise ArchiveError."""
+    """Stores documents permanently. Safe to use from several threads. Every call may raise ArchiveError."""
 
     def owner(self) -> str | None:
-        """The name of this archive, for marks; None where all hosts write into one that sees to `once`."""
+        """The name of this archive, for marks; None if all hosts share one that stores each document once."""
 
     def position(self) -> str:
-        """How far it is written: what `write` is given later stands behind it."""
+        """The current end of the archive: later documents are stored behind it."""
 
     def write(self, document: Document, *, since: str = "") -> None:
-        """Return when the document is there durably, once, whoever wrote it.
+        """Return once the document is stored durably and exactly once, even if another process wrote it.
 
-        `since` is a position from before the first try to write it: only behind it can it stand already.
+        `since` is a position from before the first attempt to write it: a copy can only be behind it.
         """
 
 
@@ -37,9 +37,9 @@ def document_of(
     *,
     taken_over_from: str = "",
 ) -> Document:
-    """All that ZooKeeper knows of a job, but for secrets; an archive may have other readers.
+    """All data of a job in ZooKeeper, with known secrets masked, because an archive may have other readers.
 
-    `taken_over_from`: an archive in which it may stand as well.
+    `taken_over_from`: another archive that may hold the job as well.
     """
     REDACTOR.add_of_job(secrets_of(definition))
     document = {

@@ -1,4 +1,4 @@
-"""The archive in one Elasticsearch index, for all hosts: the run key is the id, so each job is there once."""
+"""The archive in one Elasticsearch index for all hosts; ids from run keys keep each job unique."""
 
 import threading
 from pathlib import Path
@@ -13,11 +13,11 @@ from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping.bounded import BoundedNode
 
 _REQUEST_SECONDS = 10.0
-_BAD_DOCUMENT = {400, 413}  # it cannot be mapped, it is too large
+_BAD_DOCUMENT = {400, 413}  # it cannot be mapped, or it is too large
 _KEYWORD = {"type": "keyword", "ignore_above": 1024}
 _TIME = {"type": "date", "ignore_malformed": True}
 
-# What people search by is indexed; the rest is kept as it is, so that no job's own fields can be refused.
+# Fields for searches are indexed. The rest is only stored, so that no field of a job can be rejected.
 _MAPPINGS: dict[str, Any] = {
     "dynamic": False,
     "properties": {
@@ -34,7 +34,7 @@ _MAPPINGS: dict[str, Any] = {
 
 
 class ElasticsearchArchive:
-    """Creates one document per job; an answer means that the server has it on its disk."""
+    """Creates one document per job; a success means that the server has it on its disk."""
 
     def __init__(
         self, url: str, index: str, *, key_file: Path | None = None, ca_file: Path | None = None
@@ -46,43 +46,43 @@ class ElasticsearchArchive:
         self._has_index = False
 
     def owner(self) -> None:
-        """Nobody: the index is the same for all hosts."""
+        """None: all hosts share the index."""
 
     def position(self) -> str:
-        """Nowhere: the index finds a document by its id."""
+        """Empty: the index finds a document by its id."""
         return ""
 
     def write(self, document: Document, *, since: str = "") -> None:  # noqa: ARG002 - see `position`
-        """Create the document, or find that it is there."""
-        # A job that is retried by hand comes to finish once more, and is archived once more.
+        """Create the document unless it exists."""
+        # A job that an operator retries comes to finish once more, and is archived once more.
         each = f"{document['run_key']}-{document.get('times', {}).get('finish', '')}"
         try:
             self._connected().create(index=self._index, id=each, document=document)
         except ConflictError:
-            return  # written before, and the answer or the writer was lost
+            return  # written before, but the response or the writer was lost
         except ApiError as error:
             if error.status_code in _BAD_DOCUMENT:
                 raise DocumentRefused(
                     f"job {document['id']!r} cannot be archived: {self._at(error)}"
                 ) from error
             raise ArchiveError(self._at(error)) from error
-        except (TransportError, RecursionError) as error:  # an answer may be nested as deep as it likes
+        except (TransportError, RecursionError) as error:  # a response may be nested to any depth
             raise ArchiveError(self._at(error)) from error
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         with self._guard:
             if self._client is not None:
                 self._client.close()
             self._client = None
 
     def _connected(self) -> Elasticsearch:
-        """A client, after the index is there: made by a first document, it would guess at all fields."""
+        """A client, once the index exists: if a document created it, its mappings would be guessed."""
         with self._guard:
             if self._client is None:
                 self._client = self._open()
             client = self._client
-        if not self._has_index:  # asked without the guard: nobody waits for the answers to others
+        if not self._has_index:  # without the guard, so that no thread waits for the request of another
             if not client.indices.exists(index=self._index):
                 self._create_index(client)
             self._has_index = True
@@ -91,16 +91,16 @@ class ElasticsearchArchive:
     def _open(self) -> Elasticsearch:
         try:
             key = self._key_file.read_text("utf-8").strip() if self._key_file else None
-            REDACTOR.add([key] if key else [])  # a server may quote what it was sent
+            REDACTOR.add([key] if key else [])  # a server may quote its request
             if self._ca_file:
-                self._ca_file.read_bytes()  # the client would only say that it cannot connect
+                self._ca_file.read_bytes()  # otherwise the client only reports that it cannot connect
             return Elasticsearch(
                 self._url,
                 api_key=key,
                 node_class=BoundedNode,
                 ca_certs=str(self._ca_file) if self._ca_file else DEFAULT,
                 request_timeout=_REQUEST_SECONDS,
-                max_retries=0,  # the job comes again
+                max_retries=0,  # the job is retried later
             )
         except (OSError, ValueError) as error:
             raise ArchiveError(self._at(error)) from error
@@ -116,5 +116,5 @@ class ElasticsearchArchive:
         reason = f"{error}: {error.__cause__}" if isinstance(error, TransportError) else str(error)
         text = f"index {self._index} at {self._url}: {' '.join(reason.split())}"
         if isinstance(error, ApiError) and error.error == "security_exception":
-            text += "; give in archive.key_file a key that may create and view this index, and create in it"
+            text += "; set archive.key_file to a key that may view and create this index and its documents"
         return text

@@ -1,10 +1,10 @@
-"""Why a job could not be archived; nothing of it is removed then."""
+"""Errors of an archive; a job that was not archived is not removed."""
 
 from orchestrator.errors import OrchestratorError
 
 
 class ArchiveError(OrchestratorError):
-    """The archive takes nothing at present; `delay` is the seconds after which to try again."""
+    """The archive cannot store documents at present; `delay` is the seconds until the next attempt."""
 
     def __init__(self, message: str, delay: float = 60.0) -> None:
         super().__init__(message)
@@ -12,7 +12,7 @@ class ArchiveError(OrchestratorError):
 
 
 class DocumentRefused(ArchiveError):
-    """The archive works, but it does not take this one document."""
+    """The archive works, but rejects this document."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, delay=600.0)  # only a change of the archive's settings helps
+        super().__init__(message, delay=600.0)  # only a change of the archive's settings can help

@@ -28,20 +28,20 @@ def _now() -> datetime:
 class JsonlArchive:
     """Appends to the file of the month, from any number of threads and processes of this host.
 
-    A line counts when it ends with a newline and is on the disk. Documents that come together are written
-    with one fsync. `now` gives the month.
+    A line is valid once it ends with a newline and is on the disk. Documents that arrive together are written
+    with one fsync. `now` determines the month.
     """
 
     def __init__(self, directory: Path, *, now: Callable[[], datetime] = _now) -> None:
         self._directory = directory
         self._now = now
-        self._waiting: list[_Entry] = []
+        self._waiting: list[_PendingLine] = []
         self._guard = threading.Lock()  # of `_waiting`
-        self._writing = threading.Lock()  # whoever has it writes for all that wait
+        self._writing = threading.Lock()  # its holder writes for all waiting threads
         self._owner = ""
 
     def owner(self) -> str:
-        """The name of this folder, made with it: host names come twice, and change."""
+        """The name of this folder, created with it, because host names may change or occur twice."""
         if not self._owner:
             with self._opened():
                 self._owner = self._read_owner()
@@ -53,24 +53,24 @@ class JsonlArchive:
             return f"{path.name}:{end}"
 
     def write(self, document: Document, *, since: str = "") -> None:
-        """Append the document unless it stands behind `since`; returns when it is on the disk."""
-        entry = _Entry(document, since)
+        """Append the document unless the archive has it behind `since`; returns once it is on the disk."""
+        line = _PendingLine(document, since)
         with self._guard:
-            self._waiting.append(entry)
+            self._waiting.append(line)
         with self._writing:
-            if not entry.settled:
+            if not line.finished:
                 with self._guard:
                     batch, self._waiting = self._waiting, []
                 self._write(batch)
-        if entry.error is not None:
-            raise ArchiveError(entry.error)
+        if line.error is not None:
+            raise ArchiveError(line.error)
 
-    def _write(self, batch: "Sequence[_Entry]") -> None:
+    def _write(self, batch: "Sequence[_PendingLine]") -> None:
         error: str | None = "the writer of the archive was interrupted"
         try:
             with self._opened(), self._current() as (path, file, end):
                 there = self._there(batch, path.name)
-                new = {entry.head: entry.line for entry in batch if entry.head not in there}
+                new = {line.head: line.data for line in batch if line.head not in there}
                 append(file, b"".join(new.values()), end)
                 if end == 0:
                     sync_folder(self._directory)
@@ -78,16 +78,16 @@ class JsonlArchive:
         except ArchiveError as failure:
             error = str(failure)
         finally:
-            for entry in batch:
-                entry.settle(error)
+            for line in batch:
+                line.finish(error)
 
-    def _there(self, batch: "Sequence[_Entry]", current: str) -> set[bytes]:
-        """Which of them were written before, by whom ever; on the disk by then."""
-        name, offset = min(entry.since for entry in batch)
-        heads = tuple({entry.head for entry in batch})
+    def _there(self, batch: "Sequence[_PendingLine]", current: str) -> set[bytes]:
+        """The heads of those that any process wrote before; they are on the disk then."""
+        name, offset = min(line.since for line in batch)
+        heads = tuple({line.head for line in batch})
         names = {found.name for found in self._directory.iterdir() if _FILE.fullmatch(found.name)}
         there = set[bytes]()
-        # The present file also where the clock was set back over the end of a month.
+        # The current file as well, because the clock may have been set back over the end of a month.
         for found in sorted(found for found in names if found >= name or found == current):
             there |= found_behind(self._directory / found, offset if found == name else 0, heads)
         return there
@@ -112,7 +112,7 @@ class JsonlArchive:
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
-        """The folder for this process alone; what the system says becomes an ArchiveError."""
+        """The folder, locked for this process; an OSError becomes an ArchiveError."""
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             with held_file(self._directory / "lock"):
@@ -124,7 +124,7 @@ class JsonlArchive:
 
     @contextmanager
     def _current(self) -> Iterator[tuple[Path, int, int]]:
-        """The file of this month, opened, and the end of its last whole line, where it is cut."""
+        """The open file of this month, cut at the end of its last whole line, and that offset."""
         path = self._directory / f"jobs-{self._now():%Y-%m}.jsonl"
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -133,24 +133,24 @@ class JsonlArchive:
             os.close(file)
 
 
-class _Entry:
-    """A document that waits to be written, and what became of it."""
+class _PendingLine:
+    """A document that waits to be written, and its outcome."""
 
     def __init__(self, document: Document, since: str) -> None:
-        # First in its line, so that it is found without parsing.
+        # The run key comes first, so that the line is found without parsing.
         ordered = {"run_key": document["run_key"], **document}
-        self.line = json.dumps(ordered).encode("ascii") + b"\n"
+        self.data = json.dumps(ordered).encode("ascii") + b"\n"
         self.head = line_head(str(document["run_key"]))
         self.since = _parse_position(since)
-        self.settled = False
+        self.finished = False
         self.error: str | None = None
 
-    def settle(self, error: str | None) -> None:
-        self.settled, self.error = True, error
+    def finish(self, error: str | None) -> None:
+        self.finished, self.error = True, error
 
 
 def _parse_position(text: str) -> tuple[str, int]:
     name, _, offset = text.partition(":")
     if _FILE.fullmatch(name) and offset.isdecimal():
         return name, int(offset)
-    return "", 0  # then all that there is is looked through
+    return "", 0  # then all files are searched

@@ -1,4 +1,4 @@
-"""Which archive the settings ask for."""
+"""Opens the archive that the settings name."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from orchestrator.archive.settings import ArchiveSettings
 
 
 def open_archive(settings: ArchiveSettings, state_dir: Path) -> Archive:
-    """The archive of this host; nothing is opened or asked before it is used."""
+    """The archive of this host; it opens and connects to nothing before its first use."""
     if not settings.url:
         return PausingArchive(JsonlArchive(settings.dir or state_dir / "archive"))
-    # Here, because it takes as long to load as all the rest of a worker, and most have none.
+    # Imported here: it takes as long to load as the rest of a worker, and most workers do not use it.
     from orchestrator.archive.elasticsearch import ElasticsearchArchive  # noqa: PLC0415 - see above
 
     return PausingArchive(

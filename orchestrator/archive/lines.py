@@ -1,4 +1,4 @@
-"""Lines of an archive's file: the end of the last whole one, those behind a place, and new ones."""
+"""Lines of an archive file: finding the end of the last whole one, and lines behind an offset."""
 
 import json
 import os
@@ -13,31 +13,31 @@ _CHUNK_BYTES = 64 * 1024
 
 
 def line_head(run_key: str) -> bytes:
-    """How the line of this job begins, and that of no other."""
+    """The beginning of the line of this job, which no other line has."""
     return b'{"run_key": ' + json.dumps(run_key).encode("ascii") + b","
 
 
 def whole_lines_end(file: int, path: Path) -> int:
-    """The end of the last whole line in bytes; what a crash has left behind it is cut off.
+    """The end of the last whole line in bytes; a torn line of a crash behind it is cut off.
 
-    Raises ArchiveError for a file that no archive has written; nothing of it is cut then.
+    Raises ArchiveError for a file that no archive has written, and does not cut it.
     """
     size = os.fstat(file).st_size
     end = _last_newline(file, size) + 1
     first, torn = os.pread(file, len(_START), 0), os.pread(file, len(_START), end)
     if not (_begins_line(torn) or _is_blank(torn)) or (end and not _begins_line(first)):
         raise ArchiveError(
-            f"{path} is not only what an archive writes; move it away, or set archive.dir to another folder"
+            f"{path} contains lines of another program; move it, or set archive.dir to another folder"
         )
     if end < size:
-        # Its job was not removed: that comes after the whole line is on the disk.
+        # Its job still exists: a job is removed only once its whole line is on the disk.
         logger.warning("{}: the last {:,} bytes are a torn line of a crash; cut off", path, size - end)
         os.ftruncate(file, end)
     return end
 
 
 def found_behind(path: Path, offset: int, heads: tuple[bytes, ...]) -> set[bytes]:
-    """Which of these lines stand behind `offset` in a file; they are on the disk then."""
+    """The heads of those lines that are in a file behind `offset`; the lines are on the disk then."""
     found = set[bytes]()
     try:
         file = path.open("rb")
@@ -45,13 +45,13 @@ def found_behind(path: Path, offset: int, heads: tuple[bytes, ...]) -> set[bytes
         return found
     with file:
         if offset:
-            # Shorter than it was, or another file: nothing is known of it, so all of it is looked through.
+            # If the file is shorter than it was, or another one, all of it is searched.
             before = os.pread(file.fileno(), 1, offset - 1)
             file.seek(offset if before == b"\n" else 0)
         for line in file:
             if line.startswith(heads) and line.endswith(b"\n"):
                 found.update(head for head in heads if line.startswith(head))
-        if found:  # who wrote it may have ended before it was
+        if found:  # their writer may have died before its fsync
             os.fsync(file.fileno())
     return found
 
@@ -61,11 +61,11 @@ def _begins_line(data: bytes) -> bool:
 
 
 def _is_blank(data: bytes) -> bool:
-    return not data.strip(b"\0")  # what a power failure leaves on some file systems
+    return not data.strip(b"\0")  # a power failure leaves zeros on some file systems
 
 
 def _last_newline(file: int, size: int) -> int:
-    """Where the last newline stands; -1 without one."""
+    """The offset of the last newline; -1 without one."""
     end = size
     while end > 0:
         start = max(0, end - _CHUNK_BYTES)

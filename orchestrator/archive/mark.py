@@ -1,31 +1,31 @@
-"""The mark in a job's record that says in which archive it is being written, before anything is."""
+"""The mark in a job's record: set before the job is archived, it names the archive that stores it."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from queues.documents import timestamp
 
-# An owner that is coming back is back by then; for one that is gone, nobody waits for longer.
+# An owner that restarts is back by then. After that another archive takes over.
 STALE_AFTER = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Only `owner` knows whether the job stands in its archive; if so, behind `position`."""
+    """Only the archive `owner` can determine whether it holds the job; if so, behind `position`."""
 
     owner: str
     since: str  # ISO 8601, UTC, by the clock of the owner's host
     position: str
-    taken_over_from: str = ""  # the owner before, which was not heard of for a day
+    taken_over_from: str = ""  # the previous owner, which made no progress for a day
 
     @classmethod
     def now(cls, owner: str, position: str, taken_over_from: str = "") -> "Mark":
-        """A mark of this moment."""
+        """A new mark."""
         return cls(owner, timestamp(), position, taken_over_from)
 
     @classmethod
     def parse(cls, text: str | None) -> "Mark | None":
-        """The mark in this text; None where there is none, or none that can be read."""
+        """The mark in this text; None if there is none, or if it cannot be read."""
         words = (text or "").split(" ")
         match words:
             case [owner, since, position]:
@@ -41,7 +41,7 @@ class Mark:
         return f"{text} from {self.taken_over_from}" if self.taken_over_from else text
 
     def is_stale(self) -> bool:
-        """Whether its owner has had its time."""
+        """Whether the time of its owner is over."""
         made = self._made()
         return made is None or datetime.now(UTC) - made > STALE_AFTER
 

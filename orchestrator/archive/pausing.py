@@ -1,4 +1,4 @@
-"""An archive that takes nothing is left alone for a while: it must not take the threads of all jobs."""
+"""A circuit breaker: a failing archive is not called for a while, so that it does not occupy all threads."""
 
 import threading
 import time
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 class PausingArchive:
-    """Passes on to `archive`; after a failure it refuses at once until a growing pause is over.
+    """Delegates to `archive`; after a failure it raises at once until a growing pause is over.
 
-    Told are the first failure of a row and the first document that is taken again.
+    It logs the first of consecutive failures, and the first document that is stored after them.
     """
 
     def __init__(self, archive: Archive, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -33,18 +33,18 @@ class PausingArchive:
 
     def owner(self) -> str | None:
         """The name of the archive."""
-        return self._pass_on(self._archive.owner)
+        return self._call(self._archive.owner)
 
     def position(self) -> str:
-        """How far it is written."""
-        return self._pass_on(self._archive.position)
+        """The current end of the archive."""
+        return self._call(self._archive.position)
 
     def write(self, document: Document, *, since: str = "") -> None:
-        """Write into the archive; raises ArchiveError with the rest of the pause as its delay."""
-        self._pass_on(lambda: self._archive.write(document, since=since))
-        self._taken()
+        """Write into the archive; raises ArchiveError whose delay is the rest of the pause."""
+        self._call(lambda: self._archive.write(document, since=since))
+        self._succeeded()
 
-    def _pass_on(self, call: Callable[[], T]) -> T:
+    def _call(self, call: Callable[[], T]) -> T:
         with self._guard:
             left = self._until - self._clock()
             if left > 0:
@@ -52,8 +52,8 @@ class PausingArchive:
         try:
             return call()
         except DocumentRefused as error:
-            logger.warning("{}; the job stays, and is tried again in {:g} s", error, error.delay)
-            self._taken()  # it answers
+            logger.warning("{}; the job stays, and is retried in {:g} s", error, error.delay)
+            self._succeeded()  # the archive itself works
             raise
         except ArchiveError as error:
             raise ArchiveError(str(error), delay=self._failed(str(error))) from error
@@ -61,7 +61,7 @@ class PausingArchive:
     def _failed(self, reason: str) -> float:
         with self._guard:
             left = self._until - self._clock()
-            if left > 0:  # another thread was told the same
+            if left > 0:  # another thread has failed as well
                 return left
             self._failures += 1
             pause = growing(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, self._failures)
@@ -70,11 +70,11 @@ class PausingArchive:
             first = self._failures == 1
         if first:
             logger.warning(
-                "jobs cannot be archived, so none is removed: {}; tried again every 1 to 10 min", reason
+                "jobs cannot be archived, so none is removed: {}; next attempts every 1 to 10 min", reason
             )
         return pause
 
-    def _taken(self) -> None:
+    def _succeeded(self) -> None:
         with self._guard:
             failures, self._failures, self._until = self._failures, 0, self._clock()
         if failures:

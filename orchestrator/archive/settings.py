@@ -1,4 +1,4 @@
-"""Where the archive is: files and names, never a secret."""
+"""Settings of the archive: files and names, never a secret."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from orchestrator.logs.addresses import AbsolutePath, checked_index, checked_url
 
 
 class ArchiveSettings(BaseModel):
-    """Jobs are archived in an Elasticsearch index where `url` is given, else in files."""
+    """Jobs are archived in an Elasticsearch index if `url` is set, otherwise in files."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -17,7 +17,9 @@ class ArchiveSettings(BaseModel):
     key_file: AbsolutePath | None = Field(
         None, description="an API key in base64, where the server asks for one"
     )
-    ca_file: AbsolutePath | None = Field(None, description="who signs the server; absent = the system's list")
+    ca_file: AbsolutePath | None = Field(
+        None, description="CA certificates of the server; absent = the system's list"
+    )
     dir: AbsolutePath | None = Field(
         None, description="of the JSONL files; absent = `archive` in the state_dir"
     )

@@ -1,1 +1,1 @@
-"""What operators change, as records that are made with the change and as documents of the log."""
+"""Audit events: records of operator changes, created with the change and shipped as log documents."""

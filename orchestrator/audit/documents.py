@@ -1,4 +1,4 @@
-"""Changes of operators as documents of the log (ECS), each under an id of its own."""
+"""Audit events as log documents (ECS), each under its own id."""
 
 import json
 import time
@@ -16,19 +16,19 @@ from queues.record import Record
 
 DATASET = "orchestrator.audit"
 _DAY_SECONDS = 86_400.0
-_OLDEST_SECONDS = 90 * _DAY_SECONDS  # of what waited for a leader
+_OLDEST_SECONDS = 90 * _DAY_SECONDS  # age of an event that waited for a leader
 
 
 class AuditLog:
-    """Writes into the log spool of this process, whatever level of logs it keeps."""
+    """Writes audit documents into the log spool of this process, independent of its log level."""
 
     def __init__(self, logs: LogPipeline, days: Days) -> None:
         self._logs, self._days = logs, days
 
     def write(self, event: AuditEvent) -> bool:
-        """Append one document; False where the spool takes none.
+        """Append one document; False if the spool does not accept it.
 
-        The index and the id come from the event: an index of Elasticsearch has it once, however often it is
+        The index and the id come from the event, so that Elasticsearch stores it once, however often it is
         written.
         """
         spool = self._logs.spool
@@ -36,7 +36,7 @@ class AuditLog:
             return False
         epoch = _epoch(event.act.at)
         document = self._document(event, epoch)
-        # Of that level: a full spool that keeps warnings keeps who did what.
+        # At this level, so that a spool that is full except for warnings keeps audit documents.
         return spool.append(
             self._days.index(epoch),
             json.dumps(REDACTOR.document(document)).encode(),
@@ -45,12 +45,12 @@ class AuditLog:
         )
 
     def write_submission(self, record: Record) -> None:
-        """Append who submitted a job, before its status changes first; a second time under the same id."""
+        """Append the submission of a job before its first change of status; a repetition has the same id."""
         if is_new(record.payload) and (event := AuditEvent.of_submission(record)) is not None:
             self.write(event)
 
     def sync(self) -> None:
-        """Return when what was written is on the disk; raises OSError."""
+        """Return once all written documents are on the disk; raises OSError."""
         if self._logs.spool is not None:
             self._logs.spool.sync()
 
@@ -78,12 +78,12 @@ class AuditLog:
         }
         if event.kind == "job":
             document |= {"job.id": event.target, "job.run_key": event.run_key, "job.pool": event.pool}
-        told = {name: value for name, value in document.items() if value not in {"", 0}}
-        return {n: REDACTOR.fit(v, MAX_FIELD) if isinstance(v, str) else v for n, v in told.items()}
+        given = {name: value for name, value in document.items() if value not in {"", 0}}
+        return {n: REDACTOR.fit(v, MAX_FIELD) if isinstance(v, str) else v for n, v in given.items()}
 
 
 def _epoch(at: str) -> float:
-    """The time of a change; now for one that cannot be, or indices of any day could be made."""
+    """The time of a change; now for an impossible one, which would otherwise create an index of any day."""
     now, found = time.time(), moment(at)
     epoch = now if found is None else found.timestamp()
     return epoch if now - _OLDEST_SECONDS < epoch < now + _DAY_SECONDS else now

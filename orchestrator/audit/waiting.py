@@ -1,4 +1,4 @@
-"""The changes that wait in ZooKeeper for a leader: read whoever made their nodes, and bounded."""
+"""Audit events that wait in ZooKeeper until a leader writes them into its logs; their number is bounded."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,44 +18,44 @@ from queues.session.stat import Stat
 from queues.transaction import commit
 
 MAX_WAITING = 5_000
-"""Entries in the folder, of 400 bytes each: a leader takes fifty of them at a time, every five seconds."""
+"""Events in the folder, of 400 bytes each: a leader moves fifty of them at a time, every five seconds."""
 
-SUMMED_AT_ONCE = 100  # entries of ours have 400 bytes; those of other programs may have a megabyte
+SUMMED_AT_ONCE = 100  # an event of ours has 400 bytes; a node of another program may have a megabyte
 SUM = "sum-up"
-_MAX_NAMES = 100  # of logins with what they did; the digest scheme has as many as anybody wants
+_MAX_NAMES = 100  # counters in one sum; the digest scheme allows any number of logins
 _OTHERS = "others"
 _ANY_VERSION = -1
 
 
-class Entry(NamedTuple):
-    """A node, and what it says."""
+class WaitingChange(NamedTuple):
+    """A node, with its event and the operation that removes it."""
 
     name: str
     event: AuditEvent
     removal: Delete
-    has_children: bool  # of other programs: such a node cannot be removed
+    has_children: bool  # created by other programs: such a node cannot be removed
 
 
-def entries(session: Session, nodes: Nodes, names: Sequence[str]) -> list[Entry]:
-    """The entries of these names that are there; one that is closed to us hides no other."""
+def waiting_changes(session: Session, nodes: Nodes, names: Sequence[str]) -> list[WaitingChange]:
+    """The existing nodes of these names; one that this login cannot read does not hide the others."""
     paths = [nodes.audit_entry(name) for name in names]
     try:
         found = session.get_many(paths)
     except AccessDenied:
-        return [entry for name in names for entry in _alone(session, nodes, name)]
-    return [_entry(nodes, name, *each) for name, each in zip(names, found, strict=True) if each is not None]
+        return [change for name in names for change in _read_one(session, nodes, name)]
+    return [_change(nodes, name, *each) for name, each in zip(names, found, strict=True) if each is not None]
 
 
 def create(nodes: Nodes, event: AuditEvent) -> Create:
-    """What makes the node of an event."""
+    """The operation that creates the node of an event."""
     document = event.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
     return Create(nodes.audit_entry(event.id), encode(document))
 
 
-def make_room(session: Session, nodes: Nodes) -> None:
-    """Make the folder if there is none; where it is full, one entry that counts them replaces the oldest."""
+def ensure_capacity(session: Session, nodes: Nodes) -> None:
+    """Create the folder if it is missing; if it is full, replace its oldest events by one with counts."""
     found = session.exists(nodes.audit)
-    if found is None:  # looked for each time, so that one that was removed by hand hinders nobody
+    if found is None:  # checked each time, because an operator may have removed it
         session.ensure_path(nodes.audit)
     elif found.children >= MAX_WAITING:
         _sum_up(session, nodes)
@@ -64,25 +64,25 @@ def make_room(session: Session, nodes: Nodes) -> None:
 def _sum_up(session: Session, nodes: Nodes) -> None:
     names = sorted(session.children(nodes.audit) or ())
     for start in range(0, len(names), SUMMED_AT_ONCE):
-        oldest = entries(session, nodes, names[start : start + SUMMED_AT_ONCE])
-        oldest = [entry for entry in oldest if not entry.has_children]
+        oldest = waiting_changes(session, nodes, names[start : start + SUMMED_AT_ONCE])
+        oldest = [change for change in oldest if not change.has_children]
         if len(oldest) > 1:
             break
     else:
         return
-    event = _sum_of([entry.event for entry in oldest], Act.now(session, SUM), nodes.audit)
-    # A conflict: somebody else, or a leader, was faster. The change that is under way does not depend on it.
+    event = _sum_of([change.event for change in oldest], Act.now(session, SUM), nodes.audit)
+    # A conflict means that another client or a leader was faster; the change itself does not depend on it.
     with suppress(Conflict, AccessDenied):
-        commit(session, [create(nodes, event), *(entry.removal for entry in oldest)])
+        commit(session, [create(nodes, event), *(change.removal for change in oldest)])
         logger.warning(
-            "{} is full: {}; start a worker, whose leader brings them into its logs",
+            "{} is full: {}; start a worker: the leader moves these events into its logs",
             nodes.audit,
             event.act.detail,
         )
 
 
 def _sum_of(events: Sequence[AuditEvent], act: Act, target: str) -> AuditEvent:
-    """One event instead of these, some of which may be sums already."""
+    """One event with the counts of these, some of which may be sums already."""
     counts = Counter[str]()
     moments = list[str]()
     for event in events:
@@ -108,15 +108,17 @@ def _sum_of(events: Sequence[AuditEvent], act: Act, target: str) -> AuditEvent:
     )
 
 
-def _alone(session: Session, nodes: Nodes, name: str) -> list[Entry]:
+def _read_one(session: Session, nodes: Nodes, name: str) -> list[WaitingChange]:
     try:
         found = session.get(nodes.audit_entry(name))
     except AccessDenied:
-        removal = Delete(nodes.audit_entry(name), _ANY_VERSION)  # which the rights on the folder allow
-        return [Entry(name, AuditEvent.read(name, b"closed to this login"), removal, has_children=False)]
-    return [] if found is None else [_entry(nodes, name, *found)]
+        removal = Delete(nodes.audit_entry(name), _ANY_VERSION)  # the rights on the folder allow it
+        return [
+            WaitingChange(name, AuditEvent.read(name, b"closed to this login"), removal, has_children=False)
+        ]
+    return [] if found is None else [_change(nodes, name, *found)]
 
 
-def _entry(nodes: Nodes, name: str, data: bytes, stat: Stat) -> Entry:
+def _change(nodes: Nodes, name: str, data: bytes, stat: Stat) -> WaitingChange:
     removal = Delete(nodes.audit_entry(name), stat.version)
-    return Entry(name, AuditEvent.read(name, data), removal, has_children=stat.children > 0)
+    return WaitingChange(name, AuditEvent.read(name, data), removal, has_children=stat.children > 0)

@@ -1,1 +1,1 @@
-"""Telling others how a job has ended."""
+"""Callbacks: reports the events of jobs to receivers over HTTP."""

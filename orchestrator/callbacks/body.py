@@ -1,4 +1,4 @@
-"""What a callback says: stable, documented in docs/callbacks.md, and without secrets."""
+"""The body of a callback: stable, documented in docs/callbacks.md, and without secrets."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +15,13 @@ from spark_runner.runners.application_page import application_page
 from spark_runner.runners.base import Place
 
 VERSION = 2
-"""Of the body: grows when a field changes its meaning or goes, not when one comes."""
+"""The version grows if a field changes its meaning or is removed, not if one is added."""
 
 _MAX_TABLES = 100
-_MAX_TEXT_CHARACTERS = 500  # of what drivers and backends say: a warning, an address, the name of a table
-_OF_THE_JOB = ("id", "name", "labels", "fire_time")  # the same in each event
+_MAX_TEXT_CHARACTERS = 500  # of text from drivers and backends: a warning, an address, the name of a table
+_OF_THE_JOB = ("id", "name", "labels", "fire_time")  # the same in each event of a job
 _MAX_KEPT_BYTES = 2_500
-_LEFT_OUT_FIRST = ("warning", "ui", "cluster", "host")  # of what is too large to be kept
+_LEFT_OUT_FIRST = ("warning", "ui", "cluster", "host")  # first, if the facts are too large to keep
 
 
 def callback_body(
@@ -37,9 +37,10 @@ def callback_body(
 ) -> dict[str, Any]:
     """The body for an event of a job; fields without a value are None.
 
-    `attempt` is the document of its last one, `number` the event's own among all of the job, `driver_page`
-    what the driver itself shows while it runs. `handler_errors` is left out: it grows when a try is broken
-    off by a fault of ours, and is zero else.
+    `attempt` is the document of the last attempt, `number` the number of the event among all events of the
+    job, and `driver_page` the address of the driver's own page while it runs. The body has no
+    `handler_errors`: that counts attempts to handle the job that failed by an internal error, and is zero
+    otherwise.
     """
     document, error = attempt or {}, state.error
     place = Place.of(document.get("place")) or Place("")
@@ -87,7 +88,7 @@ def callback_body(
 
 
 def kept(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record keeps of a body, in a bounded number of bytes: nothing that each event of the job has."""
+    """The facts of a body that a record keeps, bounded in bytes, without those that all events share."""
     facts = {name: value for name, value in body.items() if value is not None and name not in _OF_THE_JOB}
     for name in _LEFT_OUT_FIRST:
         if kept_bytes(facts) > _MAX_KEPT_BYTES:
@@ -96,14 +97,14 @@ def kept(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kept_bytes(facts: Mapping[str, Any]) -> int:
-    """How much of a record these take."""
+    """The bytes that these facts take in a record."""
     return len(encode(dict(facts)))
 
 
 def restored(
     facts: Mapping[str, Any], record: Record, state: JobState, definition: Definition
 ) -> dict[str, Any]:
-    """The body of which `facts` were kept."""
+    """The body whose `facts` were kept."""
     whole = callback_body(record, state, definition, None, event="end", number=0, status=state.status)
     return {name: whole[name] if name in _OF_THE_JOB else facts.get(name) for name in whole}
 
@@ -114,7 +115,7 @@ def _previous(state: JobState, status: Status) -> str | None:
 
 
 def _written(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the attempt tells of: rows and bytes as Spark counted them, the first tables by name; or None."""
+    """Rows and bytes as Spark counted them, with the first tables; None if the attempt reports none."""
     tables, metrics = document.get("tables"), document.get("metrics")
     tables = tables if isinstance(tables, list) else []
     metrics = metrics if isinstance(metrics, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Calling the receivers of what happens to a job, and what they answer."""
+"""Calls the receivers of job events, and reads their replies."""
 
 import json
 import os
@@ -16,29 +16,29 @@ from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.definition import Callback
 from orchestrator.policy.policy import Listed, Policy, Refused
 
-CALLS_AT_ONCE = 8  # of a worker: each holds a thread that jobs are looked at with, for its timeout at most
+CALLS_AT_ONCE = 8  # per worker: each call occupies a handler thread, for its timeout at most
 _SUCCESS = "SUCCESS"
 _VARIABLE = re.compile(r"\$\{env:(\w+)\}")
 _NAME = r"\$\{env:\w+\}"
-_ADDRESS = re.compile(  # strict, so that a password with a slash in it is not taken for a port
+_ADDRESS = re.compile(  # strict, so that a password with a slash is not mistaken for a port
     rf"(?P<scheme>https?://)(?:[^/?#]*@)?"
     rf"(?P<host>(?:[\w.-]|\[[\da-fA-F:.]+\]|{_NAME})+(?::(?:\d+|{_NAME}))?)(?=[/?#]|$)"
     rf"|{_NAME}"
 )
-_MAX_SHOWN_CHARACTERS = 100  # of what the receiver wrote
-_MAX_ADDRESS_CHARACTERS = 300  # as long as a name in the DNS may be, with scheme and port
+_MAX_SHOWN_CHARACTERS = 100  # of a reply
+_MAX_ADDRESS_CHARACTERS = 300  # the longest DNS name, with scheme and port
 
 
 class CallbackError(OrchestratorError):
-    """A receiver could not be told; the message names the receiver's host and no more of it."""
+    """A callback has failed; the message names the receiver's host and no other part of its URL."""
 
 
 class CallbackRefused(CallbackError):
-    """The operator's settings do not allow this receiver: no further try is made."""
+    """The operator's settings do not allow this receiver; the callback is not retried."""
 
 
-class NoPlace(OrchestratorError):
-    """As many callbacks as there may be at once are under way."""
+class CallbacksBusy(OrchestratorError):
+    """The limit of concurrent callbacks is reached."""
 
 
 class _Data(BaseModel):
@@ -47,8 +47,8 @@ class _Data(BaseModel):
     status: str | None = None
 
 
-class Reply(BaseModel):
-    """What a receiver answers; it may say more than is read."""
+class CallbackReply(BaseModel):
+    """The reply of a receiver; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -57,15 +57,15 @@ class Reply(BaseModel):
 
     @property
     def status(self) -> str | None:
-        """The status that the job shall have instead; None = as it was told."""
+        """The status that overrides the job's; None = no change."""
         return (self.data.status or None) if self.data is not None else None
 
 
 class Callbacks:
-    """Calls the receivers, a limited number at once. Thread-safe.
+    """Calls the receivers, with a limit of concurrent calls. Thread-safe.
 
-    `check` says how the operator lists a host and port for a pool and the URL of a definition, and raises
-    Refused for what is not allowed.
+    `check` returns how the operator lists a host and port, for a pool and the URL of a definition, and raises
+    Refused if they are not allowed.
     """
 
     def __init__(
@@ -76,49 +76,50 @@ class Callbacks:
     ) -> None:
         self._check = check or Policy().check_callback
         self._guard = threading.Lock()
-        self._under_way = Counter[str]()  # by what may be shown of their addresses
-        self._waiting: dict[Callable[[], bool], str] = {}  # who waits for a place, and for whom, in order
+        self._in_flight = Counter[str]()  # by the public part of their addresses
+        self._waiting: dict[Callable[[], bool], str] = {}  # waiting callers in order, with their receivers
         self._at_once = at_once
         self._poster = Poster()
 
     def call(
         self, callback: Callback, body: Mapping[str, Any], on_free: Callable[[], bool] | None = None
-    ) -> Reply:
-        """Tell what `callback_body` made, and return the answer, whose code is SUCCESS.
+    ) -> CallbackReply:
+        """Send a body of `callback_body`, and return the reply, whose code is SUCCESS.
 
-        Blocks for the timeout of the callback at most. Raises CallbackError, and NoPlace without having
-        called: see `take_place`.
+        Blocks for at most the timeout of the callback. Raises CallbackError, and CallbacksBusy before any
+        call: see `reserve`.
         """
-        self.take_place(callback, on_free)
-        return self.call_in_place(callback, body)
+        self.reserve(callback, on_free)
+        return self.call_reserved(callback, body)
 
-    def take_place(self, callback: Callback, on_free: Callable[[], bool] | None = None) -> None:
-        """Take one for `call_in_place`, which gives it back; raises NoPlace.
+    def reserve(self, callback: Callback, on_free: Callable[[], bool] | None = None) -> None:
+        """Reserve a call for `call_reserved`, which releases it; raises CallbacksBusy.
 
-        One receiver gets half of them: those that it is slow to answer keep no other's back. `on_free` is
-        called when there may be a place after that, and says whether it is still wanted: else the next is.
+        One receiver gets at most half of all calls, so that a slow one does not block the others. After
+        CallbacksBusy, `on_free` is called once a call may be free. It returns whether its caller still wants
+        it; otherwise the next waiting caller is called.
         """
         receiver = address(callback.url)
         with self._guard:
             if reason := self._why_full(receiver):
                 if on_free is not None:
                     self._waiting.setdefault(on_free, receiver)
-                raise NoPlace(reason)
+                raise CallbacksBusy(reason)
             if on_free is not None:
                 self._waiting.pop(on_free, None)
-            self._under_way[receiver] += 1
+            self._in_flight[receiver] += 1
 
     def _why_full(self, receiver: str) -> str:
-        if self._under_way.total() >= self._at_once:
-            return "too many callbacks are under way"
-        if self._under_way[receiver] >= max(1, self._at_once // 2):
-            return f"too many callbacks to {receiver} are under way"
+        if self._in_flight.total() >= self._at_once:
+            return "too many callbacks are in progress"
+        if self._in_flight[receiver] >= max(1, self._at_once // 2):
+            return f"too many callbacks to {receiver} are in progress"
         return ""
 
-    def _give_back(self, receiver: str) -> None:
+    def _release(self, receiver: str) -> None:
         with self._guard:
-            self._under_way[receiver] -= 1
-            self._under_way += Counter()  # without those at zero: receivers come and go
+            self._in_flight[receiver] -= 1
+            self._in_flight += Counter()  # drops those at zero, because the number of receivers is unbounded
         while (on_free := self._next_waiting()) is not None and not on_free():
             pass
 
@@ -130,8 +131,8 @@ class Callbacks:
                     return on_free
         return None
 
-    def call_in_place(self, callback: Callback, body: Mapping[str, Any]) -> Reply:
-        """What `call` does once there is a place."""
+    def call_reserved(self, callback: Callback, body: Mapping[str, Any]) -> CallbackReply:
+        """Make a call after `reserve`; otherwise as `call`."""
         receiver = address(callback.url)
         try:
             headers = {
@@ -155,25 +156,25 @@ class Callbacks:
         except (PostError, CallbackError) as error:
             raise CallbackError(f"{receiver}: {error}") from None
         finally:
-            self._give_back(receiver)
+            self._release(receiver)
 
 
 def idempotency_key(body: Mapping[str, Any]) -> str:
-    """The name of one event for ever: each try of it has the same, and nothing else has.
+    """The unique key of one event: all attempts to deliver it have this key, and no other event does.
 
-    The number alone would do, but for a worker that dies between an answer and its step while somebody stops
-    the job: the next one then tells another status by that number.
+    The number alone is not enough. If a worker dies between a reply and its commit while an operator stops
+    the job, the next worker reports another status under the same number.
     """
     return "-".join(str(body[name]) for name in ("run_key", "attempt", "event", "status", "number"))
 
 
 def address(url: str) -> str:
-    """As much of a URL as may be shown: scheme, host, port; secrets stand in the rest, in paths too."""
+    """The public part of a URL: scheme, host and port. The rest, paths included, may hold secrets."""
     found = _ADDRESS.match(url)
     if found is None:
         return "its URL"
-    told = found[0] if found["scheme"] is None else f"{found['scheme']}{found['host']}"
-    return told[:_MAX_ADDRESS_CHARACTERS]
+    public = found[0] if found["scheme"] is None else f"{found['scheme']}{found['host']}"
+    return public[:_MAX_ADDRESS_CHARACTERS]
 
 
 def _resolved(url: str) -> str:
@@ -181,20 +182,20 @@ def _resolved(url: str) -> str:
         found = os.environ.get(match[1])
         if not found:
             raise CallbackError(f"the environment of this worker has no variable {match[1]}")
-        # Of an address the path may be a secret, its host is none.
+        # The path of an address may be a secret, its host is not.
         REDACTOR.add([found.partition("://")[2].partition("/")[2] if "://" in found else found])
         return found
 
     return _VARIABLE.sub(value, url)
 
 
-def _reply(answer: Answer) -> Reply:
+def _reply(answer: Answer) -> CallbackReply:
     if 300 <= answer.status < 400:  # noqa: PLR2004 - the redirects of HTTP
         raise CallbackError(f"HTTP {answer.status}: redirects are not followed")
     if not 200 <= answer.status < 300:  # noqa: PLR2004 - the successes of HTTP
         raise CallbackError(f"HTTP {answer.status}")
     try:
-        reply = Reply.model_validate_json(answer.body)
+        reply = CallbackReply.model_validate_json(answer.body)
     except ValidationError as error:
         raise CallbackError(f"its answer {_mistake(error)}") from None
     if reply.code != _SUCCESS:
@@ -213,7 +214,7 @@ def _mistake(error: ValidationError) -> str:
 
 
 def shown(text: str) -> str:
-    """What a receiver wrote, in quotes, fit for logs and records."""
-    text = REDACTOR.mask(text)  # before it is cut: half a secret is none to know
+    """A text of a receiver in quotes, masked and shortened for logs and records."""
+    text = REDACTOR.mask(text)  # before it is cut, because half a secret would not be recognised
     cut = text[:_MAX_SHOWN_CHARACTERS] + ("..." if len(text) > _MAX_SHOWN_CHARACTERS else "")
     return json.dumps(cut)

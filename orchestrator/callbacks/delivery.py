@@ -1,25 +1,25 @@
-"""One call of a receiver in a thread of its own: whoever asked for it goes on meanwhile."""
+"""One call of a receiver in its own thread, so that its caller can continue."""
 
 import threading
 from collections.abc import Callable
 
-from orchestrator.callbacks.callback import CallbackError, Reply
+from orchestrator.callbacks.callback import CallbackError, CallbackReply
 
 
-class Delivery:
-    """A call under way, and what has come of it."""
+class CallbackDelivery:
+    """A call in progress, and its outcome."""
 
-    def __init__(self, number: int, call: Callable[[], Reply], on_end: Callable[[], None]) -> None:
+    def __init__(self, number: int, call: Callable[[], CallbackReply], on_end: Callable[[], None]) -> None:
         self.number = number
-        self.outcome: Reply | CallbackError | None = None  # None while it is under way
+        self.outcome: CallbackReply | CallbackError | None = None  # None while it is in progress
         self._call, self._on_end = call, on_end
 
     def start(self) -> None:
-        """Call now; `on_end` is called when there is an outcome."""
+        """Start the call; `on_end` is called once there is an outcome."""
         thread = threading.Thread(target=self._run, name=f"callback-{self.number}", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # there are no more threads: the place for the call was taken already
+        except RuntimeError:  # no thread is available: call here, because the call is reserved already
             self._run()
 
     def _run(self) -> None:
@@ -27,6 +27,6 @@ class Delivery:
             self.outcome = self._call()
         except CallbackError as error:
             self.outcome = error
-        except Exception as error:  # noqa: BLE001 - an outcome in any case: the job waits for it
+        except Exception as error:  # noqa: BLE001 - the job waits for an outcome in any case
             self.outcome = CallbackError(f"it could not be called: {type(error).__name__}")
         self._on_end()

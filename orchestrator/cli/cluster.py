@@ -20,7 +20,7 @@ from orchestrator.cli.output import (
     table,
 )
 from orchestrator.doctor.findings import Finding, in_order
-from orchestrator.doctor.rights import look_at_settings
+from orchestrator.doctor.rights import check_settings
 from orchestrator.doctor.servers import ServerStatus
 from orchestrator.errors import NotConfirmed
 from orchestrator.states import Queue
@@ -113,14 +113,14 @@ def doctor(
     ):  # before the look: a script must not depend on what it finds
         raise NotConfirmed("nobody can be asked here whether to mend what is found: give --yes")
     with connected(start_own=not fix) as (client, settings):
-        found = client.doctor.look()
+        found = client.doctor.check()
         fixable = [finding for finding in found if finding.fixable]
         if fix and fixable:
             if not yes:
                 _tell(fixable, stderr_console())
             confirm(f"Mend these {len(fixable):,}?", yes=yes)
-            found = client.doctor.mend(found)
-        found = in_order([*found, *look_at_settings(settings)])
+            found = client.doctor.fix(found)
+        found = in_order([*found, *check_settings(settings)])
     if output is OutputFormat.TABLE:
         _tell(found, stdout_console())
     else:

@@ -1,1 +1,1 @@
-"""What may be wrong with a cluster: found, explained and, where that is safe, mended."""
+"""Health checks of a cluster: each finding is explained and, if that is safe, fixed."""

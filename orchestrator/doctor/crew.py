@@ -1,51 +1,49 @@
-"""Whether there are workers, a leader among them, and all of one version."""
+"""Checks of the workers: that some exist, that one leads, and that all have one version."""
 
 from collections.abc import Iterator
 
-from orchestrator.doctor.findings import Finding, Kind
-from orchestrator.doctor.survey import Survey
+from orchestrator.doctor.findings import Finding, FindingKind
+from orchestrator.doctor.survey import ClusterSnapshot
 from orchestrator.states import Queue
 
 
-def look_at_workers(survey: Survey) -> Iterator[Finding]:
-    """No worker while something is due, no leader among workers, workers of several versions."""
-    folder = survey.nodes.workers
-    if not survey.workers:
+def check_workers(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """No worker while jobs are due, no leader, or workers of several versions."""
+    folder = snapshot.nodes.workers
+    if not snapshot.workers:
         due = sum(
-            token.due <= survey.now
-            for (queue, _), tokens in survey.tokens.items()
+            token.due <= snapshot.now
+            for (queue, _), tokens in snapshot.tokens.items()
             if queue is not Queue.DEAD
             for token in tokens
         )
         if due:
-            what = f"there is no worker; jobs that are due: {due:,}"
-            yield Finding.of(Kind.NO_WORKER, folder, what, "start one: `orchestrator worker`")
+            what = f"there is no worker, and {due:,} jobs are due"
+            yield Finding.of(FindingKind.NO_WORKER, folder, what, "start one: `orchestrator worker`")
         return
-    if survey.leader is not None and not survey.leader.owner:
-        what = "no session owns the node of the leader: it stays, and nobody can be elected"
-        remedy = f"`orchestrator zkcli delete {survey.nodes.leader}`"
-        yield Finding.of(Kind.NO_LEADER, survey.nodes.leader, what, remedy)
-    if survey.leader is None:
-        what = (
-            f"{len(survey.workers)} workers, and none of them leads: no schedule fires, nothing is tidied up"
-        )
-        remedy = "look again in some seconds; if it stays so, the logs of the workers say why"
-        yield Finding.of(Kind.NO_LEADER, survey.nodes.leader, what, remedy)
+    if snapshot.leader is not None and not snapshot.leader.owner:
+        what = "no session owns the node of the leader: it stays, and no worker can be elected"
+        remedy = f"`orchestrator zkcli delete {snapshot.nodes.leader}`"
+        yield Finding.of(FindingKind.NO_LEADER, snapshot.nodes.leader, what, remedy)
+    if snapshot.leader is None:
+        what = f"{len(snapshot.workers)} workers, and none leads: no schedule fires, and no orphan is removed"
+        remedy = "check again in some seconds; if it persists, see the logs of the workers"
+        yield Finding.of(FindingKind.NO_LEADER, snapshot.nodes.leader, what, remedy)
     versions = dict[str, list[str]]()
-    for worker in survey.workers:
+    for worker in snapshot.workers:
         versions.setdefault(worker.text("version") or "unknown", []).append(worker.name)
     if len(versions) > 1:
         what = "; ".join(f"{version}: {', '.join(names)}" for version, names in sorted(versions.items()))
-        remedy = "finish the update: restart the workers of the older version one after the other"
-        yield Finding.of(Kind.VERSIONS_DIFFER, folder, f"workers of several versions: {what}", remedy)
+        remedy = "finish the update: restart the workers of the older version one by one"
+        yield Finding.of(FindingKind.VERSIONS_DIFFER, folder, f"workers of several versions: {what}", remedy)
 
 
-def look_at_logs(survey: Survey) -> Iterator[Finding]:
-    """Workers whose log records are not shipped, in their own words; their jobs run all the same."""
-    for worker in survey.workers:
+def check_logs(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """Workers whose log records are not shipped, with the reason; their jobs are not affected."""
+    for worker in snapshot.workers:
         if trouble := worker.text("logs"):
-            what = f"log records of {worker.name} are not shipped, and wait on its host: {trouble}"
+            what = f"log records of {worker.name} are not shipped and wait on its host: {trouble}"
             remedy = (
-                "`orchestrator logs status` on that host tells more; mended, they are shipped by themselves"
+                "fix the cause, see `orchestrator logs status` on that host; the records are then shipped"
             )
-            yield Finding.of(Kind.LOGS_NOT_SHIPPED, worker.path, what, remedy)
+            yield Finding.of(FindingKind.LOGS_NOT_SHIPPED, worker.path, what, remedy)

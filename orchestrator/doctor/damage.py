@@ -1,79 +1,80 @@
-"""Tokens and records that do not fit: what the scrubber finds."""
+"""Checks of tokens and records against each other, by the scrubber."""
 
 from collections.abc import Iterator
 
-from orchestrator.doctor.findings import Finding, Kind
-from orchestrator.doctor.survey import Survey
+from orchestrator.doctor.findings import Finding, FindingKind
+from orchestrator.doctor.survey import ClusterSnapshot
 from queues.queue import QueueSet
 from queues.scrubber import Left, Mend, Scrubber
 
-# What the scrubber finds -> kind, what, remedy.
-KINDS: dict[Mend | Left, tuple[Kind, str, str]] = {
+# Result of the scrubber -> kind, description, remedy.
+KINDS: dict[Mend | Left, tuple[FindingKind, str, str]] = {
     Mend.RESTORED: (
-        Kind.RECORD_WITHOUT_TOKEN,
-        "{id} has a record and stands in no queue: nobody will ever take it",
-        "--fix makes the token that the record names",
+        FindingKind.RECORD_WITHOUT_TOKEN,
+        "{id} has a record and is in no queue: no worker will ever claim it",
+        "--fix creates the token that the record names",
     ),
     Mend.ENTERED: (
-        Kind.RECORD_WITHOUT_TOKEN,
-        "{id} has a record that cannot be read and stands in no queue",
-        "--fix brings it to dead, its bytes unchanged; look at them with `orchestrator zkcli get`",
+        FindingKind.RECORD_WITHOUT_TOKEN,
+        "{id} has a record that cannot be read, and is in no queue",
+        "--fix moves it to dead with its bytes unchanged; read them with `orchestrator zkcli get`",
     ),
     Mend.BURIED: (
-        Kind.TOKEN_WITHOUT_RECORD,
-        "{id} stands in a queue and has no record",
-        "--fix brings the token to dead, where `orchestrator queue show dead` tells; enqueue the job anew",
+        FindingKind.TOKEN_WITHOUT_RECORD,
+        "{id} is in a queue and has no record",
+        "--fix moves the token to dead, see `orchestrator queue show dead`; enqueue the job anew",
     ),
     Mend.SINGLED: (
-        Kind.SEVERAL_TOKENS,
-        "{id} stands in several queues; this token is not the one that counts",
+        FindingKind.SEVERAL_TOKENS,
+        "{id} is in several queues; its record names another token than this one",
         "--fix removes this token",
     ),
     Mend.RECEIPT: (
-        Kind.STALE_RECEIPT,
-        "a producer that was idle for a day has left its receipt",
-        "--fix removes it, and so does the leader",
+        FindingKind.STALE_RECEIPT,
+        "the receipt of a producer that was idle for a day",
+        "--fix removes it; otherwise the leader does",
     ),
     Mend.STOP: (
-        Kind.STALE_STOP,
-        "somebody asked to stop {id}, which is gone",
-        "--fix removes the request, and so does the leader",
+        FindingKind.STALE_STOP,
+        "a request to stop {id}, which is gone",
+        "--fix removes the request; otherwise the leader does",
     ),
     Left.UNNAMED: (
-        Kind.OTHER_TOKEN,
-        "{id} stands in a queue under another token than its record names",
-        "nothing is to be done when a worker takes it: its claim makes them agree",
+        FindingKind.OTHER_TOKEN,
+        "{id} is in a queue under another token than its record names",
+        "none while workers run: the next claim repairs it",
     ),
     Left.UNREADABLE: (
-        Kind.UNREADABLE_RECORD,
+        FindingKind.UNREADABLE_RECORD,
         "the record of {id} cannot be read",
-        "the next worker that takes it brings it to dead; its bytes stay for `orchestrator zkcli get`",
+        "the next worker that claims it moves it to dead; read its bytes with `orchestrator zkcli get`",
     ),
     Left.UNKNOWN: (
-        Kind.UNKNOWN_PLACE,
-        "{id} is in a queue or pool that is not known here: made by a newer version, or by hand",
-        "bring all programs to one version; else move it by hand with `orchestrator zkcli`",
+        FindingKind.UNKNOWN_PLACE,
+        "{id} is in a queue or pool that this version does not have: created by a newer version or manually",
+        "update all programs to one version; or move it manually with `orchestrator zkcli`",
     ),
     Left.FOREIGN: (
-        Kind.FOREIGN_NODE,
-        "this node is not ours, and stands in a folder of ours",
-        "remove it with `orchestrator zkcli deleteall` if nobody needs it",
+        FindingKind.FOREIGN_NODE,
+        "a foreign node in a folder of the orchestrator",
+        "delete it with `orchestrator zkcli deleteall` if it is not needed",
     ),
 }
 
 
-def look(survey: Survey) -> Iterator[Finding]:
-    """What the scrubber would mend or leave, and payloads that are no job's."""
-    queue_set = survey.queue_set
+def check_queues(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """Damage that the scrubber finds, and payloads that are no job's."""
+    queue_set = snapshot.queue_set
     for found in Scrubber(queue_set.root, queue_set.claimer).look():
         kind, what, remedy = KINDS[found.kind]
         yield Finding.of(
             kind, found.path, what.format(id=found.id), remedy, fixable=isinstance(found.kind, Mend)
         )
-    for path, why in survey.unreadable.items():
-        yield Finding.of(Kind.UNREADABLE_RECORD, path, why, "the next worker that takes it brings it to dead")
+    for path, why in snapshot.unreadable.items():
+        remedy = "the next worker that claims it moves it to dead"
+        yield Finding.of(FindingKind.UNREADABLE_RECORD, path, why, remedy)
 
 
-def mend(queue_set: QueueSet) -> None:
-    """Put right what the scrubber can; each mend proves that the damage is still there."""
+def fix(queue_set: QueueSet) -> None:
+    """Repair what the scrubber can; each repair checks in its multi that the damage is still there."""
     Scrubber(queue_set.root, queue_set.claimer).scrub()

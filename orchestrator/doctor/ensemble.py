@@ -1,12 +1,12 @@
-"""The clocks, and how fast ZooKeeper answers."""
+"""Checks of the clocks, and of the latency of ZooKeeper."""
 
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from orchestrator.doctor.findings import Finding, Kind, Severity
-from orchestrator.doctor.survey import Survey
+from orchestrator.doctor.findings import Finding, FindingKind, Severity
+from orchestrator.doctor.survey import ClusterSnapshot
 from orchestrator.times import moment
 from queues.clock_jump import ClockJump
 from queues.operations import Check
@@ -20,12 +20,12 @@ _REMEDY = "check the time service (NTP) of that host and of the ZooKeeper server
 
 
 def latencies(session: Session, path: str) -> list[float]:
-    """How long some reads of one node took, in milliseconds, the fastest first."""
+    """The durations of ten reads of one node in milliseconds, the fastest first."""
     return _timed(lambda: session.exists(path), _READS)
 
 
 def write_latencies(session: Session, path: str) -> list[float]:
-    """The same of what goes the way of a write, through the leader to the disks, and changes nothing."""
+    """The durations of five multis in milliseconds: they take the path of a write, and change nothing."""
     return _timed(lambda: commit(session, [Check(path)]), _WRITES)
 
 
@@ -38,11 +38,11 @@ def _timed(call: Callable[[], object], times: int) -> list[float]:
     return sorted(taken)
 
 
-def look_at_latency(survey: Survey) -> Iterator[Finding]:
-    """A warning when reads or writes take long, else a note with the figures."""
-    session, path = survey.session, survey.layout.root
+def check_latency(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """A warning if reads or writes are slow, otherwise a note with the figures."""
+    session, path = snapshot.session, snapshot.layout.root
     taken = {"reads": latencies(session, path)}
-    if session.exists(path) is not None:  # else nothing of ours is there yet
+    if session.exists(path) is not None:  # otherwise the tree was not created yet
         taken["writes"] = write_latencies(session, path)
     medians = {what: statistics.median(times) for what, times in taken.items()}
     what = "; ".join(
@@ -50,32 +50,34 @@ def look_at_latency(survey: Survey) -> Iterator[Finding]:
         for what, times in taken.items()
     )
     slow = any(median > _SLOW_MS for median in medians.values())
-    remedy = "look at disk and garbage collection of the servers, and at the network" if slow else ""
+    remedy = "check the disks and garbage collection of the servers, and the network" if slow else ""
     severity = Severity.WARNING if slow else Severity.NOTE
-    yield Finding(kind=Kind.ZOOKEEPER_LATENCY, severity=severity, path=path, what=what, remedy=remedy)
+    yield Finding(kind=FindingKind.ZOOKEEPER_LATENCY, severity=severity, path=path, what=what, remedy=remedy)
 
 
-def look_at_clocks(survey: Survey) -> Iterator[Finding]:
-    """This host against the ensemble, and workers by what they wrote into nodes that they made."""
-    ahead = time.time() - survey.queue_set.clock.now_ms() / 1000
+def check_clocks(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """The clock of this host, and those of workers by the times in the nodes that they created."""
+    ahead = time.time() - snapshot.queue_set.clock.now_ms() / 1000
     if abs(ahead) > _TOLERATED_SECONDS:
-        yield _skew(survey.layout.clock, "the clock of this host", ahead)
-    if jumped := ClockJump(survey.session, survey.layout).found_ms() / 1000:
+        yield _skew(snapshot.layout.clock, "the clock of this host", ahead)
+    if jumped := ClockJump(snapshot.session, snapshot.layout).found_ms() / 1000:
         how = "ahead" if jumped > 0 else "behind"
-        what = f"ZooKeeper's clock is suddenly {abs(jumped):.1f} s {how}; those who saw it do not follow"
-        yield Finding.of(Kind.CLOCK_SKEW, survey.layout.clock_jump, what, _REMEDY)
+        what = (
+            f"ZooKeeper's clock jumped {abs(jumped):.1f} s {how}; programs that saw it keep the time before"
+        )
+        yield Finding.of(FindingKind.CLOCK_SKEW, snapshot.layout.clock_jump, what, _REMEDY)
     locks = defaultdict[str, list[float]](list)
-    for lock in survey.locks.values():
+    for lock in snapshot.locks.values():
         locks[lock.worker].append(_ahead(lock.since, lock.created))
-    leader, serving = survey.leader, defaultdict[str, list[float]](list)
-    for consumer in (consumer for consumers in survey.consumers.values() for consumer in consumers):
+    leader, serving = snapshot.leader, defaultdict[str, list[float]](list)
+    for consumer in (consumer for consumers in snapshot.consumers.values() for consumer in consumers):
         if consumer.text("since"):
             serving[consumer.name].append(_ahead(consumer.text("since"), consumer.created))
-    for worker in survey.workers:
-        # An announcement is made anew with each session, and a lock with the words of the old one when its
-        # job goes to another pool: an old `since` says nothing, one from the future does. Who leads, and who
-        # takes jobs of a pool, wrote it in the moment in which the node was made; what was on its way for
-        # long seems to be behind, so the latest counts.
+    for worker in snapshot.workers:
+        # An announcement is created anew with each session, and a lock keeps its document when its job moves
+        # to another pool: their `since` may be old, so only one from the future proves anything. The leader
+        # and consumers write `since` when they create the node. A node that took long to arrive seems to be
+        # behind, so the latest one counts.
         ahead = max(0.0, _ahead(worker.text("since"), worker.created), *locks[worker.name])
         if serving[worker.name]:
             ahead = max(serving[worker.name])
@@ -87,11 +89,11 @@ def look_at_clocks(survey: Survey) -> Iterator[Finding]:
 
 def _skew(path: str, whose: str, ahead: float) -> Finding:
     how = "ahead of" if ahead > 0 else "behind"
-    what = f"{whose} is {abs(ahead):.1f} s {how} that of ZooKeeper; times in logs and records do not fit"
-    return Finding.of(Kind.CLOCK_SKEW, path, what, _REMEDY)
+    what = f"{whose} is {abs(ahead):.1f} s {how} that of ZooKeeper; times in logs and records do not match"
+    return Finding.of(FindingKind.CLOCK_SKEW, path, what, _REMEDY)
 
 
 def _ahead(since: str, created_ms: int) -> float:
-    """By how many seconds a time of a host is later than that of the ensemble; 0 for what is no time."""
+    """The seconds by which a time of a host is later than the ensemble's; 0 for a text that is no time."""
     at = moment(since)
     return 0.0 if at is None else at.timestamp() - created_ms / 1000

@@ -1,4 +1,4 @@
-"""What the doctor finds, as a value."""
+"""Findings of the doctor: kinds, severities and remedies."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -8,15 +8,15 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Severity(StrEnum):
-    """How bad it is; all but a note makes `cluster doctor` end with 1."""
+    """The severity of a finding; an error or a warning makes `cluster doctor` exit with 1."""
 
-    ERROR = "error"  # something is broken, or stands still
-    WARNING = "warning"  # somebody should look
+    ERROR = "error"  # something is broken or makes no progress
+    WARNING = "warning"  # an operator should look at it
     NOTE = "note"
 
 
-class Kind(StrEnum):
-    """What is wrong; docs/doctor.md explains each."""
+class FindingKind(StrEnum):
+    """The kind of a finding; docs/doctor.md explains each."""
 
     TOKEN_WITHOUT_RECORD = "token-without-record"  # noqa: S105 - no password
     RECORD_WITHOUT_TOKEN = "record-without-token"  # noqa: S105 - likewise
@@ -62,47 +62,49 @@ class Kind(StrEnum):
 
     @property
     def severity(self) -> Severity:
-        """How bad it is, where nothing else is said."""
+        """The usual severity of this kind."""
         if self in _ERRORS:
             return Severity.ERROR
-        return Severity.NOTE if self in {Kind.STALE_RECEIPT, Kind.OPEN_TREE} else Severity.WARNING
+        return (
+            Severity.NOTE if self in {FindingKind.STALE_RECEIPT, FindingKind.OPEN_TREE} else Severity.WARNING
+        )
 
 
 _ERRORS = {
-    Kind.TOKEN_WITHOUT_RECORD,
-    Kind.RECORD_WITHOUT_TOKEN,
-    Kind.SEVERAL_TOKENS,
-    Kind.UNREADABLE_RECORD,
-    Kind.UNKNOWN_PLACE,
-    Kind.UNWATCHED_DRIVER,
-    Kind.UNSERVED_POOL,
-    Kind.UNREADABLE_SCHEDULE,
-    Kind.UNREADABLE_LIMITS,
-    Kind.NO_WORKER,
+    FindingKind.TOKEN_WITHOUT_RECORD,
+    FindingKind.RECORD_WITHOUT_TOKEN,
+    FindingKind.SEVERAL_TOKENS,
+    FindingKind.UNREADABLE_RECORD,
+    FindingKind.UNKNOWN_PLACE,
+    FindingKind.UNWATCHED_DRIVER,
+    FindingKind.UNSERVED_POOL,
+    FindingKind.UNREADABLE_SCHEDULE,
+    FindingKind.UNREADABLE_LIMITS,
+    FindingKind.NO_WORKER,
 }
 
 
 class Finding(BaseModel):
-    """One thing that is wrong, or a note: `what` explains, `remedy` says what to do by hand."""
+    """One problem, or a note: `what` describes it, `remedy` says what an operator can do."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Kind
+    kind: FindingKind
     severity: Severity
-    path: str  # of the node that tells; of a file, or a setting, where it is about those
+    path: str  # of the node; or of a file, or the name of a setting
     what: str
     remedy: str
-    fixable: bool = False  # whether `--fix` mends it
-    fixed: bool = False  # whether it has
+    fixable: bool = False  # whether `--fix` repairs it
+    fixed: bool = False  # whether it was
 
     @classmethod
-    def of(cls, kind: Kind, path: str, what: str, remedy: str, *, fixable: bool = False) -> Self:
-        """A finding that is as bad as its kind."""
+    def of(cls, kind: FindingKind, path: str, what: str, remedy: str, *, fixable: bool = False) -> Self:
+        """A finding with the usual severity of its kind."""
         return cls(kind=kind, severity=kind.severity, path=path, what=what, remedy=remedy, fixable=fixable)
 
     @property
     def is_left(self) -> bool:
-        """Whether somebody has to do something about it."""
+        """Whether an operator has to act on it."""
         return self.severity is not Severity.NOTE and not self.fixed
 
 
@@ -110,5 +112,5 @@ _ORDER = list(Severity)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """The worst first."""
+    """Sort the findings, the most severe first."""
     return sorted(findings, key=lambda f: (_ORDER.index(f.severity), f.kind, f.path))

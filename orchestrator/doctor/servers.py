@@ -1,19 +1,19 @@
-"""The servers of the ensemble: which of them take connections from here."""
+"""Checks of the servers of the ensemble: which of them accept connections from this host."""
 
 import socket
 from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict
 
-from orchestrator.doctor.findings import Finding, Kind
-from orchestrator.doctor.survey import Survey
+from orchestrator.doctor.findings import Finding, FindingKind
+from orchestrator.doctor.survey import ClusterSnapshot
 
-_PORT = 2181  # ZooKeeper's own, where none is named
-_CONNECT_SECONDS = 1.0  # who has not answered by then serves nobody well
+_PORT = 2181  # ZooKeeper's default
+_CONNECT_SECONDS = 1.0  # a server that is slower is of no use
 
 
 class ServerStatus(BaseModel):
-    """One of the servers that are configured."""
+    """One of the configured servers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,7 +23,7 @@ class ServerStatus(BaseModel):
 
 
 def servers(hosts: str) -> Iterator[ServerStatus]:
-    """Each server of a connection string, and whether it takes a connection now."""
+    """Each server of a connection string, and whether it accepts a connection now."""
     for address in filter(None, map(str.strip, hosts.partition("/")[0].split(","))):
         host, _, port = address.rpartition(":")
         target = (host.strip("[]"), int(port)) if host and port.isdecimal() else (address, _PORT)
@@ -35,10 +35,10 @@ def servers(hosts: str) -> Iterator[ServerStatus]:
             yield ServerStatus(address=address, reached=True)
 
 
-def look_at_servers(survey: Survey) -> Iterator[Finding]:
-    """Those that take none: as long as most of them do, nobody else notices."""
-    for server in servers(survey.session.settings.hosts):
+def check_servers(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """Servers that accept no connection: clients do not notice while a majority does."""
+    for server in servers(snapshot.session.settings.hosts):
         if not server.reached:
-            what = f"the server {server.address} takes no connection from here: {server.error}"
-            remedy = "see whether it runs; without most of its servers ZooKeeper answers nobody"
-            yield Finding.of(Kind.UNREACHABLE_SERVER, survey.layout.root, what, remedy)
+            what = f"the server {server.address} accepts no connection from this host: {server.error}"
+            remedy = "check that it runs: ZooKeeper needs a majority of its servers"
+            yield Finding.of(FindingKind.UNREACHABLE_SERVER, snapshot.layout.root, what, remedy)

@@ -4,9 +4,9 @@ from orchestrator.handlers import submission
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
-from orchestrator.models.job import CallbackState, JobError
+from orchestrator.models.job import CallbackState, JobError, JobState
 from orchestrator.models.waiting import Reason, Waiting
-from orchestrator.states import Status
+from orchestrator.states import Queue, Status, check_transition
 from queues.documents import timestamp
 from spark_runner.attempt import attempt_path, intent, run_name
 from spark_runner.errors import RefusedSubmission, SubmissionError
@@ -16,6 +16,20 @@ def queued_too_long(waited_seconds: float, limit: float) -> JobError:
     """The error of a job that has waited for its start longer than `timeout.queued`."""
     message = f"it has waited in accept for {waited_seconds:.0f} s, longer than timeout.queued ({limit:g} s)"
     return JobError(error_class="timeout", type="QueuedTimeout", message=message)
+
+
+def failed_in_accept(before: JobState, waited_seconds: float) -> JobState:
+    """The state of a job that has waited past `timeout.queued`; raises IllegalTransition."""
+    check_transition(before.status, Status.ERROR_FAIL)
+    at = timestamp()
+    return before.evolve(
+        status=Status.ERROR_FAIL,
+        error=queued_too_long(waited_seconds, before.queued_limit),
+        handler_errors=0,
+        ended=at,
+        updated=at,
+        times={**before.times, Queue.FAIL.value: at},
+    )
 
 
 def handle(job: JobContext) -> Action:
@@ -44,7 +58,7 @@ def handle(job: JobContext) -> Action:
         return _declined(job, places)
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
-        context.admission.declined.add(job.id, spark.model_dump_json(), lambda: guard.room(spark))
+        context.admission.declined.add(job.id, spark.model_dump_json(), lambda: guard.capacity(spark))
         return _declined(job, Waiting(reason=Reason.MEMORY, message=recordable_text(short)))
     announced = intent(
         attempt_path(job.record_path, job.run_key, number),

@@ -7,7 +7,13 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import callback_body
-from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply, shown
+from orchestrator.callbacks.callback import (
+    CallbackError,
+    CallbackRefused,
+    CallbackReply,
+    CallbacksBusy,
+    shown,
+)
 from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job_context import JobContext
@@ -50,7 +56,7 @@ def conclude(
     )
     try:
         reply = job.context.reporting.callbacks.call(callback, body, job.wake_if_held)
-    except NoPlace:
+    except CallbacksBusy:
         return Wait(notices.NO_PLACE_SECONDS)
     except CallbackError as error:
         return _undelivered(job, status, changes, extra, error)
@@ -89,7 +95,7 @@ def _undelivered(
 
 
 def _delivered(
-    job: JobContext, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: Reply
+    job: JobContext, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: CallbackReply
 ) -> Action:
     calls = job.state.callback
     if reply.status is None or reply.status == status.value:

@@ -7,7 +7,7 @@ from typing import Any
 
 from loguru import logger
 
-from orchestrator.callbacks.delivery import Delivery
+from orchestrator.callbacks.delivery import CallbackDelivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor, BackendView
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
@@ -46,7 +46,7 @@ class JobContext:
         self.begun = 0  # the attempt that this claim announced: no other worker has submitted it
         self.login: Login | None = None  # of the driver of the attempt whose node contains its digest
         self.monitor = AttemptMonitor(0)
-        self.delivery: Delivery | None = None  # of the first event in the outbox
+        self.delivery: CallbackDelivery | None = None  # of the first event in the outbox
         self.next_try = 0.0  # monotonic; to deliver that event after a failed try
         self.stop_act: Act | None = None  # the act of the stop request, once it was read
         self._on_wake = on_wake

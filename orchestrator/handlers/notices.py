@@ -12,8 +12,8 @@ from loguru import logger
 
 from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import restored
-from orchestrator.callbacks.callback import CallbackError, CallbackRefused, NoPlace, Reply
-from orchestrator.callbacks.delivery import Delivery
+from orchestrator.callbacks.callback import CallbackError, CallbackRefused, CallbackReply, CallbacksBusy
+from orchestrator.callbacks.delivery import CallbackDelivery
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.outbox import application, given_up, unannounced, with_running
@@ -62,11 +62,11 @@ def _delivered_meanwhile(job: JobContext) -> Action | float:
     callbacks, callback, body = job.context.reporting.callbacks, job.definition.callback, _body(job)
     try:
         # A free place wakes the job: polling for one would cost a request to the backend per job.
-        callbacks.take_place(callback, job.wake_if_held)
-    except NoPlace:
+        callbacks.reserve(callback, job.wake_if_held)
+    except CallbacksBusy:
         return math.inf
-    job.delivery = Delivery(
-        state.outbox[0].number, lambda: callbacks.call_in_place(callback, body), on_end=job.wake
+    job.delivery = CallbackDelivery(
+        state.outbox[0].number, lambda: callbacks.call_reserved(callback, body), on_end=job.wake
     )
     job.delivery.start()
     return math.inf
@@ -83,14 +83,14 @@ def before_end(job: JobContext) -> Action | None:
     if delivery is not None and delivery.outcome is None:
         job.delivery = delivery
         return Wait(NO_PLACE_SECONDS)  # it wakes the job
-    outcome: Reply | CallbackError | None = None
+    outcome: CallbackReply | CallbackError | None = None
     if delivery is not None and delivery.number == job.state.outbox[0].number:
         outcome = delivery.outcome
     try:
         outcome = outcome or job.context.reporting.callbacks.call(
             job.definition.callback, _body(job), job.wake_if_held
         )
-    except NoPlace:
+    except CallbacksBusy:
         return Wait(NO_PLACE_SECONDS)
     except CallbackError as error:
         outcome = error
@@ -116,12 +116,12 @@ def _body(job: JobContext) -> dict[str, Any]:
 
 
 def _recorded(
-    job: JobContext, outcome: Reply | CallbackError, *, is_last: bool = False
+    job: JobContext, outcome: CallbackReply | CallbackError, *, is_last: bool = False
 ) -> tuple[dict[str, Any], float]:
     """The changes after a try to deliver the first event, and the seconds until its next try."""
     state, callback = job.state, job.definition.callback
     notice, *rest = state.outbox
-    if isinstance(outcome, Reply):  # a status in the answer counts only for the end
+    if isinstance(outcome, CallbackReply):  # a status in the answer counts only for the end
         return {"outbox": tuple(rest)}, 0.0
     tries, event = notice.tries + 1, notice.body.get("event")
     tried = notice.model_copy(update={"tries": tries})

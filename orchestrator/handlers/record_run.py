@@ -28,7 +28,7 @@ def record_run(job: JobContext) -> None:
     error = state.error if attempt.state is AttemptState.KILLED else verdict_of_attempt(attempt).error
     try:
         run = run_of(attempt, job_id=job.id, spark=_spark(job), error=error)
-        history.note(job.definition.name, run)
+        history.record(job.definition.name, run)
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
     except Exception as error_of_ours:  # noqa: BLE001 - an error of the history must not stop a job

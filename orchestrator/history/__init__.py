@@ -1,1 +1,1 @@
-"""What the last runs of each name took: a ring of fifty per name, for people and for tuning."""
+"""Measurements of the last fifty runs of each job name, for people and for tuning."""

@@ -1,4 +1,4 @@
-"""The histories of all names: noted by workers, read by people and programs."""
+"""The histories of all job names: workers record runs in them, people and programs read them."""
 
 import random
 import threading
@@ -19,22 +19,22 @@ from queues.operations import Create, Operation, Set
 from queues.session import Session
 from queues.session.multi_read import Found
 
-_TRIES = 20  # each is another worker that was faster with a run of the same name
-_PAUSE_SECONDS = 0.05  # at most, so that workers do not run into each other again
+_TRIES = 20  # each failure means that another worker was faster with a run of the same name
+_PAUSE_SECONDS = 0.05  # at most; random, so that workers do not collide again
 
-_Noted = dict[str, list[tuple[Run, "Future[None]"]]]  # by name
+_Batch = dict[str, list[tuple[Run, "Future[None]"]]]  # by name
 
 
 class History:
     """Rings of runs by name. Safe to use from several threads.
 
-    What several threads note at the same time is written together: one multi for all of them.
+    Runs that several threads record at the same time are written together, in one multi.
     """
 
     def __init__(self, session: Session, nodes: Nodes) -> None:
         self._session, self._nodes = session, nodes
         self._guard, self._writing = threading.Lock(), threading.Lock()
-        self._waiting: _Noted = defaultdict(list)
+        self._waiting: _Batch = defaultdict(list)
         self._has_folder = False
 
     def read(self, name: str) -> Sequence[Run]:
@@ -48,35 +48,37 @@ class History:
         except ValueError as error:
             raise CorruptHistory(name, path, str(error)) from error
 
-    def note(self, name: str, run: Run) -> None:
-        """Put a run in the ring of its name, where it stands once however often it is noted.
+    def record(self, name: str, run: Run) -> None:
+        """Store a run in the ring of its name; the ring holds it once, however often it is recorded.
 
-        Raises what reads and writes raise, and OutcomeUnknown when others were always faster.
+        Raises the errors of reads and writes, and OutcomeUnknown if other workers were faster every time.
         """
-        noted: Future[None] = Future()
+        outcome: Future[None] = Future()
         with self._guard:
-            self._waiting[name].append((run, noted))
+            self._waiting[name].append((run, outcome))
         with self._writing:
-            if not noted.done():  # else whoever was in here before has written it, too
+            if not outcome.done():  # otherwise the thread before has written this run too
                 with self._guard:
                     batch, self._waiting = self._waiting, defaultdict(list)
                 self._write(batch)
-        noted.result()
+        outcome.result()
 
-    def _write(self, batch: _Noted) -> None:
-        """Write all of them; the outcome of each goes to its future."""
+    def _write(self, batch: _Batch) -> None:
+        """Write all of them; each future gets its outcome."""
         try:
             for _ in range(_TRIES):
                 batch = self._try_to_write(batch)
                 if not batch:
                     return
                 time.sleep(random.uniform(0, _PAUSE_SECONDS))  # noqa: S311 - not for security
-            raise OutcomeUnknown("others were always faster to write the history of " + ", ".join(batch))  # noqa: TRY301 - told below
-        except BaseException as error:  # noqa: BLE001 - whoever waits has to be told, whatever it is
-            _settle(batch, error)
+            raise OutcomeUnknown(  # noqa: TRY301 - passed on below
+                "other workers were faster every time to write the history of " + ", ".join(batch)
+            )
+        except BaseException as error:  # noqa: BLE001 - each waiting thread has to get its error
+            _resolve(batch, error)
 
-    def _try_to_write(self, batch: _Noted) -> _Noted:
-        """What is left: the names at which others were faster."""
+    def _try_to_write(self, batch: _Batch) -> _Batch:
+        """Write once; returns the names for which another worker was faster."""
         if not self._has_folder:
             self._session.ensure_path(self._nodes.histories)
             self._has_folder = True
@@ -89,19 +91,19 @@ class History:
             for run, _ in batch[name]:
                 after = after.with_run(run)
             if after is before:
-                _settle({name: batch[name]})
+                _resolve({name: batch[name]})
             elif node is None:
                 changes[name] = Create(self._nodes.history(name), after.encode())
             else:
                 changes[name] = Set(self._nodes.history(name), after.encode(), node[1].version)
         refusals = commit_many(self._session, [(change,) for change in changes.values()])
-        left: _Noted = {}
+        left: _Batch = {}
         for name, refused in zip(changes, refusals, strict=True):
-            if isinstance(refused, Conflict):  # or it is our own, and its reply was lost: the next read tells
+            if isinstance(refused, Conflict):  # or the reply to this multi was lost: the next read decides
                 left[name] = batch[name]
-                self._has_folder = False  # somebody may have removed it
+                self._has_folder = False  # the folder may have been removed
             else:
-                _settle({name: batch[name]}, refused)
+                _resolve({name: batch[name]}, refused)
         return left
 
     def _ring(self, name: str, node: Found) -> Ring:
@@ -110,13 +112,13 @@ class History:
         try:
             return Ring.decode(name, node[0])
         except ValueError as error:
-            logger.warning("{} is begun anew, it was no history: {}", self._nodes.history(name), error)
+            logger.warning("{} is not a history and is replaced: {}", self._nodes.history(name), error)
             return Ring(name)
 
 
-def _settle(batch: _Noted, error: BaseException | QueueError | None = None) -> None:
-    for noted in batch.values():
-        for _, future in noted:
+def _resolve(batch: _Batch, error: BaseException | QueueError | None = None) -> None:
+    for runs in batch.values():
+        for _, future in runs:
             if future.done():
                 continue
             if error is None:

@@ -1,4 +1,4 @@
-"""The last fifty runs of one name, as one node holds them."""
+"""The last fifty runs of one name, as one node stores them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ Run = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Runs of one name, in the order in which they ended. It evolves by copy."""
+    """Runs of one name in the order of their ends, evolved by copy."""
 
     name: str
     runs: Sequence[Run] = ()
 
     @classmethod
     def decode(cls, name: str, data: bytes) -> "Ring":
-        """The ring in these bytes; raises ValueError for what is none."""
+        """The ring in these bytes; raises ValueError for other bytes."""
         runs = decode(data).get("runs")
         if not isinstance(runs, list) or not all(isinstance(run, dict) and "run" in run for run in runs):
             message = "it holds no list of runs"
@@ -29,13 +29,13 @@ class Ring:
         return cls(name, runs)
 
     def encode(self) -> bytes:
-        """The bytes of the node: JSON, for zkCli too."""
+        """The bytes of the node, as JSON that zkCli shows too."""
         return encode({"name": self.name, "runs": list(self.runs)})
 
     def with_run(self, run: Run) -> "Ring":
-        """The ring with this run in its place, each once; itself when that changes nothing.
+        """The ring with this run in order, each run once; returns itself if nothing changes.
 
-        A run that ended before all of a full ring was there and has gone: it does not come back.
+        A run that ended before all runs of a full ring was dropped before, and is not stored again.
         """
         if any(each["run"] == run["run"] for each in self.runs):
             return self

@@ -1,4 +1,4 @@
-"""One run in the history: how an attempt ended, what was in force, and what it took."""
+"""One run in the history: the outcome of an attempt, its settings, and its measurements."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from spark_runner.sizing import MAX_VALUE_CHARACTERS, SIZING
 
 MAX_RUN_BYTES = 3_800  # fifty of them and a name make less than 200 KiB
 
-_MAX_MESSAGE_CHARACTERS = 300  # the whole of it is in the attempt
+_MAX_MESSAGE_CHARACTERS = 300  # the attempt stores the whole message
 _MAX_TEXT_CHARACTERS = 120
 
 
 def is_run(attempt: Attempt) -> bool:
-    """Whether an ended attempt belongs in the history: a driver took it, or its submission failed for good.
+    """Whether an ended attempt belongs in the history: its driver started, or its submission failed finally.
 
-    What was closed before anything ran, and is started again or was cancelled, is no run.
+    An attempt that was closed before its driver started, to be retried or cancelled, is not a run.
     """
     if attempt.state.is_open:
         return False
@@ -29,8 +29,8 @@ def is_run(attempt: Attempt) -> bool:
 def run_of(attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | None) -> dict[str, Any]:
     """The entry of an ended attempt, at most MAX_RUN_BYTES as JSON.
 
-    `spark`: as it was submitted; `error`: why it did not succeed. A run that lacked memory, of class
-    `memory`, tells that it needs more than it had, not how much.
+    `spark`: as it was submitted; `error`: why it did not succeed. A run of error class `memory` shows that it
+    needs more memory than it had, not how much.
     """
     document = attempt.document
     metrics = document.get("metrics")
@@ -59,7 +59,7 @@ def run_of(attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | Non
 
 
 def _settings(spark: Spark) -> dict[str, str]:
-    """What was asked for, of a driver that told nothing."""
+    """The requested settings, for a driver that reported none."""
     target = spark.target
     named = {"spark.master": target.master, "spark.submit.deployMode": target.deploy_mode}
     given = {**spark.properties, **named}
@@ -67,7 +67,7 @@ def _settings(spark: Spark) -> dict[str, str]:
 
 
 def _fitting(entry: dict[str, Any]) -> dict[str, Any]:
-    """As it is where it is small enough; else without what a driver may have blown up."""
+    """The entry unchanged if it is small enough; otherwise without the fields that a driver may inflate."""
     if _size(entry) <= MAX_RUN_BYTES:
         return entry
     entry = {**entry, "metrics": {}, "left_out": "its measurements are too large"}

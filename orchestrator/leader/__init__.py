@@ -1,1 +1,1 @@
-"""What one worker does for all: the election, and one duty per file."""
+"""Cluster-wide duties: the election, and one duty of the leader per file."""

@@ -1,4 +1,4 @@
-"""How many jobs stand where, and for how long the oldest wait."""
+"""Measures the depth of each queue, and the age of the oldest job that waits in accept."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,17 +12,17 @@ _LOOK_SECONDS = 10.0
 
 
 class Depth:
-    """Counts for the metrics; changes nothing. Counts come from the folders, without listing them."""
+    """Counts jobs for the metrics and changes nothing. Counts come from the folders, without listing them."""
 
     name = "depth"
 
     def __init__(self, queue_set: QueueSet, metrics: Metrics) -> None:
         self._set, self._metrics = queue_set, metrics
         self._folders = TokenFolders(queue_set, Queue.ACCEPT)
-        self._first: dict[str, int] = {}  # pool -> when the first of accept is due, epoch ms
+        self._first: dict[str, int] = {}  # pool -> due time of its first job in accept, epoch ms
 
     def step(self) -> float:
-        """Count once; raises what reads raise."""
+        """Count once; raises the errors of reads."""
         for pool, names in self._folders.changes():
             self._first.pop(pool, None)
             first = next(filter(None, map(Token.parse, names)), None)
@@ -32,8 +32,8 @@ class Depth:
         waiting = {
             (Queue.ACCEPT.value, pool): seconds for pool, seconds in self._waiting(counts[Queue.ACCEPT])
         }
-        standing = {(queue, pool): n for queue, pools in counts.items() for pool, n in pools.items()}
-        self._metrics.show_depths(Depths(standing, waiting))
+        depths = {(queue, pool): n for queue, pools in counts.items() for pool, n in pools.items()}
+        self._metrics.show_depths(Depths(depths, waiting))
         return _LOOK_SECONDS
 
     def _waiting(self, pools: Iterable[str]) -> Iterator[tuple[str, float]]:

@@ -1,30 +1,33 @@
-"""What a duty of the leader is."""
+"""The interface of a duty of the leader."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 from queues.operations import Operation
 
+FenceOperations = tuple[Operation, ...]
+"""Operations that make ZooKeeper refuse a multi once another worker was elected."""
+
+Fence = Callable[[], FenceOperations]
+"""Returns the fence of the current term; raises NotLeading. Called before the first read of a step."""
+
 
 class Duty(Protocol):
-    """Something to be done again and again, by one worker at a time.
+    """Work that one worker at a time repeats for the whole cluster.
 
-    For a moment two workers may do it: a step changes nothing but by claims, by compare-and-set of nodes
-    whose versions tell them apart, or with the fence of the leader in its multi.
+    For a moment two workers may run the same duty. A step therefore changes nothing except by claims, by
+    compare-and-set of nodes whose versions tell the workers apart, or with the fence of the leader in its
+    multi.
     """
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """The name of the duty in the log."""
         ...
 
     def step(self) -> float:
-        """Do what is to be done now, some at a time; returns the seconds until it wants to be called again.
+        """Do what is due, a bounded amount at a time; returns the seconds until the next call.
 
-        What it raises is logged, and it is called again after a growing delay.
+        The caller logs an exception and calls the step again after a growing delay.
         """
         ...
-
-
-Fence = Callable[[], tuple[Operation, ...]]
-"""What refuses a multi once another worker was elected; raises NotLeading. Asked before the first look."""

@@ -1,4 +1,4 @@
-"""Which worker does what must be done by one: an ephemeral node, and a count of those who had it."""
+"""Leader election: an ephemeral node for the lead, and a node that counts the terms."""
 
 import contextlib
 import os
@@ -16,21 +16,21 @@ from queues.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session, SessionState, Wake
 from queues.transaction import commit, insist
 
-_RESIGN_SECONDS = 2.0  # who drains has little time, and the node goes with the session in any case
+_RESIGN_SECONDS = 2.0  # a drain has little time, and the end of the session removes the node in any case
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
     number: int  # version of the node that counts the terms
-    generation: int  # of the session: with that the node is gone, and the term over
+    generation: int  # of the session: its end removes the node and ends the term
 
 
 class Election:
     """One candidate for the lead. Safe to use from several threads.
 
-    The leader is who owns the ephemeral node. Each election writes the node of the term as well, in the same
-    multi, so that its version is a fence: what a leader does with `fence` in its multi is refused as soon as
-    another one was elected, however late it arrives.
+    The session that owns the ephemeral node leads. Each election also writes the node of the term, in the
+    same multi, so that its version is a fence: ZooKeeper refuses a multi with the `fence` of an earlier
+    leader, however late it arrives.
     """
 
     def __init__(self, session: Session, nodes: Nodes, worker_name: str) -> None:
@@ -38,12 +38,12 @@ class Election:
         self._nodes, self._name = nodes, worker_name
         self._guard = threading.Lock()
         self._term: _Term | None = None
-        self._stood = (0, b"")  # the number and the data with which this candidate stood last
+        self._last_candidacy = (0, b"")  # number and data of this candidate's last attempt to lead
         self._resigned = False
 
     @property
     def is_leader(self) -> bool:
-        """Whether it leads as far as is known here: not beyond its session, by our own clock."""
+        """Whether it leads, from local state: False once its session has ended by the local clock."""
         return self._is_valid(self._term)
 
     def _is_valid(self, term: _Term | None) -> bool:
@@ -55,9 +55,9 @@ class Election:
         )
 
     def look(self, wake: Wake) -> bool:
-        """Take the lead where nobody has it; whether it is ours. `wake` is called when that may change.
+        """Take the lead if there is no leader; returns whether this candidate leads.
 
-        Raises what reads and writes raise.
+        `wake` is called when the answer may have changed. Raises the errors of reads and writes.
         """
         session = self.session
         with self._guard:
@@ -66,27 +66,27 @@ class Election:
             generation = session.generation
             found = session.get(self._nodes.leader, wake)
             if found is None:
-                self._stand()
+                self._run_for_lead()
                 found = session.get(self._nodes.leader, wake)
             if found is None or found[1].owner != session.id:
                 self._term = None
-            elif found[0] == self._stood[1]:  # also when the reply to its making was lost
-                self._term = _Term(self._stood[0], generation)
+            elif found[0] == self._last_candidacy[1]:  # also when the reply to its creation was lost
+                self._term = _Term(self._last_candidacy[0], generation)
             else:
                 self._term = None
-                logger.warning("{} was changed by somebody; it is made anew", self._nodes.leader)
+                logger.warning("{} was changed by another program; it is created anew", self._nodes.leader)
                 self._remove_foreign()
             return self.is_leader
 
     def _remove_foreign(self) -> None:
-        """Remove the node that is of our session, and not as we made it."""
+        """Remove a node of this session whose data this candidate did not write."""
         session, path = self.session, self._nodes.leader
         term, found = session.exists(self._nodes.term), session.exists(path)
         if term is not None and found is not None and found.owner == session.id:
-            # That no other was elected since keeps a second sending from the node of the next leader.
+            # The check of the term protects the node of the next leader from a resend of this multi.
             commit(session, [Check(self._nodes.term, term.version), Delete(path, found.version)])
 
-    def _stand(self) -> None:
+    def _run_for_lead(self) -> None:
         path, session = self._nodes.term, self.session
         stat = session.exists(path)
         if stat is None:
@@ -101,15 +101,16 @@ class Election:
             "since": timestamp(),
         }
         data = encode(document)
-        self._stood = (before + 1, data)
-        # Refused: somebody was faster, or it is our own and its reply was lost. The owner of the node tells.
+        self._last_candidacy = (before + 1, data)
+        # A conflict means that another candidate was faster, or that the reply to this multi was lost: the
+        # owner of the node decides.
         with contextlib.suppress(Conflict):
             commit(session, [Set(path, data, before), Create(self._nodes.leader, data, ephemeral=True)])
 
     def verify(self) -> bool:
-        """Whether it leads at this moment, by ZooKeeper's word; False also while there is no connection.
+        """Whether it leads now, as read from ZooKeeper; False also without a connection.
 
-        Raises what reads raise.
+        Raises the errors of reads.
         """
         term, session = self._term, self.session
         if not self._is_valid(term) or session.state is not SessionState.CONNECTED:
@@ -118,9 +119,9 @@ class Election:
         return stat is not None and stat.owner == session.id and self._is_valid(term)
 
     def fence(self) -> tuple[Operation, ...]:
-        """What refuses a multi once another one was elected; raises NotLeading.
+        """The operations that fail once another candidate was elected; raises NotLeading.
 
-        To be had before the first look at what is to be changed.
+        Call it before the first read of what is to be changed.
         """
         term = self._term
         if term is None or not self._is_valid(term):
@@ -128,18 +129,18 @@ class Election:
         return (Check(self._nodes.term, term.number),)
 
     def resign(self) -> None:
-        """Stand no more, and give the lead to who waits for it; never raises, takes a few seconds at most."""
+        """Leave the election and free the lead at once; never raises, takes a few seconds at most."""
         self._resigned = True
         deadline = time.monotonic() + _RESIGN_SECONDS
         if not self._guard.acquire(timeout=_RESIGN_SECONDS):
-            return  # ZooKeeper does not answer
+            return  # a request to ZooKeeper is still unanswered
         try:
             term, self._term = self._term, None
             if term is not None and self.session.state is SessionState.CONNECTED:
-                # That no other was elected since proves that the node is ours: all have version 0.
+                # Every leader's node has version 0: the check of the term proves that this one is our own.
                 removal = (Check(self._nodes.term, term.number), Delete(self._nodes.leader))
                 insist(self.session, removal, deadline, sent=False)
         except QueueError as error:
-            logger.info("{} goes with the session: {}", self._nodes.leader, error)
+            logger.info("{} is removed with the session: {}", self._nodes.leader, error)
         finally:
             self._guard.release()

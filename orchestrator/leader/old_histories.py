@@ -1,4 +1,4 @@
-"""Histories of names under which nothing has run for a long time."""
+"""Removes histories of job names under which nothing has run for 90 days."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -19,9 +19,9 @@ _AT_ONCE = 100
 
 
 class OldHistories:
-    """Removes those that were written last more than 90 days ago, with the fence of the leader.
+    """Removes histories that were last written more than 90 days ago, with the fence of the leader.
 
-    A run that ends in this very moment changes the version: then its history stays.
+    A run that ends at the same moment changes the version, and its history stays.
     """
 
     name = "old-histories"
@@ -31,21 +31,21 @@ class OldHistories:
         self._keep_ms = keep_ms
 
     def step(self) -> float:
-        """Remove some, a hundred at most; raises NotLeading, and what reads raise."""
+        """Remove at most a hundred; raises NotLeading, and the errors of reads."""
         fence, root = self._fence(), self._set.root
         before = self._set.clock.confirmed_ms() - self._keep_ms
         old = list(islice(self._older_than(before), _AT_ONCE))
         refusals = commit_many(root.session, [(*fence, removal) for removal in old], root.receipts)
         for removal, refused in zip(old, refusals, strict=True):
             words = "is removed" if refused is None else f"is not removed: {refused}"
-            logger.info("{} was not written for long and {}", removal.path, words)
+            logger.info("{} has no recent runs and {}", removal.path, words)
         return 0.0 if len(old) == _AT_ONCE else _LOOK_SECONDS
 
     def _older_than(self, before: int) -> Iterator[Delete]:
         session = self._set.session
         for name in session.children(self._nodes.histories) or ():
             path = self._nodes.history(name)
-            stat = session.exists(path)  # one by one: their bytes, together, are more than an answer holds
+            stat = session.exists(path)  # one by one: all together exceed the largest answer
             if stat is None or stat.modified >= before:
                 continue
             found = session.get(path)
@@ -54,9 +54,9 @@ class OldHistories:
 
 
 def _last_ended(name: str, data: bytes) -> float:
-    """When its last run ended by the clock of its host, in epoch ms; 0 where it does not say so.
+    """The end of its last run by the clock of the run's host, in epoch ms; 0 where none is stored.
 
-    The server that wrote it may have had a clock that was far behind.
+    The modification time alone is not enough: the clock of the server may have been far behind.
     """
     try:
         ended = moment(Ring.decode(name, data).runs[-1]["ended"])

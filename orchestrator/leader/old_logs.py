@@ -1,4 +1,4 @@
-"""Daily indices of logs that are older than they are kept."""
+"""Removes daily indices of logs after their retention."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,10 @@ _LOOK_SECONDS = 3_600.0
 
 
 class OldLogs:
-    """Removes them. Two leaders for a moment would remove the same ones: their names say which they are."""
+    """Removes indices that are older than `days`.
+
+    It needs no fence: two leaders remove the same indices, because the name of an index holds its day.
+    """
 
     name = "old-logs"
 

@@ -1,4 +1,4 @@
-"""The search for damage in the queues, now and then."""
+"""Searches the queues for damage at intervals."""
 
 import random
 import time
@@ -9,33 +9,33 @@ from queues.scrubber import Report, Scrubber
 
 
 class Scrub:
-    """Scrubs every `interval` seconds, with jitter; not at once, so that a new leader costs nothing.
+    """Scrubs every `interval` seconds with jitter, and not at once, so that a new leader costs nothing.
 
-    Each mend is a multi that proves that the damage is still there: several may scrub at once, and need not.
+    Each repair is a multi that checks that the damage is still there, so several workers may scrub at once.
     """
 
     name = "scrub"
 
     def __init__(self, scrubber: Scrubber, interval: float) -> None:
         self._scrubber, self._interval = scrubber, interval
-        self._told = ""
+        self._reported = ""
         self._due = self._next()
 
     def step(self) -> float:
-        """Search when it is time to; raises what reads raise."""
+        """Scrub if it is due; raises the errors of reads."""
         left = self._due - time.monotonic()
         if left > 0:
             return left
         self._due = self._next()
-        self._tell(self._scrubber.scrub())
+        self._report(self._scrubber.scrub())
         return self._due - time.monotonic()
 
     def _next(self) -> float:
         return time.monotonic() + self._interval * random.uniform(0.5, 1.5)  # noqa: S311 - not for security
 
-    def _tell(self, report: Report) -> None:
-        # Each mend was logged when it was made; what is left would be told every time.
+    def _report(self, report: Report) -> None:
+        # Each repair was logged when it was made. Remaining damage is logged once, not at every search.
         left = "; ".join(f"{', '.join(names)}: {kind}" for kind, names in report.left.items())
-        if left and left != self._told:
-            logger.warning("left as it is in the queues: {}", left)
-        self._told = left
+        if left and left != self._reported:
+            logger.warning("damage that stays in the queues: {}", left)
+        self._reported = left

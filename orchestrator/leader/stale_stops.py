@@ -1,14 +1,14 @@
-"""Requests to stop a job that has ended, is gone, or was enqueued anew."""
+"""Removes requests to stop a job that has ended, is gone, or was enqueued anew."""
 
 from collections.abc import Iterator
 
-from orchestrator.leader.duty import Fence
-from orchestrator.leader.proofs import JobProofs
-from orchestrator.leader.suspects import Suspect, Suspects
+from orchestrator.leader.duty import Fence, FenceOperations
+from orchestrator.leader.proofs import JobPreconditions
+from orchestrator.leader.suspects import OrphanCandidate, OrphanCandidates
 from orchestrator.models.job import JobView
 from queues.errors import InvalidName
 from queues.names import check_id
-from queues.operations import Delete, Operation
+from queues.operations import Delete
 from queues.queue import QueueSet
 from queues.record import Record
 
@@ -16,26 +16,30 @@ _PATIENCE_SECONDS = 60.0
 
 
 class StaleStops:
-    """Removes what would stop a later job of the same id, or lie there for ever.
+    """Removes requests that would stop a later job of the same id, or stay for ever.
 
-    Each goes in a multi with the fence of the leader and the proof that its job is as it was seen: nobody but
-    the holder of that job and another leader removes such a node, so it is the very one that was looked at.
+    Each node is removed in a multi with the fence of the leader and the preconditions that its job is as it
+    was read. Only the holder of that job and another leader remove such a node, so it is the one that was
+    read.
     """
 
     name = "stale-stops"
 
     def __init__(self, queue_set: QueueSet, fence: Fence, *, patience: float = _PATIENCE_SECONDS) -> None:
         self._set, self._fence = queue_set, fence
-        self._proofs = JobProofs(queue_set)
-        self._suspects = Suspects(queue_set.session, patience)
+        self._preconditions = JobPreconditions(queue_set)
+        self._candidates = OrphanCandidates(queue_set.session, patience)
 
     def step(self) -> float:
-        """Look at all of them; raises NotLeading, and what reads raise."""
-        self._suspects.examine(self.found(self._fence()))
-        return self._suspects.patience
+        """Look at all requests; raises NotLeading, and the errors of reads."""
+        self._candidates.examine(self.found(self._fence()))
+        return self._candidates.patience
 
-    def found(self, fence: tuple[Operation, ...]) -> Iterator[Suspect]:
-        """What seems to be left over; without a fence it may be looked at only, and nothing is written."""
+    def found(self, fence: FenceOperations) -> Iterator[OrphanCandidate]:
+        """The requests that seem to be stale.
+
+        Without a fence the candidates are for inspection only, and nothing is written.
+        """
         layout, session = self._set.layout, self._set.session
         folders = [layout.stops(pool) for pool in self._set.pools.names(low=True)]
         full = [
@@ -45,26 +49,28 @@ class StaleStops:
         ]
         stops = {f"{folder}/{name}": name for folder in full for name in session.children(folder) or ()}
         stops = {path: name for path, name in stops.items() if _is_id(name)}
-        nodes = session.get_many(list(stops))  # before the records: a job that ends in between is seen so
-        found = self._proofs.read(stops.values(), prepare=bool(fence))
+        nodes = session.get_many(
+            list(stops)
+        )  # before the records, so that a job that ends in between is seen as ended
+        found = self._preconditions.read(stops.values(), prepare=bool(fence))
         for (path, job_id), node in zip(stops.items(), nodes, strict=True):
             if node is None or (known := found.get(job_id)) is None:
                 continue
-            record, proof = known
-            reason = _reason(record, node[0])
+            reason = _reason(known.record, node[0])
             if reason:
                 identity = (node[1].created, node[1].version, node[0])
-                yield Suspect(path, identity, (*fence, *proof, Delete(path, node[1].version)), reason)
+                removal = (*fence, *known.preconditions, Delete(path, node[1].version))
+                yield OrphanCandidate(path, identity, removal, reason)
 
 
 def _reason(record: Record | None, data: bytes) -> str:
     if record is None:
         return "its job is gone"
     if record.run_key.encode() not in data:
-        return "it is meant for an earlier job of this id"
+        return "it is for an earlier job of this id"
     try:
         return "its job has ended" if JobView.of(record).is_final else ""
-    except ValueError:  # the payload is no job's: its handler tells
+    except ValueError:  # the payload is no job's: its handler reports that
         return ""
 
 

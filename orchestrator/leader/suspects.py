@@ -1,7 +1,7 @@
-"""Left-over nodes: removed only when they were found twice, some time apart, and nothing has changed."""
+"""Orphan candidates: nodes that are removed only when two looks, some time apart, found them unchanged."""
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from loguru import logger
@@ -12,8 +12,8 @@ from queues.transaction import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
-    """A node that seems to be left over: what it was when it was seen, and the multi that removes it."""
+class OrphanCandidate:
+    """A node that seems to be an orphan: its identity when it was read, and the multi that removes it."""
 
     path: str
     identity: Hashable
@@ -21,28 +21,34 @@ class Suspect:
     reason: str
 
 
-class Suspects:
-    """Remembers who was seen when. Used by one thread.
+class OrphanCandidates:
+    """Remembers when each candidate was first seen. Used by one thread.
 
-    `patience`: seconds that a node has to stand unchanged, as what is on its way looks like a left-over too.
+    `patience`: seconds for which a node has to stay unchanged, because a node of an operation in progress
+    looks like an orphan too.
     """
 
     def __init__(self, session: Session, patience: float) -> None:
         self._session, self.patience = session, patience
         self._since: dict[tuple[str, Hashable], float] = {}
 
-    def examine(self, found: Iterable[Suspect]) -> None:
-        """Remove those of `found`, which are all that there are now, that were seen long enough ago."""
-        suspects, ripe = list(found), []
+    def examine(self, found: Iterable[OrphanCandidate]) -> None:
+        """Remove those of `found`, the complete list of this look, that were first seen long enough ago."""
+        candidates, ripe = list(found), []
         now, before, self._since = time.monotonic(), self._since, {}
-        for suspect in suspects:
-            key = (suspect.path, suspect.identity)
+        for candidate in candidates:
+            key = (candidate.path, candidate.identity)
             since = self._since[key] = before.get(key, now)
             if now - since >= self.patience:
-                ripe.append(suspect)
-        refusals = commit_many(self._session, [suspect.removal for suspect in ripe])
-        for suspect, refused in zip(ripe, refusals, strict=True):
-            if refused is None:
-                logger.info("{} is removed: {}", suspect.path, suspect.reason)
-            else:  # it has changed meanwhile, or another worker leads: the next look tells
-                logger.info("{} is not removed: {}", suspect.path, refused)
+                ripe.append(candidate)
+        remove_orphans(self._session, ripe)
+
+
+def remove_orphans(session: Session, candidates: Sequence[OrphanCandidate]) -> None:
+    """Remove these nodes, each in its own multi; one that has changed since it was read stays."""
+    refusals = commit_many(session, [candidate.removal for candidate in candidates])
+    for candidate, refused in zip(candidates, refusals, strict=True):
+        if refused is None:
+            logger.info("{} is removed: {}", candidate.path, candidate.reason)
+        else:  # it has changed since, or another worker leads: the next look decides
+            logger.info("{} is not removed: {}", candidate.path, refused)

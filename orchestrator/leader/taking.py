@@ -1,4 +1,4 @@
-"""Taking jobs as an operator does: whatever the pauses of their pools, and never from who holds them."""
+"""Bulk claim: claims jobs as an operator does, in paused pools too, and never from another holder."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,8 +11,8 @@ from queues.queue import QueueSet
 from queues.step import Step, run_steps
 
 
-def take(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
-    """Claim those that nobody holds and that still stand there; what cannot be read goes to dead."""
+def claim_many(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
+    """Claim the candidates that are still in place and unheld; one that cannot be read goes to dead."""
     if not candidates:
         return []
     claims = []
@@ -21,21 +21,21 @@ def take(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
             case Claim():
                 claims.append(outcome)
             case NotClaimed():
-                pass  # somebody is at work on it
+                pass  # another worker holds it
             case CorruptRecord() | ItemNotFound():
                 queue_set.bury(candidate.queue, candidate.pool, candidate.token, outcome)
             case _:
-                logger.warning("{} was not taken: {}", candidate.token.id, outcome)
+                logger.warning("{} was not claimed: {}", candidate.token.id, outcome)
     return claims
 
 
-def settle(steps: Iterable[Step]) -> list[Step]:
-    """Do these steps together and return those that were done; nothing stays in hand."""
+def commit_and_release(steps: Iterable[Step]) -> list[Claim]:
+    """Commit these transitions together; returns the claims of those that were committed, and keeps none."""
     done = []
     for step, error in run_steps(steps):
         if error is None:
-            done.append(step)
+            done.append(step.claim)
         else:
-            logger.warning("{} is let go: {}", step.claim.id, error)
+            logger.warning("{} is released unchanged: {}", step.claim.id, error)
             step.claim.give_up()
     return done

@@ -1,1 +1,1 @@
-"""What monitoring reads of one process: metrics, and whether it lives and is ready."""
+"""Metrics and probes of a process, for Prometheus and Kubernetes."""

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it is ready: named checks, reported as Kubernetes reports them."""
+"""Liveness and readiness: named checks, reported in the format of Kubernetes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from loguru import logger
 
 Check = Callable[[], str]
-"""Says what is wrong, nothing while all is well; asked often, so quick, and it asks nobody else."""
+"""Returns the problem, empty if there is none. Called often: it must be quick and send no request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What the checks of one probe said; `lines` names each."""
+class ProbeReport:
+    """The results of the checks of one probe, one per line."""
 
     is_well: bool
     lines: tuple[str, ...]
@@ -19,22 +19,24 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A name, as in `/livez`, and its checks."""
+    """A named probe, as in `/livez`, with its checks."""
 
     name: str
     checks: Mapping[str, Check] = field(default_factory=dict)
 
-    def report(self) -> Report:
-        """Ask each check; one that raises has failed."""
-        told = {name: _ask(name, check) for name, check in self.checks.items()}
-        is_well = not any(told.values())
-        lines = [f"[-]{name} failed: {words}" if words else f"[+]{name} ok" for name, words in told.items()]
-        return Report(is_well, (*lines, f"{self.name} check {'passed' if is_well else 'failed'}"))
+    def report(self) -> ProbeReport:
+        """Run each check; one that raises has failed."""
+        results = {name: _run(name, check) for name, check in self.checks.items()}
+        is_well = not any(results.values())
+        lines = [
+            f"[-]{name} failed: {words}" if words else f"[+]{name} ok" for name, words in results.items()
+        ]
+        return ProbeReport(is_well, (*lines, f"{self.name} check {'passed' if is_well else 'failed'}"))
 
 
-def _ask(name: str, check: Check) -> str:
+def _run(name: str, check: Check) -> str:
     try:
         return " ".join(check().split())
     except Exception as error:  # noqa: BLE001 - a bug in one check must not hide the others
-        logger.warning("the check {} fails itself: {}", name, error)
-        return "it cannot be asked"
+        logger.warning("the check {} has raised an error: {}", name, error)
+        return "the check has raised an error"

@@ -1,4 +1,4 @@
-"""What is answered to whom: metrics and probes."""
+"""The responses to requests for metrics and probes."""
 
 import hmac
 import threading
@@ -12,13 +12,13 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from orchestrator.metrics.health import Probe
 
 WORDS = "text/plain; charset=utf-8"
-Answer = tuple[HTTPStatus, str, bytes]  # with the content type
-FRESH_SECONDS = 1.0  # for so long a reading of the metrics serves all readers
+PageResponse = tuple[HTTPStatus, str, bytes]  # status, content type, body
+FRESH_SECONDS = 1.0  # for this time one reading of the metrics serves all clients
 _PATIENCE_SECONDS = 5.0
 
 
 class Pages:
-    """What is answered to whom. `token`: what readers have to show, None = nothing."""
+    """Answers requests. `token`: the bearer token that clients have to send, None = none."""
 
     def __init__(self, registry: CollectorRegistry, probes: Mapping[str, Probe], token: str | None) -> None:
         self._registry, self._probes = registry, probes
@@ -26,10 +26,10 @@ class Pages:
         self._guard = threading.Lock()
         self._metrics, self._fresh_until = b"", 0.0  # monotonic
 
-    def answer(self, target: str, authorization: str) -> Answer:
+    def answer(self, target: str, authorization: str) -> PageResponse:
         """Status, content type and body for a request.
 
-        Who shows no token learns of a probe no more than whether it passes, as from Kubernetes' own servers.
+        Without a token a probe only reveals whether it passes, as Kubernetes' own servers do.
         """
         path, _, query = target.partition("?")
         name = path.removeprefix("/")
@@ -41,15 +41,15 @@ class Pages:
             return self._probe(name, is_verbose=is_verbose, is_allowed=is_allowed)
         if name != "metrics":
             paths = ", ".join(f"/{known}" for known in ("metrics", *self._probes))
-            return HTTPStatus.NOT_FOUND, WORDS, f"there are {paths}\n".encode()
+            return HTTPStatus.NOT_FOUND, WORDS, f"the pages are {paths}\n".encode()
         if not is_allowed:
             return _UNAUTHORIZED
         return self._read()
 
-    def _read(self) -> Answer:
-        """The metrics, collected once for all who ask at the same time: many readers cost what one does."""
+    def _read(self) -> PageResponse:
+        """The metrics, collected once for all clients that ask at the same time."""
         if not self._guard.acquire(timeout=_PATIENCE_SECONDS):
-            return HTTPStatus.SERVICE_UNAVAILABLE, WORDS, b"the reading before is not done\n"
+            return HTTPStatus.SERVICE_UNAVAILABLE, WORDS, b"the previous reading is not finished\n"
         try:
             if time.monotonic() >= self._fresh_until:
                 self._metrics = generate_latest(self._registry)
@@ -58,7 +58,7 @@ class Pages:
         finally:
             self._guard.release()
 
-    def _probe(self, name: str, *, is_verbose: bool, is_allowed: bool) -> Answer:
+    def _probe(self, name: str, *, is_verbose: bool, is_allowed: bool) -> PageResponse:
         report = self._probes[name].report()
         status = HTTPStatus.OK if report.is_well else HTTPStatus.INTERNAL_SERVER_ERROR
         lines = report.lines if is_verbose or (is_allowed and not report.is_well) else report.lines[-1:]
@@ -68,8 +68,8 @@ class Pages:
     def _is_allowed(self, authorization: str) -> bool:
         if self._token is None:
             return True
-        told = authorization.encode("utf-8", "replace")
-        return hmac.compare_digest(told, f"Bearer {self._token}".encode())
+        sent = authorization.encode("utf-8", "replace")
+        return hmac.compare_digest(sent, f"Bearer {self._token}".encode())
 
 
-_UNAUTHORIZED: Answer = (HTTPStatus.UNAUTHORIZED, WORDS, b"a bearer token is needed\n")
+_UNAUTHORIZED: PageResponse = (HTTPStatus.UNAUTHORIZED, WORDS, b"a bearer token is required\n")

@@ -1,4 +1,4 @@
-"""Counts what the queues of a process report: claims, commits, claims that were lost, sessions."""
+"""Counts the events of a process's queues: puts, claims, commits, lost claims, and sessions."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -11,7 +11,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class QueueEvents:
-    """A listener of a `QueueSet`; each series is there from the beginning, so that its rise is seen."""
+    """A listener of a `QueueSet`. Each series exists from the start, so that its first rise is visible."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, words: str, label: str, values: tuple[str, ...]) -> Counter:
@@ -22,17 +22,17 @@ class QueueEvents:
 
         self._puts = Counter("orchestrator_puts", "Jobs that this process has enqueued", registry=registry)
         queues = tuple(queue.value for queue in Queue)
-        self._claims = counter("claims", "Jobs that were claimed, by queue", "queue", queues)
-        words = "Changes of claimed jobs that were committed, by what they did"
+        self._claims = counter("claims", "Jobs claimed, by queue", "queue", queues)
+        words = "Committed transitions of claimed jobs, by kind"
         self._commits = counter("commits", words, "kind", tuple(kind.value for kind in _COMMITS))
-        words = "Claims that were lost: the session had ended, or somebody took the job by force"
+        words = "Claims lost because the session had ended, or because the job was taken by force"
         self._lost = counter("claims_lost", words, "reason", ("session", "taken"))
-        words = "Changes of the connection with ZooKeeper, by the state since then"
+        words = "Changes of the connection to ZooKeeper, by the new state"
         states = tuple(state.value for state in SessionState)
         self._sessions = counter("zookeeper_session_changes", words, "state", states)
         self._seconds = Histogram(
             "orchestrator_zookeeper_multi_seconds",
-            "From the first send of a multi that claims or commits to its answer",
+            "Time from the first send of a claim or commit to its response",
             ("kind",),
             registry=registry,
             buckets=_SECONDS,

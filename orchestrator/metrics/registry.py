@@ -1,4 +1,4 @@
-"""What is counted and measured by one process, for Prometheus to read; nothing listens here."""
+"""The metrics of one process, for Prometheus; this module opens no port."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-# Each pool makes eight series, and each series costs the reader memory for weeks.
+# Each pool creates eight series, and each series costs Prometheus memory for weeks.
 _MAX_POOLS = 200
 _OUTCOMES = (
     "spooled",
@@ -18,23 +18,23 @@ _OUTCOMES = (
     "diverted",
     "retried",
     "dead",
-)  # as shippers count
+)  # the counters of a shipper
 _OTHER_POOLS = "(others)"  # no pool can have this name
 
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """By queue and pool: how many jobs stand there, and for how many seconds the first has been due."""
+    """By queue and pool: the number of jobs, and the seconds for which the first one has been due."""
 
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     oldest_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 class Metrics(Collector):
-    """The metrics of one process, in a registry of its own.
+    """The metrics of one process, in its own registry.
 
-    Depths are shown by the leader alone, so that a sum over all workers is right; a pool that is gone is not
-    shown, as each look replaces the one before.
+    Only the leader shows depths, so that a sum over all workers is correct. A removed pool is not shown,
+    because each look replaces the one before.
     """
 
     def __init__(self) -> None:
@@ -47,23 +47,23 @@ class Metrics(Collector):
         ProcessCollector(registry=self.registry)  # process_resident_memory_bytes and the like
 
     def ask_leader(self, leads: Callable[[], bool]) -> None:
-        """Ask this, at each reading, whether the process leads."""
+        """At each reading, call this for whether the process leads."""
         self._leads = leads
 
     def ask_logs(self, status: Callable[[], Mapping[str, Any] | None]) -> None:
-        """Ask this, at each reading, what became of the log records of the process; None: nobody ships."""
+        """At each reading, call this for the counters of this process's log records; None if not shipped."""
         self._logs = status
 
     def ask_spool(self, usage: Callable[[], tuple[int, int] | None]) -> None:
-        """Ask this, at each reading, for the bytes of the log spools of this host, and their limit."""
+        """At each reading, call this for the bytes of the log spools of this host, and their limit."""
         self._spool = usage
 
     def show_depths(self, depths: Depths) -> None:
-        """Show these from now on."""
+        """Replace the depths."""
         self._depths = depths
 
     def collect(self) -> Iterable[Metric]:
-        """What the registry asks for at each reading."""
+        """The metrics of one reading; the registry calls it."""
         if (logs := self._logs()) is not None:
             yield from _of_logs(logs)
         if (usage := self._spool()) is not None:
@@ -74,13 +74,13 @@ class Metrics(Collector):
         leads = self._leads()
         yield GaugeMetricFamily("orchestrator_leader", "1 on the worker that leads", value=float(leads))
         depths = self._depths if leads else Depths()
-        yield _family("orchestrator_queue_depth", "Jobs that stand in a queue", _bounded(depths.counts, sum))
-        words = "Seconds since the first job of a queue was due, 0 when none is"
+        yield _family("orchestrator_queue_depth", "Jobs in a queue", _bounded(depths.counts, sum))
+        words = "Seconds since the first job of a queue was due, 0 if none is"
         yield _family("orchestrator_queue_oldest_seconds", words, _bounded(depths.oldest_seconds, max))
 
 
 def _of_logs(status: Mapping[str, Any]) -> Iterator[Metric]:
-    words = "Log records of this process by what became of them"
+    words = "Log records of this process, by outcome"
     records = CounterMetricFamily("orchestrator_log_records", words, labels=("outcome",))
     for outcome in _OUTCOMES:
         records.add_metric((outcome,), status[outcome])

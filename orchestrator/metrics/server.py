@@ -1,4 +1,4 @@
-"""Serves metrics and probes to who may read them: `/metrics`, `/livez`, `/readyz`."""
+"""Serves metrics and probes to authorised clients: `/metrics`, `/livez`, `/readyz`."""
 
 import io
 import socket
@@ -31,9 +31,9 @@ _LEAST_TOKEN, _MOST_TOKEN = 16, 4_096  # characters
 
 @contextmanager
 def serving(listening: Listening, registry: CollectorRegistry, probes: Sequence[Probe]) -> Iterator[str]:
-    """Serve for the time of the context; gives the URL, empty when no address is set: then nothing listens.
+    """Serve while the context is open; yields the URL. Without an address nothing is served, and it is empty.
 
-    Raises SettingsError for an address, a token or a certificate that cannot be used.
+    Raises SettingsError for an unusable address, token or certificate.
     """
     if not listening.address:
         yield ""
@@ -55,7 +55,7 @@ def serving(listening: Listening, registry: CollectorRegistry, probes: Sequence[
 
 
 class _Server(ThreadingTCPServer):
-    """Bounded: so many requests at once, each for so long."""
+    """A server with a bounded number of concurrent requests, each of bounded duration."""
 
     daemon_threads = True
     block_on_close = False
@@ -71,26 +71,26 @@ class _Server(ThreadingTCPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own if there is room for one."""
+        """Handle a request in its own thread, if the number of connections allows it."""
         request.settimeout(_QUIET_SECONDS)
         if not self._connections.admit(request):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # the process has no more threads
+        except RuntimeError:  # the process cannot start another thread
             self._connections.forget(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """The whole of a request, also where it fails."""
+        """Handle a request to its end, even if it fails."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._connections.forget(request)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Read and answer; the handshake of TLS is here too, so that it holds up nobody else."""
+        """Read and answer. The handshake of TLS is part of it, so that it does not block other requests."""
         if self.tls is None:
             super().finish_request(request, client_address)
             return
@@ -98,21 +98,21 @@ class _Server(ThreadingTCPServer):
             super().finish_request(secured, client_address)
 
     def service_actions(self) -> None:
-        """End what takes too long."""
+        """End connections past their deadline."""
         self._connections.end_late()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - of the base class
-        """One line and no trace: mostly a reader that went away, or that speaks no TLS."""
+        """Log one line without a trace: mostly the client has disconnected, or does not use TLS."""
         logger.debug("a request of {} for metrics has failed: {}", client_address, sys.exception())
 
 
 class _Head(io.BufferedReader):
-    """What a reader sends: some lines, and all together no more than `_MOST_BYTES`."""
+    """The request of a client: lines of at most `_MOST_BYTES` in all."""
 
     _left = _MOST_BYTES
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """The next line; raises LineTooLong, which the base class answers, when they become too many."""
+        """The next line; raises LineTooLong past the limit, which the base class answers."""
         most = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
         line = super().readline(most)
         self._left -= len(line)
@@ -122,14 +122,14 @@ class _Head(io.BufferedReader):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request; HTTP/1.0, so that each connection ends with its answer."""
+    """One request; HTTP/1.0, so that each connection ends with its response."""
 
     server: _Server
     server_version, sys_version = "orchestrator", ""
     rbufsize = 0  # `_Head` has the buffer
 
     def setup(self) -> None:
-        """Bound what is read."""
+        """Bound the bytes of the request."""
         super().setup()
         self.rfile = _Head(self.rfile)
 
@@ -144,9 +144,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, shown: Callable[[bytes], bytes]) -> None:
         try:
             answer = self.server.pages.answer(self.path, self.headers.get("Authorization", ""))
-        except Exception as error:  # noqa: BLE001 - a bug in one collector: who reads learns no more than that
+        except Exception as error:  # noqa: BLE001 - a bug in one collector must not reveal more to the client
             logger.warning("metrics cannot be read: {}: {}", type(error).__name__, error)
-            answer = HTTPStatus.INTERNAL_SERVER_ERROR, WORDS, b"it has failed, see the log\n"
+            answer = HTTPStatus.INTERNAL_SERVER_ERROR, WORDS, b"reading the metrics has failed, see the log\n"
         status, content_type, body = answer
         self.send_response(status)
         if status is HTTPStatus.UNAUTHORIZED:
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(shown(body))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
-        """Say nothing: probes come every few seconds."""
+        """Log nothing, because probes come every few seconds."""
 
 
 def _open(listening: Listening, pages: Pages) -> _Server:
@@ -171,7 +171,7 @@ def _open(listening: Listening, pages: Pages) -> _Server:
     except OSError as error:
         raise SettingsError(
             f"metrics.address {listening.address} cannot be listened on: {error.strerror or error}; "
-            "set another one, with --metrics-address for this process alone"
+            "set another one, or use --metrics-address for this process alone"
         ) from error
 
 

@@ -1,1 +1,1 @@
-"""Periodic jobs: the nodes in which they are registered, and the leader's duty to enqueue their runs."""
+"""Periodic jobs: the store of schedules in ZooKeeper, and the leader's duty to enqueue their runs."""

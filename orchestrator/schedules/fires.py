@@ -1,4 +1,4 @@
-"""Fire times: when the runs of a schedule are due, in epoch milliseconds of the ensemble, whole seconds."""
+"""Fire times of schedules: whole seconds, in epoch milliseconds of the ensemble."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,27 +10,30 @@ from cronsim import CronSim
 
 from orchestrator.models.schedule import Schedule
 
-# A new leader takes over in less than that: what was due in between is late, not missed.
+# A new leader takes over in less time: a fire time in between is late, not missed.
 GRACE_MS = 60_000
-# Enqueued at most for one schedule that catches up: an outage of a month must not become a flood.
+# Runs that one schedule catches up at most: an outage of a month must not cause a flood.
 MAX_CATCH_UP = 100
-_FIRST_SPAN_MS, _SPAN_FACTOR = 60_000, 8  # how far back the latest fire times are looked for
+_FIRST_SPAN_MS, _SPAN_FACTOR = (
+    60_000,
+    8,
+)  # how far back the search for the latest fire times begins, and grows
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is to be done now."""
+    """The fire times that are due now."""
 
     times: tuple[int, ...] = ()  # to enqueue, in order
-    missed: tuple[int, int] | None = None  # the first and the last of those before them that are too old
+    missed: tuple[int, int] | None = None  # the first and the last of the earlier ones that are too old
 
 
 def fires(schedule: Schedule, after: int) -> Iterator[int]:
-    """The fire times after `after`, which is none of them, in order; ends only when no date fits any more.
+    """The fire times later than `after`, in order; it ends only if no date matches any more.
 
-    Around a change to or from summer time cron means what Debian's cron means by it: a fixed time that is
-    skipped comes right after the gap, one that comes twice is taken once, the first time; what repeats within
-    the hour (a minute or hour that starts with `*`) follows real time.
+    Around a change to or from summer time the rules are those of Debian's cron: a fixed time in the gap fires
+    right after it, and one that occurs twice fires at the first occurrence; a repeated time (a minute or hour
+    that starts with `*`) follows real time.
     """
     if schedule.every:
         period = round(schedule.every) * 1000
@@ -40,7 +43,7 @@ def fires(schedule: Schedule, after: int) -> Iterator[int]:
             yield at
     previous = after
     for moment in CronSim(schedule.cron, datetime.fromtimestamp(after // 1000, ZoneInfo(schedule.timezone))):
-        # Started in the second one of a doubled hour, it would give times of the first one.
+        # Started in the second occurrence of a repeated hour, CronSim returns times of the first one.
         if (at := round(moment.timestamp()) * 1000) > previous:
             previous = at
             yield at
@@ -52,9 +55,9 @@ def next_fire(schedule: Schedule, after: int) -> int | None:
 
 
 def latest_fires(schedule: Schedule, after: int, until: int, limit: int) -> list[int]:
-    """The last fire times after `after` and not after `until`, `limit` at most, in order."""
+    """The last fire times later than `after` and up to `until`, at most `limit`, in order."""
     span = _FIRST_SPAN_MS
-    while True:  # from the end, further back each time: between the two may lie a year of minutes
+    while True:  # backwards from the end in growing spans: between the two may be a year of minutes
         start = max(after, until - span)
         times = list(takewhile(lambda at: at <= until, fires(schedule, start)))
         if start == after or len(times) >= limit:
@@ -63,7 +66,7 @@ def latest_fires(schedule: Schedule, after: int, until: int, limit: int) -> list
 
 
 def due(schedule: Schedule, handled: int, now: int) -> Due:
-    """What is to be done at `now` when every fire time until `handled` has been dealt with."""
+    """The fire times that are due at `now` if every one until `handled` has been handled."""
     first = next_fire(schedule, handled)
     if first is None or first > now:
         return Due()
@@ -76,7 +79,7 @@ def due(schedule: Schedule, handled: int, now: int) -> Due:
 
 
 def to_text(at: int) -> str:
-    """Epoch milliseconds as they stand in nodes: ISO 8601, UTC, with milliseconds where there are any."""
+    """Epoch milliseconds as nodes store them: ISO 8601, UTC, with milliseconds unless they are zero."""
     precision = "milliseconds" if at % 1000 else "seconds"
     return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 

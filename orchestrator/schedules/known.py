@@ -1,4 +1,4 @@
-"""The schedules as the leader knows them: read again only when their nodes change."""
+"""The leader's cache of schedules: a node is read again only when it changes."""
 
 import math
 import time
@@ -9,53 +9,51 @@ from dataclasses import dataclass
 from loguru import logger
 
 from orchestrator.errors import CorruptSchedule
-from orchestrator.schedules.book import Book
-from orchestrator.schedules.entry import Entry
+from orchestrator.schedules.book import ScheduleStore
+from orchestrator.schedules.entry import ScheduleRecord
 from queues.errors import InvalidName
 from queues.folder import Folder
 
-_RESCAN_SECONDS = (
-    60.0  # how long a lost watch can hide a change; what is written checks the version in any case
-)
+_RESCAN_SECONDS = 60.0  # how long a lost watch can hide a change; each write checks the version in any case
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """One schedule, the version of its node, and when something is to be done for it."""
+class KnownSchedule:
+    """One schedule, the version of its node, and its next fire time."""
 
-    entry: Entry
+    record: ScheduleRecord
     version: int
     next_ms: int | None
 
     @property
     def name(self) -> str:
-        """Its name."""
-        return self.entry.definition.name
+        """The name of the schedule."""
+        return self.record.definition.name
 
 
 class KnownSchedules:
-    """What stands in the nodes, kept up by watches: nothing is read while nothing changes."""
+    """The records of all schedules, kept current by watches."""
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
-        self._known: dict[str, Known] = {}
-        self._folder = Folder(book.session, book.nodes.schedules, lambda: None)
+    def __init__(self, store: ScheduleStore) -> None:
+        self._store = store
+        self._known: dict[str, KnownSchedule] = {}
+        self._folder = Folder(store.session, store.nodes.schedules, lambda: None)
         self._changed: deque[str] = deque()  # filled by watches, on kazoo's thread
         self._rescan_at = -math.inf
 
-    def __iter__(self) -> Iterator[Known]:
+    def __iter__(self) -> Iterator[KnownSchedule]:
         return iter(list(self._known.values()))
 
     def on_change(self, name: str) -> None:
-        """The node of a schedule has changed: called on kazoo's thread."""
+        """Mark the node of a schedule as changed; called on kazoo's thread."""
         self._changed.append(name)
 
     def refresh(self) -> None:
-        """Read what has changed, and now and then all."""
+        """Read the changed schedules, and all of them once a minute."""
         names: list[str] = []
         if time.monotonic() >= self._rescan_at:
-            # A folder that is not there cannot be watched.
-            self._book.session.ensure_path(self._book.nodes.schedules)
+            # A missing folder cannot be watched.
+            self._store.session.ensure_path(self._store.nodes.schedules)
             self._rescan_at = time.monotonic() + _RESCAN_SECONDS
             self._folder.changed = True
             self._changed.extend(self._known)
@@ -67,29 +65,29 @@ class KnownSchedules:
             for name in dict.fromkeys(names):
                 self.read(name)
         except BaseException:
-            self._changed.extend(names)  # also those that were read: the others must not be forgotten
+            self._changed.extend(names)  # all of them, so that the unread ones are not lost
             raise
 
-    def read(self, name: str) -> Known | None:
-        """Read one schedule again; None when it is gone, or cannot be read."""
+    def read(self, name: str) -> KnownSchedule | None:
+        """Read one schedule again; None if it is gone or cannot be read."""
         self._known.pop(name, None)
         try:
-            found = self._book.read(name, _Changed(self, name))
-        except (CorruptSchedule, InvalidName) as error:  # one that is none of ours keeps no other back
+            found = self._store.read(name, _ScheduleWatch(self, name))
+        except (CorruptSchedule, InvalidName) as error:  # an invalid node must not block the others
             logger.error("{}", error)
             return None
-        return None if found is None else self.note(*found)
+        return None if found is None else self.store(*found)
 
-    def note(self, entry: Entry, version: int) -> Known:
-        """Take note of what was read or written."""
-        known = Known(entry, version, entry.next_ms)
+    def store(self, record: ScheduleRecord, version: int) -> KnownSchedule:
+        """Store a record that was read or written."""
+        known = KnownSchedule(record, version, record.next_ms)
         self._known[known.name] = known
         return known
 
 
 @dataclass(frozen=True, slots=True)
-class _Changed:
-    # Equal for equal names: sessions keep watchers in a set per path.
+class _ScheduleWatch:
+    # Equal for equal names, because sessions keep the watchers of a path in a set.
     schedules: KnownSchedules
     name: str
 

@@ -1,4 +1,4 @@
-"""The leader's duty for periodic jobs: enqueue the run of each fire time, exactly once."""
+"""The leader's duty for periodic jobs: enqueues the run of each fire time exactly once."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -9,10 +9,10 @@ from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobView
 from orchestrator.plan import Plan
-from orchestrator.schedules.book import Book
-from orchestrator.schedules.entry import Entry
+from orchestrator.schedules.book import ScheduleStore
+from orchestrator.schedules.entry import ScheduleRecord
 from orchestrator.schedules.fires import GRACE_MS, MAX_CATCH_UP, Due, due, to_text
-from orchestrator.schedules.known import Known, KnownSchedules
+from orchestrator.schedules.known import KnownSchedule, KnownSchedules
 from orchestrator.schedules.runs import run_definition, run_id, run_plan
 from queues.errors import (
     Conflict,
@@ -27,9 +27,9 @@ from queues.errors import (
 )
 from queues.operations import Operation
 
-_LONGEST_SECONDS = 5.0  # until the next step: a new schedule is seen by then
-_RETRY_SECONDS = 1.0  # after something could not be done for one schedule
-_AHEAD_MS = 10_000  # the clocks of two who lead one after the other differ by less
+_LONGEST_SECONDS = 5.0  # until the next step: by then a new schedule is noticed
+_RETRY_SECONDS = 1.0  # after an error with one schedule
+_AHEAD_MS = 10_000  # the clocks of two consecutive leaders differ by less
 
 
 class Submit(Protocol):
@@ -44,98 +44,98 @@ class Submit(Protocol):
         riders: Sequence[Operation],
         origin: str,
     ) -> object:
-        """Raises IdTaken when a job has the id, Conflict when a rider is refused."""
+        """Raises IdTaken if a job has the id, Conflict if a rider is refused."""
 
 
 class Planner:
-    """Enqueues runs when they are due. To be stepped by the leader alone, and right when two think they lead.
+    """Enqueues runs when they are due. Only the leader steps it, and a second leader does no harm.
 
-    The id of a run is made of its fire time, so that it can be put once. What has been dealt with is written
-    into the node of the schedule after that, by its version; who ends in between leaves a put that is done
-    again, in vain. And nothing is put or written unless the node still is as it was read, of the same
-    registration, and nobody was elected since (`fence`): who was paused, or leads no more, repeats no run
-    that has ended and been removed meanwhile, and brings no definition back.
+    The id of a run contains its fire time, so that it is enqueued once. After that the handled time is
+    written into the node of the schedule, by its version. If the leader dies in between, the next one
+    enqueues again, and the id is taken. Each multi checks that the node is as it was read, of the same
+    registration, and that no other worker was elected since (`fence`). So a leader that was paused or
+    replaced neither repeats a run that has ended and been removed since, nor restores an old definition.
     """
 
     name = "schedules"
 
     def __init__(
         self,
-        book: Book,
+        store: ScheduleStore,
         *,
         submit: Submit,
         get: Callable[[str], JobView],
         fence: Callable[[], tuple[Operation, ...]],
     ) -> None:
-        self._book = book
+        self._store = store
         self._fence = fence
-        self._fenced: tuple[Operation, ...] = ()  # as it was before this step looked at anything
+        self._fenced: tuple[Operation, ...] = ()  # as of the beginning of this step
         self._submit = submit
         self._get = get
-        self._known = KnownSchedules(book)
+        self._known = KnownSchedules(store)
         self._troubles: dict[str, str] = {}
 
     def step(self) -> float:
-        """Do what is due; returns the seconds until something is, 5 at most.
+        """Enqueue the runs that are due; returns the seconds until the next one, 5 at most.
 
-        Raises NotLeading, Unreachable, OutcomeUnknown or SessionLost; what fails for one schedule is told in
-        the log, and tried again while the others go on.
+        Raises NotLeading, Unreachable, OutcomeUnknown or SessionLost. An error of one schedule is logged, and
+        the schedule is retried while the others continue.
         """
         self._fenced = self._fence()
         self._known.refresh()
-        now, failed = self._book.now_ms(), False
+        now, failed = self._store.now_ms(), False
         for known in self._known:
             is_due = known.next_ms is not None and known.next_ms <= now
-            if is_due or _is_ahead(known.entry, now):
+            if is_due or _is_ahead(known.record, now):
                 failed |= not self._try(known, now)
         dues = [known.next_ms for known in self._known if known.next_ms is not None]
-        left = (min(dues) - self._book.now_ms()) / 1000 if dues else _LONGEST_SECONDS
+        left = (min(dues) - self._store.now_ms()) / 1000 if dues else _LONGEST_SECONDS
         return min(max(left, _RETRY_SECONDS if failed else 0.0), _LONGEST_SECONDS)
 
-    def _try(self, known: Known, now: int) -> bool:
+    def _try(self, known: KnownSchedule, now: int) -> bool:
         name = known.name
         try:
             self._serve(known, now)
         except (Unreachable, OutcomeUnknown, SessionLost):
             raise
         except Conflict:
-            # Somebody has paused, replaced or removed it, or leads as well. A folder may be missing, too.
+            # It was paused, replaced or removed, or another worker leads. A folder may be missing, too.
             again = self._known.read(name)
             return again is None or again.version != known.version
-        except Exception as error:  # noqa: BLE001 - what is wrong with one schedule must not stop the others
-            if self._troubles.get(name) != str(error):  # told once: a full pool may stay full for hours
+        except Exception as error:  # noqa: BLE001 - an error of one schedule must not stop the others
+            if self._troubles.get(name) != str(error):  # logged once: a full pool may stay full for hours
                 trace = None if isinstance(error, QueueError) else error
-                logger.opt(exception=trace).warning("schedule {}: {}; it is tried again", name, error)
+                logger.opt(exception=trace).warning("schedule {}: {}; it is retried", name, error)
                 self._troubles[name] = str(error)
             return False
         self._troubles.pop(name, None)
         return True
 
-    def _serve(self, known: Known, now: int) -> None:
-        if _is_ahead(known.entry, now):
-            words = "schedule {}: it was dealt with until {}, by a clock that was ahead; it goes on from now"
-            logger.warning(words, known.name, known.entry.handled)
-            self._note(known, known.entry.brought_back(now))
+    def _serve(self, known: KnownSchedule, now: int) -> None:
+        if _is_ahead(known.record, now):
+            words = "schedule {}: a clock that was ahead has handled it until {}; it continues from now"
+            logger.warning(words, known.name, known.record.handled)
+            self._write(known, known.record.brought_back(now))
             return
-        if not known.entry.registration:
-            known = self._note(known, known.entry)
-        while (todo := _due(known.entry, now)).missed is not None:
-            known = self._note(known, self._missed(known.entry, todo.missed, left=len(todo.times)))
-        for fire in todo.times:
-            known = self._note(known, self._handled(known, fire))
+        if not known.record.registration:
+            known = self._write(known, known.record)
+        while (due_now := _due(known.record, now)).missed is not None:
+            known = self._write(known, self._missed(known.record, due_now.missed, left=len(due_now.times)))
+        for fire in due_now.times:
+            known = self._write(known, self._handled(known, fire))
 
-    def _note(self, known: Known, entry: Entry) -> Known:
-        return self._known.note(*self._book.write(entry, known.version, self._fenced))
+    def _write(self, known: KnownSchedule, record: ScheduleRecord) -> KnownSchedule:
+        return self._known.store(*self._store.write(record, known.version, self._fenced))
 
-    def _missed(self, entry: Entry, missed: tuple[int, int], *, left: int) -> Entry:
+    def _missed(self, record: ScheduleRecord, missed: tuple[int, int], *, left: int) -> ScheduleRecord:
         first, last = missed
-        name, catch_up = entry.definition.name, entry.definition.schedule.catch_up
+        name, catch_up = record.definition.name, record.definition.schedule.catch_up
         if self._job(run_id(name, first)) is not None:
-            return entry.fired(first)  # who led before ended when it had put the run, and before it wrote so
+            return record.fired(first)  # the leader before died between the put and the write
         reason = (
-            f"nobody enqueued it in time; of all that were missed the last {MAX_CATCH_UP} are made up for"
+            f"no leader enqueued it in time, and only the last {MAX_CATCH_UP} missed runs are caught up"
             if catch_up
-            else f"nobody enqueued it within {GRACE_MS // 1000} s, and catch_up is false"
+            else f"no leader enqueued it within {GRACE_MS // 1000} s, and catch_up is false"
         )
         logger.warning(
             "schedule {}: no run for the fire times from {} to {}: {}; {} are enqueued now",
@@ -145,51 +145,51 @@ class Planner:
             reason,
             left,
         )
-        return entry.skipping(first, last, reason)
+        return record.skipping(first, last, reason)
 
-    def _handled(self, known: Known, fire: int) -> Entry:
-        entry = known.entry
-        definition, job_id = entry.definition, run_id(known.name, fire)
-        if entry.was_early(fire):
-            return entry.passing(fire)
-        if definition.schedule.overlap == "skip" and entry.last_run is not None:
-            before = self._job(entry.last_run)
+    def _handled(self, known: KnownSchedule, fire: int) -> ScheduleRecord:
+        record = known.record
+        definition, job_id = record.definition, run_id(known.name, fire)
+        if record.was_early(fire):
+            return record.passing(fire)
+        if definition.schedule.overlap == "skip" and record.last_run is not None:
+            before = self._job(record.last_run)
             if before is not None and not before.is_final:
                 logger.info("schedule {}: {} is skipped, {} has not ended", known.name, job_id, before.id)
-                return entry.skipping(fire, fire, f"{before.id} had not ended (overlap: skip)")
+                return record.skipping(fire, fire, f"{before.id} had not ended (overlap: skip)")
         try:
             self._submit(
                 run_definition(definition, fire),
-                run_plan(definition, entry.plan, fire),
+                run_plan(definition, record.plan, fire),
                 job_id=job_id,
-                riders=[*self._fenced, *self._book.unchanged(entry, known.version)],
-                origin=_origin(entry),
+                riders=[*self._fenced, *self._store.unchanged(record, known.version)],
+                origin=_origin(record),
             )
         except IdTaken:
-            pass  # by whoever led before, or leads as well: that is what was wanted
+            pass  # the leader before, or another one at the same time, has enqueued it
         except (DefinitionError, TooLarge) as error:
             logger.error("schedule {}: {} cannot be enqueued: {}", known.name, job_id, error)
-            return entry.skipping(fire, fire, f"it could not be enqueued: {error}"[:500])
+            return record.skipping(fire, fire, f"it could not be enqueued: {error}"[:500])
         else:
             logger.info("schedule {}: enqueued {}", known.name, job_id)
-        return entry.fired(fire)
+        return record.fired(fire)
 
     def _job(self, job_id: str) -> JobView | None:
-        """The job of this id; None when there is none, or it is corrupt and will be buried."""
+        """The job with this id; None if there is none, or if it is corrupt and will move to dead."""
         try:
             return self._get(job_id)
         except (ItemNotFound, CorruptRecord):
             return None
 
 
-def _origin(entry: Entry) -> str:
-    by = f", registered by {entry.registered_by}" if entry.registered_by else ""
-    return f"schedule {entry.definition.name}{by}"
+def _origin(record: ScheduleRecord) -> str:
+    by = f", registered by {record.registered_by}" if record.registered_by else ""
+    return f"schedule {record.definition.name}{by}"
 
 
-def _is_ahead(entry: Entry, now: int) -> bool:
-    return entry.handled_ms > now + _AHEAD_MS
+def _is_ahead(record: ScheduleRecord, now: int) -> bool:
+    return record.handled_ms > now + _AHEAD_MS
 
 
-def _due(entry: Entry, now: int) -> Due:
-    return due(entry.definition.schedule, entry.handled_ms, now)
+def _due(record: ScheduleRecord, now: int) -> Due:
+    return due(record.definition.schedule, record.handled_ms, now)

@@ -208,7 +208,7 @@ class Worker:
     def _pool_room(self, queue: str, pool: str) -> int | None:
         if Queue(queue) is not Queue.ACCEPT:
             return None
-        room = self._context.admission.slots.room(pool)
+        room = self._context.admission.slots.free(pool)
         return None if room is None else room - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
 
     # ------------------------------------------------------------------ events

@@ -32,7 +32,7 @@ def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it
     # Only then is the kill in hand; between that step and this one nothing is.
     wait_until(asked.exists, SPARK_TIMEOUT_S, "the program is asked to end")
     worker.terminate()
-    worker.wait_for_words("does not lead any more")  # it drains, and the kill goes on
+    worker.wait_for_words("no longer leads")  # it drains, and the kill goes on
     worker.terminate()
     ended = worker.wait(5)
     assert ended.code == 143

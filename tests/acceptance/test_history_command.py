@@ -23,8 +23,8 @@ METRICS = {
 def operator(stage: Stage, shared_desk: Desk) -> Desk:
     history = History(stage.session, stage.nodes)
     failed = {"run": "a-1", "job": "a", "attempt": 1, "state": "failed", "class": "memory", **TIMES}
-    history.note("flights", {**failed, "metrics": METRICS})
-    history.note("flights", {"run": "b-1", "job": "b", "state": "succeeded", "class": None, "ended": "9"})
+    history.record("flights", {**failed, "metrics": METRICS})
+    history.record("flights", {"run": "b-1", "job": "b", "state": "succeeded", "class": None, "ended": "9"})
     return shared_desk
 
 

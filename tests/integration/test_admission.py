@@ -126,7 +126,7 @@ note("-")
             worker.wait_started()
         wait_until(lambda: len(office.client.status().workers) == 2, 30, "both are announced")
         office.client.resume("default")
-        refused = "a job is not taken: its driver may come to use 1.4 GiB"
+        refused = "a job is not taken: its driver may use 1.4 GiB"
         wait_until(
             lambda: any(refused in worker.log.read_text("utf-8") for worker in workers), 60, "one refuses"
         )
@@ -160,7 +160,7 @@ def test_a_driver_whose_worker_died_before_it_started_waits_for_room_of_the_next
     second = office.worker(memory_guard=True)
     status = wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 30, "it waits")
     assert status
-    assert "its driver may come to use" in str(office.client.get(job_id).warning)
+    assert "its driver may use" in str(office.client.get(job_id).warning)
     assert office.client.get(job_id).attempt == 1
     second.drain()
     office.worker(memory_guard=False)

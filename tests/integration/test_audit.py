@@ -254,7 +254,7 @@ def test_who_has_damage_mended_is_recorded(stage: Stage) -> None:
         [Delete(stage.queues.layout.token(Queue.ACCEPT, "default", stage.queues.get(JOB).token))],
     )
     doctor = stage.client.doctor
-    doctor.mend(doctor.look())
+    doctor.fix(doctor.check())
     (event,) = events_of(stage)
     assert (event.kind, event.act.action, event.act.by) == ("cluster", "mend", ME)
     assert "record-without-token: 1" in event.act.detail

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply, address
+from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy, address
 from orchestrator.callbacks.http_post import MAX_ANSWER_BYTES
 from orchestrator.logs.record.redaction import MASK, Redactor
 from orchestrator.models.definition import Callback
@@ -39,7 +39,7 @@ PATIENT, HASTY = 20.0, 0.5
 """Seconds of a call that must not run into them, and of one that shall."""
 
 
-def call(url: str, seconds: float = PATIENT) -> Reply:
+def call(url: str, seconds: float = PATIENT) -> CallbackReply:
     return Callbacks(check=LISTED.check_callback).call(Callback(url=url, timeout=seconds), BODY)
 
 
@@ -472,7 +472,7 @@ def test_eight_calls_are_made_at_once_half_of_them_to_one_receiver_and_no_more()
             thread.start()
         there.wait_told(4)
         other.wait_told(4)
-        with pytest.raises(NoPlace):
+        with pytest.raises(CallbacksBusy):
             callbacks.call(Callback(url="http://elsewhere"), BODY)
         there.released.set()
         for thread in threads:

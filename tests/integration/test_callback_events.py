@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace
+from orchestrator.callbacks.callback import CallbackError, Callbacks, CallbacksBusy
 from orchestrator.cli.job.listing import list_row
 from orchestrator.cli.job.page import show_detail
 from orchestrator.cli.options import OutputFormat
@@ -208,10 +208,10 @@ def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_
 def test_one_receiver_leaves_places_for_others() -> None:
     callbacks, slow = Callbacks(at_once=4), Callback(url="http://slow/x")
     for _ in range(2):
-        callbacks.take_place(slow)
-    with pytest.raises(NoPlace, match="to http://slow"):
-        callbacks.take_place(slow)
-    callbacks.take_place(Callback(url="http://quick/x"))
+        callbacks.reserve(slow)
+    with pytest.raises(CallbacksBusy, match="to http://slow"):
+        callbacks.reserve(slow)
+    callbacks.reserve(Callback(url="http://quick/x"))
 
 
 def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_wanted_any_more() -> None:
@@ -226,13 +226,13 @@ def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_want
         return on_free
 
     asks = [ask("gone", is_wanted=False), ask("first", is_wanted=True), ask("second", is_wanted=True)]
-    callbacks.take_place(slow)
+    callbacks.reserve(slow)
     for on_free in asks:
-        with pytest.raises(NoPlace):
-            callbacks.take_place(slow, on_free)
+        with pytest.raises(CallbacksBusy):
+            callbacks.reserve(slow, on_free)
     body = dict.fromkeys(("run_key", "pool", "attempt", "event", "status", "number"), "x")
     with pytest.raises(CallbackError):
-        callbacks.call_in_place(slow, body)
+        callbacks.call_reserved(slow, body)
     assert called == ["gone", "first"]
 
 
@@ -241,7 +241,7 @@ def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
 ) -> None:
     poll_often(monkeypatch, 0.5)
     polls, asked = list[int](), list[Callback]()
-    poll_many, take_place = ScriptedRunner.poll_many, Callbacks.take_place
+    poll_many, reserve = ScriptedRunner.poll_many, Callbacks.reserve
 
     def count_polls(runner: ScriptedRunner, runs: Sequence[str]) -> dict[str, list[Submission]]:
         polls.append(len(runs))
@@ -249,10 +249,10 @@ def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
 
     def count_asked(callbacks: Callbacks, callback: Callback, *on_free: Callable[[], bool]) -> None:
         asked.append(callback)
-        take_place(callbacks, callback, *on_free)
+        reserve(callbacks, callback, *on_free)
 
     monkeypatch.setattr(ScriptedRunner, "poll_many", count_polls)
-    monkeypatch.setattr(Callbacks, "take_place", count_asked)
+    monkeypatch.setattr(Callbacks, "reserve", count_asked)
     worker = office.worker(slots=6)
     go = tmp_path / "go"
     with receiver(held_back(lambda: there)) as there:

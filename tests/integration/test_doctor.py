@@ -7,8 +7,9 @@ import pytest
 
 from orchestrator.doctor import drivers, left_overs, pools
 from orchestrator.doctor.doctor import Doctor
-from orchestrator.doctor.findings import Finding, Kind, Severity
-from orchestrator.doctor.survey import Survey
+from orchestrator.doctor.findings import Finding, FindingKind, Severity
+from orchestrator.doctor.survey import ClusterSnapshot
+from orchestrator.leader import suspects
 from orchestrator.models.job import JobError, JobState
 from orchestrator.states import Queue, Status
 from orchestrator.wiring import build_queue_set
@@ -31,7 +32,7 @@ from tests.waiting import wait_until
 HOUR_S, MINUTE_S = 3600.0, 60.0
 GARBAGE = b"\x00\xffnot json"
 STARTED = AttemptState.STARTED
-OWN_CLOCK = {Kind.CLOCK_SKEW}  # what a test sees besides, when it lets time pass for the doctor
+OWN_CLOCK = {FindingKind.CLOCK_SKEW}  # what a test sees besides, when it lets time pass for the doctor
 
 
 class Practice(Stage):
@@ -45,21 +46,21 @@ class Practice(Stage):
 
     def look(self) -> list[Finding]:
         """What is wrong; the note with the figures of ZooKeeper is always there."""
-        found = list(self.doctor.look())
-        (figures,) = [finding for finding in found if finding.kind is Kind.ZOOKEEPER_LATENCY]
+        found = list(self.doctor.check())
+        (figures,) = [finding for finding in found if finding.kind is FindingKind.ZOOKEEPER_LATENCY]
         assert figures.path == self.layout.root
         assert "median" in figures.what
         found.remove(figures)
         return found
 
-    def kinds(self) -> dict[Kind, list[str]]:
+    def kinds(self) -> dict[FindingKind, list[str]]:
         """The paths of the findings, by kind."""
-        found = dict[Kind, list[str]]()
+        found = dict[FindingKind, list[str]]()
         for finding in self.look():
             found.setdefault(finding.kind, []).append(finding.path)
         return found
 
-    def one(self, kind: Kind, *, besides: frozenset[Kind] = frozenset()) -> Finding:
+    def one(self, kind: FindingKind, *, besides: frozenset[FindingKind] = frozenset()) -> Finding:
         """The only finding, but for those of kinds that come with it."""
         (finding,) = [finding for finding in self.look() if finding.kind not in besides]
         assert finding.kind is kind
@@ -132,9 +133,9 @@ def test_a_cluster_with_a_worker_and_jobs_has_nothing_but_notes(office: Office) 
     ended = office.wait(office.submit("print('well')"))
     assert ended.job.status is Status.SUCCESS
     wait_until(lambda: office.client.status().leader, 20, "the worker leads")
-    found = office.client.doctor.look()
+    found = office.client.doctor.check()
     assert [finding for finding in found if finding.severity is not Severity.NOTE] == []
-    assert [finding.kind for finding in found] == [Kind.ZOOKEEPER_LATENCY]
+    assert [finding.kind for finding in found] == [FindingKind.ZOOKEEPER_LATENCY]
 
 
 def test_a_root_that_nobody_has_used_has_nothing_but_notes(practice: Practice) -> None:
@@ -149,7 +150,7 @@ def test_a_busy_cluster_has_nothing_but_notes(scripted_office: ScriptedOffice) -
     ids = [office.submit("sleep(0.1)") for _ in range(20)]
     found, looks = list[Finding](), 0
     while not all(office.client.get(job_id).is_final for job_id in ids):
-        found += [finding for finding in doctor.look() if finding.kind is not Kind.ZOOKEEPER_LATENCY]
+        found += [finding for finding in doctor.check() if finding.kind is not FindingKind.ZOOKEEPER_LATENCY]
         looks += 1
     assert looks > 1
     assert found == []
@@ -162,7 +163,7 @@ def test_a_token_without_a_record(practice: Practice) -> None:
     path = practice.token()
     practice.session.ensure_path(practice.path())
     practice.commit(Delete(f"{practice.path()}/definition"), Delete(practice.path()))
-    finding = practice.one(Kind.TOKEN_WITHOUT_RECORD)
+    finding = practice.one(FindingKind.TOKEN_WITHOUT_RECORD)
     assert (finding.path, finding.severity, finding.fixable) == (path, Severity.ERROR, True)
     assert JOB in finding.what
 
@@ -171,7 +172,7 @@ def test_a_record_without_a_token(practice: Practice) -> None:
     practice.staff()
     practice.put()
     practice.commit(Delete(practice.token()))
-    finding = practice.one(Kind.RECORD_WITHOUT_TOKEN)
+    finding = practice.one(FindingKind.RECORD_WITHOUT_TOKEN)
     assert (finding.path, finding.fixable) == (practice.path(), True)
 
 
@@ -180,7 +181,7 @@ def test_a_job_in_several_queues(practice: Practice) -> None:
     practice.put()
     extra = practice.token(queue=Queue.FINISH)
     practice.commit(Create(extra))
-    finding = practice.one(Kind.SEVERAL_TOKENS)
+    finding = practice.one(FindingKind.SEVERAL_TOKENS)
     assert (finding.path, finding.fixable) == (extra, True)
 
 
@@ -192,14 +193,14 @@ def test_a_record_and_a_payload_that_cannot_be_read(practice: Practice) -> None:
     foreign = practice.record("payload").evolve(payload={"status": "NONE OF OURS"})
     practice.commit(Set(practice.path("payload"), foreign.encode(), -1))
     assert practice.kinds() == {
-        Kind.UNREADABLE_RECORD: sorted([practice.path("bytes"), practice.path("payload")])
+        FindingKind.UNREADABLE_RECORD: sorted([practice.path("bytes"), practice.path("payload")])
     }
 
 
 def test_a_node_that_is_not_ours(practice: Practice) -> None:
     path = f"{practice.layout.queue('accept', 'default')}/README"
     practice.commit(Create(path))
-    finding = practice.one(Kind.FOREIGN_NODE)
+    finding = practice.one(FindingKind.FOREIGN_NODE)
     assert (finding.path, finding.severity, finding.fixable) == (path, Severity.WARNING, False)
 
 
@@ -207,7 +208,7 @@ def test_a_node_that_is_not_ours(practice: Practice) -> None:
 def test_the_lock_of_a_job_that_is_gone(practice: Practice) -> None:
     path = practice.layout.lock("default", "gone")
     practice.commit(Create(path, encode({"worker": "worker-7", "since": "then"}), ephemeral=True))
-    finding = practice.one(Kind.ORPHAN_LOCK)
+    finding = practice.one(FindingKind.ORPHAN_LOCK)
     assert (finding.path, finding.fixable) == (path, True)
     assert "worker-7 holds gone since then" in finding.what
 
@@ -215,10 +216,10 @@ def test_the_lock_of_a_job_that_is_gone(practice: Practice) -> None:
 def test_a_lock_that_is_let_go_of_while_the_doctor_looks_is_no_orphan(practice: Practice) -> None:
     practice.put()
     claim = practice.hold()
-    survey = Survey.take(practice.own)
+    survey = ClusterSnapshot.take(practice.own)
     claim.give_up()
     practice.client.remove(JOB)
-    assert list(left_overs.look_at_locks(survey)) == []
+    assert list(left_overs.check_locks(survey)) == []
 
 
 def test_a_lock_in_another_pool_than_that_of_its_job(practice: Practice) -> None:
@@ -227,7 +228,7 @@ def test_a_lock_in_another_pool_than_that_of_its_job(practice: Practice) -> None
     practice.queues.ensure_pool("team")
     path = practice.layout.lock("team", JOB)
     practice.commit(Create(path, encode({"worker": "worker-7"}), ephemeral=True))
-    finding = practice.one(Kind.ORPHAN_LOCK)
+    finding = practice.one(FindingKind.ORPHAN_LOCK)
     assert (finding.path, finding.fixable) == (path, True)
     assert "pool default" in finding.what
 
@@ -241,9 +242,9 @@ def test_a_lock_of_a_worker_that_is_not_announced_for_a_minute(
     practice.lead()
     assert practice.kinds() == {}
     practice.later(monkeypatch, MINUTE_S + 1)
-    finding = practice.one(Kind.ORPHAN_LOCK, besides=frozenset(OWN_CLOCK))
+    finding = practice.one(FindingKind.ORPHAN_LOCK, besides=frozenset(OWN_CLOCK))
     assert (finding.path, finding.fixable) == (practice.layout.lock("default", JOB), False)
-    practice.doctor.mend([finding])
+    practice.doctor.fix([finding])
     assert practice.is_there(finding.path)
     claim.commit(queue="finish", release=True)
 
@@ -258,9 +259,9 @@ def test_a_request_to_stop_that_is_stale_for_a_minute(
     assert practice.kinds() == {}
     practice.later(monkeypatch, MINUTE_S + 1)
     paths = [practice.stop(), practice.stop(job_id="gone")]
-    assert practice.kinds()[Kind.STALE_STOP] == sorted(paths)
+    assert practice.kinds()[FindingKind.STALE_STOP] == sorted(paths)
     practice.later(monkeypatch, 2 * HOUR_S)
-    assert practice.kinds()[Kind.STALE_STOP] == sorted(paths), "each once, though two look for them"
+    assert practice.kinds()[FindingKind.STALE_STOP] == sorted(paths), "each once, though two look for them"
 
 
 def test_a_place_of_a_running_job_that_none_has(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +270,7 @@ def test_a_place_of_a_running_job_that_none_has(practice: Practice, monkeypatch:
     practice.session.ensure_path(practice.nodes.name_slots("nobody"))
     assert practice.kinds() == {}
     practice.later(monkeypatch, MINUTE_S + 1)
-    assert practice.one(Kind.STALE_SLOT, besides=frozenset(OWN_CLOCK)).path == path
+    assert practice.one(FindingKind.STALE_SLOT, besides=frozenset(OWN_CLOCK)).path == path
 
 
 # ---------------------------------------------------------------------- jobs
@@ -285,7 +286,7 @@ def test_jobs_in_dead_are_told_with_their_reasons(practice: Practice) -> None:
     found = {finding.path: finding for finding in practice.look()}
     paths = [practice.layout.token("dead", "default", token), practice.token("handled")]
     assert sorted(found) == sorted(paths)
-    assert {finding.kind for finding in found.values()} == {Kind.JOB_IN_DEAD}
+    assert {finding.kind for finding in found.values()} == {FindingKind.JOB_IN_DEAD}
     assert str(raised.value) in found[paths[0]].what
     assert "it broke" in found[paths[1]].what
     assert "deleteall" in found[paths[0]].remedy
@@ -299,10 +300,10 @@ def test_a_job_that_warns_and_one_that_is_claimed_again_and_again(practice: Prac
     often = practice.record("claimed").evolve(claims=6)
     practice.commit(Set(practice.path("claimed"), often.encode(), -1))
     found = {finding.kind: finding for finding in practice.look()}
-    assert set(found) == {Kind.WARNED_JOB, Kind.CLAIMED_AGAIN_AND_AGAIN}
-    assert found[Kind.WARNED_JOB].path == practice.path("warns")
-    assert "the backend is silent" in found[Kind.WARNED_JOB].what
-    assert found[Kind.CLAIMED_AGAIN_AND_AGAIN].path == practice.path("claimed")
+    assert set(found) == {FindingKind.WARNED_JOB, FindingKind.CLAIMED_AGAIN_AND_AGAIN}
+    assert found[FindingKind.WARNED_JOB].path == practice.path("warns")
+    assert "the backend is silent" in found[FindingKind.WARNED_JOB].what
+    assert found[FindingKind.CLAIMED_AGAIN_AND_AGAIN].path == practice.path("claimed")
 
 
 def test_jobs_that_wait_while_slots_are_free(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,15 +312,15 @@ def test_jobs_that_wait_while_slots_are_free(practice: Practice, monkeypatch: py
     practice.staff()
     assert practice.kinds() == {}
     practice.later(monkeypatch, 301)
-    finding = practice.one(Kind.OVERDUE, besides=frozenset(OWN_CLOCK))
+    finding = practice.one(FindingKind.OVERDUE, besides=frozenset(OWN_CLOCK))
     assert finding.path == practice.token("first")
     assert "2 due in accept" in finding.what
     practice.queues.pools.change("default", paused=True)
-    assert Kind.OVERDUE not in practice.kinds(), "they are told with the pause"
+    assert FindingKind.OVERDUE not in practice.kinds(), "they are told with the pause"
     practice.queues.pools.change("default", paused=False, cap=1)
-    assert Kind.OVERDUE in practice.kinds()
+    assert FindingKind.OVERDUE in practice.kinds()
     practice.make(practice.nodes.slot("default", 0), {"id": "first"})
-    assert Kind.OVERDUE not in practice.kinds(), "the cap is used up"
+    assert FindingKind.OVERDUE not in practice.kinds(), "the cap is used up"
 
 
 def test_jobs_that_wait_while_no_slot_is_free(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,9 +349,9 @@ def test_a_driver_without_progress(practice: Practice, monkeypatch: pytest.Monke
     practice.hold()
     practice.staff()
     practice.later(monkeypatch, 890)
-    assert Kind.STUCK_DRIVER not in practice.kinds()
+    assert FindingKind.STUCK_DRIVER not in practice.kinds()
     practice.later(monkeypatch, 11)
-    finding = practice.one(Kind.STUCK_DRIVER, besides=frozenset(OWN_CLOCK))
+    finding = practice.one(FindingKind.STUCK_DRIVER, besides=frozenset(OWN_CLOCK))
     assert finding.path == alive
     assert "timeout.stall (900 s)" in finding.what
 
@@ -360,9 +361,9 @@ def test_a_driver_beyond_its_time_limit(practice: Practice, monkeypatch: pytest.
     practice.hold()
     practice.staff()
     practice.later(monkeypatch, 950)
-    assert Kind.STUCK_DRIVER not in practice.kinds()
+    assert FindingKind.STUCK_DRIVER not in practice.kinds()
     practice.later(monkeypatch, 11)
-    finding = practice.one(Kind.STUCK_DRIVER, besides=frozenset(OWN_CLOCK))
+    finding = practice.one(FindingKind.STUCK_DRIVER, besides=frozenset(OWN_CLOCK))
     assert finding.path == attempt
     assert "timeout.run (900 s)" in finding.what
 
@@ -374,19 +375,19 @@ def test_a_driver_that_nobody_watches(practice: Practice, monkeypatch: pytest.Mo
     practice.lead()
     assert practice.kinds() == {}
     practice.later(monkeypatch, MINUTE_S + 1)
-    finding = practice.one(Kind.UNWATCHED_DRIVER, besides=frozenset(OWN_CLOCK))
+    finding = practice.one(FindingKind.UNWATCHED_DRIVER, besides=frozenset(OWN_CLOCK))
     assert finding.path == attempt
     assert "start a worker on elsewhere" in finding.remedy
-    survey = Survey.take(practice.own)
+    survey = ClusterSnapshot.take(practice.own)
     practice.hold()
-    assert list(drivers.look_at_drivers(survey)) == [], "taken while the doctor looks"
+    assert list(drivers.check_drivers(survey)) == [], "taken while the doctor looks"
     assert set(practice.kinds()) == OWN_CLOCK
 
 
 # ---------------------------------------------------------------------- workers, clocks, pools
 def test_jobs_that_are_due_and_no_worker(practice: Practice) -> None:
     practice.put(job_id="due")
-    finding = practice.one(Kind.NO_WORKER)
+    finding = practice.one(FindingKind.NO_WORKER)
     assert (finding.path, finding.severity) == (practice.nodes.workers, Severity.ERROR)
     practice.queues.requeue("due", delay_ms=3_600_000)
     assert practice.kinds() == {}
@@ -396,11 +397,11 @@ def test_workers_without_a_leader_and_of_several_versions(practice: Practice) ->
     practice.announce("old", version="1")
     practice.announce("new", version="2")
     assert practice.kinds() == {
-        Kind.NO_LEADER: [practice.nodes.leader],
-        Kind.VERSIONS_DIFFER: [practice.nodes.workers],
+        FindingKind.NO_LEADER: [practice.nodes.leader],
+        FindingKind.VERSIONS_DIFFER: [practice.nodes.workers],
     }
     practice.lead()
-    assert "1: old; 2: new" in practice.one(Kind.VERSIONS_DIFFER).what
+    assert "1: old; 2: new" in practice.one(FindingKind.VERSIONS_DIFFER).what
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(10, "behind"), (-10, "ahead of")])
@@ -408,7 +409,7 @@ def test_the_clock_of_this_host(
     practice: Practice, monkeypatch: pytest.MonkeyPatch, seconds: float, words: str
 ) -> None:
     practice.later(monkeypatch, seconds)
-    finding = practice.one(Kind.CLOCK_SKEW)
+    finding = practice.one(FindingKind.CLOCK_SKEW)
     assert finding.path == practice.layout.clock
     assert f"s {words} that of ZooKeeper" in finding.what
 
@@ -417,7 +418,7 @@ def test_the_clock_of_a_worker(practice: Practice) -> None:
     practice.lead()
     practice.announce("early", since=(datetime.now(UTC) - timedelta(hours=1)).isoformat())
     path = practice.announce("late", since=(datetime.now(UTC) + timedelta(seconds=30)).isoformat())
-    finding = practice.one(Kind.CLOCK_SKEW)
+    finding = practice.one(FindingKind.CLOCK_SKEW)
     assert finding.path == path
     assert "late on elsewhere" in finding.what
 
@@ -429,7 +430,7 @@ def test_the_clock_of_a_worker_by_a_job_that_it_took(practice: Practice) -> None
         off = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
         lock = encode({"worker": "worker-7", "since": off})
         practice.commit(Create(practice.layout.lock("default", job_id), lock, ephemeral=True))
-    finding = practice.one(Kind.CLOCK_SKEW)
+    finding = practice.one(FindingKind.CLOCK_SKEW)
     assert finding.path == practice.nodes.worker("worker-7")
     assert "s ahead of that of ZooKeeper" in finding.what
 
@@ -438,7 +439,7 @@ def test_the_clock_of_the_worker_that_leads(practice: Practice) -> None:
     path = practice.announce()
     behind = (datetime.now(UTC) - timedelta(seconds=30)).isoformat()
     practice.lead(since=behind)
-    finding = practice.one(Kind.CLOCK_SKEW)
+    finding = practice.one(FindingKind.CLOCK_SKEW)
     assert finding.path == path
     assert "s behind that of ZooKeeper" in finding.what
 
@@ -446,7 +447,7 @@ def test_the_clock_of_the_worker_that_leads(practice: Practice) -> None:
 def test_the_clock_of_zookeeper_that_has_jumped(practice: Practice) -> None:
     path = practice.layout.clock_jump
     practice.commit(Create(path, encode({"ahead_ms": 7_200_000}), ephemeral=True))
-    finding = practice.one(Kind.CLOCK_SKEW)
+    finding = practice.one(FindingKind.CLOCK_SKEW)
     assert finding.path == path
     assert "7200.0 s ahead" in finding.what
 
@@ -456,7 +457,7 @@ def test_a_pool_that_is_paused(practice: Practice) -> None:
     for job_id, pool in (("a", "team"), ("b", "team"), ("c", "team.low")):
         practice.put(job_id=job_id, pool=pool)
     practice.queues.pools.change("team", paused=True)
-    finding = practice.one(Kind.PAUSED_POOL)
+    finding = practice.one(FindingKind.PAUSED_POOL)
     assert (finding.path, finding.severity) == (practice.layout.pool("team"), Severity.WARNING)
     assert "waiting in accept: 3" in finding.what
 
@@ -471,9 +472,9 @@ def test_a_pool_that_is_nearly_full_and_a_folder_that_is_large(
     assert practice.kinds() == {}
     practice.put(job_id="job-8")
     folder = practice.layout.queue("accept", "default")
-    assert practice.kinds() == {Kind.FULL_POOL: [folder]}
+    assert practice.kinds() == {FindingKind.FULL_POOL: [folder]}
     monkeypatch.setattr(pools, "_LARGE", 8)
-    assert practice.kinds() == {Kind.FULL_POOL: [folder], Kind.LARGE_FOLDER: [folder]}
+    assert practice.kinds() == {FindingKind.FULL_POOL: [folder], FindingKind.LARGE_FOLDER: [folder]}
 
 
 def test_what_cannot_be_listed_with_the_tools_of_zookeeper(
@@ -484,14 +485,14 @@ def test_what_cannot_be_listed_with_the_tools_of_zookeeper(
     practice.put(job_id="x" * 128)
     assert practice.kinds() == {}
     practice.queues.pools.change("default", bound=14_365)
-    finding = practice.one(Kind.LARGE_BOUND)
+    finding = practice.one(FindingKind.LARGE_BOUND)
     assert finding.path == practice.layout.pool("default")
     assert "14,364 items with ids of 36 characters, or 6,355 of 128" in finding.what
     practice.queues.pools.change("default", bound=14_364)
     monkeypatch.setattr(queue_pools, "_LS_BYTES", 165)
-    assert practice.kinds().get(Kind.LARGE_FOLDER) is None
+    assert practice.kinds().get(FindingKind.LARGE_FOLDER) is None
     monkeypatch.setattr(queue_pools, "_LS_BYTES", 164)
-    assert practice.kinds()[Kind.LARGE_FOLDER] == [practice.layout.queue("accept", "default")]
+    assert practice.kinds()[FindingKind.LARGE_FOLDER] == [practice.layout.queue("accept", "default")]
 
 
 # ---------------------------------------------------------------------- looking, mending
@@ -540,29 +541,29 @@ def test_mending_puts_right_what_is_safe_and_leaves_the_rest(
 ) -> None:
     paths = plant(practice)
     practice.later(monkeypatch, 2 * MINUTE_S)
-    found = practice.doctor.mend(practice.doctor.look())
+    found = practice.doctor.fix(practice.doctor.check())
     fixed = {finding.path for finding in found if finding.fixed}
     assert fixed == {paths[name] for name in FIXABLE}
     left = {finding.path: finding.kind for finding in found if not finding.fixed}
-    assert left[paths["unreadable"]] is Kind.UNREADABLE_RECORD
-    assert left[paths["foreign"]] is Kind.FOREIGN_NODE
-    assert Kind.JOB_IN_DEAD in left.values(), "the token without a record is in dead now, and told so"
+    assert left[paths["unreadable"]] is FindingKind.UNREADABLE_RECORD
+    assert left[paths["foreign"]] is FindingKind.FOREIGN_NODE
+    assert FindingKind.JOB_IN_DEAD in left.values(), "the token without a record is in dead now, and told so"
     assert practice.is_there(practice.token("token-gone"))
     for name in ("buried", "singled", "lock", "stop", "slot"):
         assert not practice.is_there(paths[name]), name
     assert not practice.is_there(practice.nodes.leader), "who mends leads for that time only"
-    again = practice.doctor.mend(practice.doctor.look())
+    again = practice.doctor.fix(practice.doctor.check())
     assert not any(finding.fixed for finding in again)
     practice.put(job_id="record-gone")
-    (last,) = [finding for finding in practice.doctor.mend(practice.doctor.look()) if finding.fixed]
-    assert last.kind is Kind.SEVERAL_TOKENS, "enqueued anew: the token in dead goes"
+    (last,) = [finding for finding in practice.doctor.fix(practice.doctor.check()) if finding.fixed]
+    assert last.kind is FindingKind.SEVERAL_TOKENS, "enqueued anew: the token in dead goes"
 
 
 def test_what_the_leader_removes_is_left_to_it(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = plant(practice)
     practice.staff()
     practice.later(monkeypatch, 2 * MINUTE_S)
-    found = practice.doctor.mend(practice.doctor.look())
+    found = practice.doctor.fix(practice.doctor.check())
     assert {finding.path for finding in found if finding.fixed} == {
         paths[name] for name in FIXABLE - {"stop", "slot"}
     }
@@ -582,9 +583,9 @@ def test_a_lock_that_becomes_valid_in_the_last_moment_stays(
         practice.hold()
         return commit_many(session, steps)
 
-    found = practice.doctor.look()
-    monkeypatch.setattr(left_overs, "commit_many", late)
-    practice.doctor.mend(found)
+    found = practice.doctor.check()
+    monkeypatch.setattr(suspects, "commit_many", late)
+    practice.doctor.fix(found)
     assert practice.is_there(path)
 
 
@@ -599,7 +600,7 @@ def test_thousands_of_jobs_are_looked_at_in_few_requests(
         ids = [f"job-{part}-{n}" for n in range(1000)]
         practice.queues.put_many("accept", [NewItem(payload, job_id) for job_id in ids])
     requests = count_requests(practice.own.session, monkeypatch)
-    assert set(practice.kinds()) == {Kind.FULL_POOL}
+    assert set(practice.kinds()) == {FindingKind.FULL_POOL}
     record_property("requests", requests())
     # One for each of 256 folders of records, and few for what is in them.
     assert requests() < 350 + 30 * parts

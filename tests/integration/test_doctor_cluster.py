@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.doctor import ensemble
-from orchestrator.doctor.findings import Finding, Kind, Severity
+from orchestrator.doctor.findings import Finding, FindingKind, Severity
 from orchestrator.models.definition import build_definition
 from orchestrator.states import Queue
 from queues.documents import encode
@@ -22,7 +22,7 @@ def practice(office: Office) -> Practice:
     return Practice(office)
 
 
-def found(practice: Practice, kind: Kind) -> list[Finding]:
+def found(practice: Practice, kind: FindingKind) -> list[Finding]:
     return [finding for finding in practice.look() if finding.kind is kind]
 
 
@@ -38,7 +38,7 @@ def test_jobs_of_a_pool_that_no_worker_takes(practice: Practice, monkeypatch: py
     practice.staff()
     assert practice.kinds() == {}, "a worker may just be coming"
     practice.later(monkeypatch, MINUTE_S + 1)
-    finding = practice.one(Kind.UNSERVED_POOL, besides=frozenset(OWN_CLOCK))
+    finding = practice.one(FindingKind.UNSERVED_POOL, besides=frozenset(OWN_CLOCK))
     assert (finding.path, finding.severity) == (practice.layout.pool("lonely"), Severity.ERROR)
     assert "1 in accept" in finding.what
     assert "--pool lonely" in finding.remedy
@@ -63,12 +63,12 @@ def test_a_job_that_waits_for_another_of_its_name_is_not_overdue(
     practice.put(name="alone")
     practice.staff()
     practice.later(monkeypatch, 301)
-    assert found(practice, Kind.OVERDUE)
+    assert found(practice, FindingKind.OVERDUE)
     definition = encode({"name": "alone", "python": "pass", "concurrency": 1})
     practice.commit(Set(f"{practice.path()}/definition", definition, -1))
-    assert found(practice, Kind.OVERDUE), "no other runs"
+    assert found(practice, FindingKind.OVERDUE), "no other runs"
     practice.make(practice.nodes.name_slot("alone", 0), {"id": "another"})
-    assert found(practice, Kind.OVERDUE) == []
+    assert found(practice, FindingKind.OVERDUE) == []
 
 
 # ---------------------------------------------------------------------- twins
@@ -79,7 +79,7 @@ def test_two_workers_of_one_process(practice: Practice) -> None:
     practice.announce("c", host="h2", boot="b", pid=7)
     practice.announce("d", host="h", boot="b", pid=8)
     practice.lead()
-    finding = practice.one(Kind.TWIN_WORKERS)
+    finding = practice.one(FindingKind.TWIN_WORKERS)
     assert finding.path == first
     assert "a and b" in finding.what
 
@@ -88,7 +88,7 @@ def test_two_machines_of_one_name(practice: Practice) -> None:
     first = practice.announce("a", host="h", boot="b1", pid=7)
     practice.announce("b", host="h", boot="b2", pid=8)
     practice.lead()
-    finding = practice.one(Kind.TWIN_WORKERS)
+    finding = practice.one(FindingKind.TWIN_WORKERS)
     assert finding.path == first
     assert "both called h" in finding.what
 
@@ -101,7 +101,7 @@ def test_two_workers_of_one_name(practice: Practice, office: Office) -> None:
     stranger = Practice(office)
     stranger.queues.ensure_pool("team")
     stranger.serve("team")
-    finding = practice.one(Kind.TWIN_WORKERS)
+    finding = practice.one(FindingKind.TWIN_WORKERS)
     assert finding.path == path
     assert f"{stranger.session.id:#x}" in finding.what
 
@@ -116,7 +116,7 @@ def test_a_session_that_owns_too_many_paths(practice: Practice, monkeypatch: pyt
     for number in range(30):
         practice.queues.ensure_pool(f"pool-{number}")
         practice.serve(f"pool-{number}")
-    finding = practice.one(Kind.MANY_EPHEMERALS)
+    finding = practice.one(FindingKind.MANY_EPHEMERALS)
     assert finding.path == path
     assert f"{practice.session.id:#x}" in finding.what
 
@@ -124,7 +124,7 @@ def test_a_session_that_owns_too_many_paths(practice: Practice, monkeypatch: pyt
 def test_a_leader_that_no_session_owns(practice: Practice) -> None:
     practice.announce()
     practice.make(practice.nodes.leader, {"worker": "worker-7"})
-    assert practice.one(Kind.NO_LEADER).path == practice.nodes.leader
+    assert practice.one(FindingKind.NO_LEADER).path == practice.nodes.leader
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(-30, "behind"), (30, "ahead of")])
@@ -135,7 +135,7 @@ def test_the_clock_of_a_worker_by_when_it_began_to_take_jobs(
     practice.lead()
     assert practice.kinds() == {}, "it was announced anew with its session"
     practice.serve(since=(datetime.now(UTC) + timedelta(seconds=seconds)).isoformat())
-    finding = practice.one(Kind.CLOCK_SKEW)
+    finding = practice.one(FindingKind.CLOCK_SKEW)
     assert finding.path == path
     assert f"s {words} that of ZooKeeper" in finding.what
 
@@ -147,7 +147,7 @@ def test_a_record_that_is_nearly_too_large(practice: Practice) -> None:
     record = practice.record()
     payload = {**record.payload, "warning": "w" * 50_000}
     practice.commit(Set(practice.path(), record.evolve(payload=payload).encode(), -1))
-    finding = practice.one(Kind.LARGE_RECORD)
+    finding = practice.one(FindingKind.LARGE_RECORD)
     assert finding.path == practice.path()
     assert "65,536" in finding.what
 
@@ -158,7 +158,7 @@ def test_an_attempt_that_is_missing_and_the_way_out(practice: Practice) -> None:
     path = attempt_path(practice.path(), run_key, 1)
     assert practice.kinds() == {}
     practice.commit(Delete(path))
-    finding = practice.one(Kind.UNREADABLE_RECORD)
+    finding = practice.one(FindingKind.UNREADABLE_RECORD)
     assert finding.path == path
     assert f"queue move {JOB} dead --force" in finding.remedy
     assert practice.client.move(JOB, Queue.DEAD, force=True).queue is Queue.DEAD
@@ -171,9 +171,9 @@ def test_a_lock_that_no_session_owns_is_removed_by_mending(practice: Practice) -
     practice.put()
     path = practice.layout.lock("default", JOB)
     practice.commit(Create(path, encode({"worker": "worker-7"})))
-    finding = practice.one(Kind.ORPHAN_LOCK)
+    finding = practice.one(FindingKind.ORPHAN_LOCK)
     assert (finding.path, finding.fixable) == (path, True)
-    practice.doctor.mend(practice.doctor.look())
+    practice.doctor.fix(practice.doctor.check())
     assert practice.kinds() == {}
     practice.hold().check()
 
@@ -187,7 +187,7 @@ def test_a_schedule_whose_run_is_not_enqueued(practice: Practice) -> None:
     node = practice.session.get(view.path)
     assert node is not None
     practice.commit(Set(view.path, node[0].replace(view.handled.encode(), b"2020-01-01T00:00:00Z"), -1))
-    finding = practice.one(Kind.OVERDUE_SCHEDULE)
+    finding = practice.one(FindingKind.OVERDUE_SCHEDULE)
     assert finding.path == view.path
     assert "2020-01-01T00:01:00Z" in finding.what
     practice.client.schedules.pause("often")
@@ -197,7 +197,7 @@ def test_a_schedule_whose_run_is_not_enqueued(practice: Practice) -> None:
 def test_a_schedule_that_cannot_be_read(practice: Practice) -> None:
     practice.staff()
     practice.make(practice.nodes.schedule("odd"), {"paused": 7})
-    assert practice.one(Kind.UNREADABLE_SCHEDULE).path == practice.nodes.schedule("odd")
+    assert practice.one(FindingKind.UNREADABLE_SCHEDULE).path == practice.nodes.schedule("odd")
 
 
 def test_limits_that_cannot_be_read(practice: Practice) -> None:
@@ -205,7 +205,7 @@ def test_limits_that_cannot_be_read(practice: Practice) -> None:
     practice.commit(Set(practice.nodes.config, GARBAGE, -1))
     practice.commit(Set(practice.layout.pool("default"), b'{"weight": -1}', -1))
     assert practice.kinds() == {
-        Kind.UNREADABLE_LIMITS: [practice.nodes.config, practice.layout.pool("default")]
+        FindingKind.UNREADABLE_LIMITS: [practice.nodes.config, practice.layout.pool("default")]
     }
     for path in (practice.nodes.config, practice.layout.pool("default")):
         practice.commit(Set(path, b"{}", -1))  # what its remedy says
@@ -216,7 +216,7 @@ def test_limits_that_cannot_be_read(practice: Practice) -> None:
 def test_a_server_that_takes_no_connection(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     session = practice.own.session
     with_settings(monkeypatch, session, hosts=f"{session.settings.hosts},127.0.0.1:1")
-    finding = practice.one(Kind.UNREACHABLE_SERVER)
+    finding = practice.one(FindingKind.UNREACHABLE_SERVER)
     assert finding.path == practice.layout.root
     assert "127.0.0.1:1" in finding.what
 
@@ -236,4 +236,4 @@ def test_reads_and_writes_are_timed_and_slow_ones_are_told(
 
 
 def found_with_figures(practice: Practice) -> list[Finding]:
-    return [finding for finding in practice.doctor.look() if finding.kind is Kind.ZOOKEEPER_LATENCY]
+    return [finding for finding in practice.doctor.check() if finding.kind is FindingKind.ZOOKEEPER_LATENCY]

@@ -10,8 +10,8 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Permissions, make_acl, make_digest_acl
 
 from orchestrator.doctor.doctor import Doctor
-from orchestrator.doctor.findings import Finding, Kind
-from orchestrator.doctor.rights import Ours
+from orchestrator.doctor.findings import Finding, FindingKind
+from orchestrator.doctor.rights import OwnIdentities
 from orchestrator.states import Queue
 from queues.access_walk import access_below
 from queues.names import Layout
@@ -46,9 +46,9 @@ def queue_set(hosts: str, root: str, acl: Acl, login: Login = MINE) -> Iterator[
         yield QueueSet(session, Layout(root), list(Queue), dead=Queue.DEAD, owner="doctor")
 
 
-def found(doctor: Doctor) -> dict[Kind, Finding]:
-    kinds = {Kind.OPEN_NODES, Kind.FOREIGN_RIGHTS, Kind.SHARED_RIGHTS}
-    return {finding.kind: finding for finding in doctor.look() if finding.kind in kinds}
+def found(doctor: Doctor) -> dict[FindingKind, Finding]:
+    kinds = {FindingKind.OPEN_NODES, FindingKind.FOREIGN_RIGHTS, FindingKind.SHARED_RIGHTS}
+    return {finding.kind: finding for finding in doctor.check() if finding.kind in kinds}
 
 
 def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> None:
@@ -64,14 +64,14 @@ def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> 
         stranger.create(f"{root}/planted", b"", ephemeral=True)
         with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues:
             doctor = Doctor(queues)
-            finding = found(doctor)[Kind.OPEN_NODES]
+            finding = found(doctor)[FindingKind.OPEN_NODES]
             assert (finding.path, finding.fixable) == (root, True)
             assert f"{count + 2:,} nodes ({root}, " in finding.what
             assert f"and {count + 2 - 10:,} more)" in finding.what
-            assert Kind.FOREIGN_RIGHTS not in found(doctor)
-            mended = [each for each in doctor.mend(doctor.look()) if each.kind is Kind.OPEN_NODES]
+            assert FindingKind.FOREIGN_RIGHTS not in found(doctor)
+            mended = [each for each in doctor.fix(doctor.check()) if each.kind is FindingKind.OPEN_NODES]
             assert [each.fixed for each in mended] == [True]
-            assert set(found(doctor)) == {Kind.SHARED_RIGHTS}, "of the run: nobody knows it here"
+            assert set(found(doctor)) == {FindingKind.SHARED_RIGHTS}, "of the run: nobody knows it here"
             for path in tree(client, root):
                 with pytest.raises(NoAuthError):
                     stranger.get(path)
@@ -85,9 +85,9 @@ def test_a_node_that_everybody_may_only_read_is_open_too(zookeeper_hosts: str, r
     with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues, as_login(zookeeper_hosts) as client:
         queues.put(Queue.ACCEPT, "job", {})
         client.create(f"{root}/seen", b"", acl=[OURS, make_acl("world", "anyone", read=True)])
-        assert "1 nodes" in found(Doctor(queues))[Kind.OPEN_NODES].what
+        assert "1 nodes" in found(Doctor(queues))[FindingKind.OPEN_NODES].what
         doctor = Doctor(queues)
-        doctor.mend(doctor.look())
+        doctor.fix(doctor.check())
         assert client.get_acls(f"{root}/seen")[0] == [OURS]
 
 
@@ -102,7 +102,7 @@ def test_a_job_and_a_pool_that_are_named_like_an_attempt_hide_no_open_node(
         ]
         for path in open_nodes:
             client.create(path, b"")
-        finding = found(Doctor(queues))[Kind.OPEN_NODES]
+        finding = found(Doctor(queues))[FindingKind.OPEN_NODES]
         assert [path for path in open_nodes if path not in finding.what] == []
 
 
@@ -118,14 +118,14 @@ def test_who_took_rights_by_name_while_the_tree_was_open_is_reported(zookeeper_h
     with queue_set(zookeeper_hosts, root, Acl.CREATOR) as queues, as_login(zookeeper_hosts) as client:
         doctor = Doctor(queues)
         for _ in range(2):
-            finding = found(doctor)[Kind.SHARED_RIGHTS]
+            finding = found(doctor)[FindingKind.SHARED_RIGHTS]
             assert f"digest:{mallory.id.id} have rights, too, on 2 nodes" in finding.what
             assert f"{root}/queues" in finding.what
             assert record in finding.what
-            doctor.mend(doctor.look())
+            doctor.fix(doctor.check())
         for path in (record, f"{root}/queues"):
             client.set_acls(path, [OURS])
-        assert Kind.SHARED_RIGHTS not in found(doctor)
+        assert FindingKind.SHARED_RIGHTS not in found(doctor)
 
 
 def test_nodes_of_an_old_password_are_reported_and_left(zookeeper_hosts: str, root: str) -> None:
@@ -140,7 +140,7 @@ def test_nodes_of_an_old_password_are_reported_and_left(zookeeper_hosts: str, ro
         client.create(f"{root}/readable", b"", acl=[theirs, ACL(Permissions.READ, OURS.id)])
         client.create(f"{root}/closed", b"", acl=[theirs])
         doctor = Doctor(queues)
-        finding = found(doctor)[Kind.FOREIGN_RIGHTS]
+        finding = found(doctor)[FindingKind.FOREIGN_RIGHTS]
         assert not finding.fixable
         assert "2 nodes" in finding.what
         assert f"{root}/closed" in finding.what
@@ -157,8 +157,8 @@ def test_a_root_that_is_closed_to_this_login_is_a_finding_and_no_error(
         queues.put(Queue.ACCEPT, "job", {})
     other = Login(MINE.user, "a-new-password")
     with queue_set(zookeeper_hosts, root, Acl.CREATOR, other) as queues:
-        (finding,) = Doctor(queues).look()
-        assert (finding.kind, finding.path) == (Kind.FOREIGN_RIGHTS, root)
+        (finding,) = Doctor(queues).check()
+        assert (finding.kind, finding.path) == (FindingKind.FOREIGN_RIGHTS, root)
 
 
 def test_what_is_made_during_the_walk_below_a_closed_node_is_closed(zookeeper_hosts: str, root: str) -> None:
@@ -174,7 +174,7 @@ def test_what_is_made_during_the_walk_below_a_closed_node_is_closed(zookeeper_ho
 
         def closing(path: str, rights: Rights) -> Sequence[Grant] | None:
             made.append(stranger.create(f"{root}/late", b"")) if not made else None
-            return Ours(session.settings).closing(path, rights)
+            return OwnIdentities(session.settings).closing(path, rights)
 
         walked = [path for path, _ in access_below(session, root, closing)]
         assert walked == [root, f"{root}/late"]
@@ -189,7 +189,7 @@ def test_ten_thousands_of_nodes_are_closed_in_a_walk(zookeeper_hosts: str, root:
         client.create(root, b"")
         for reply in [client.create_async(f"{root}/{number:05}", b"") for number in range(count)]:
             reply.get(60)
-        for _ in access_below(queues.session, root, Ours(queues.session.settings).closing):
+        for _ in access_below(queues.session, root, OwnIdentities(queues.session.settings).closing):
             pass
         rights = [seen for _, seen in access_below(queues.session, root)]
         assert len(rights) == count + 1

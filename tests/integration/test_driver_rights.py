@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from orchestrator.doctor.doctor import Doctor
-from orchestrator.doctor.findings import Kind
+from orchestrator.doctor.findings import FindingKind
 from orchestrator.errors import StateConflict
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.models.job import JobState
@@ -176,7 +176,7 @@ def test_a_hostile_driver_can_touch_its_own_attempt_alone(office: Office, tmp_pa
         assert {path for path, can in found.items() if can} == {own.path, own.alive}
         assert found[own.path] == {"see", "read", "list", "see rights", "write", "create"}
         shown = {entry.id.id for entry in client.get_acls(session.folder + own.path)[0]}
-        assert Kind.FOREIGN_RIGHTS not in {finding.kind for finding in office.client.doctor.look()}
+        assert FindingKind.FOREIGN_RIGHTS not in {finding.kind for finding in office.client.doctor.check()}
         assert f"{ADA.user}:x" in shown, "the hash of the worker's password is not shown"
     (tmp_path / "go").touch()
     assert office.wait(hostile).job.status is Status.SUCCESS
@@ -198,7 +198,7 @@ def test_a_driver_that_closes_what_it_shows_to_its_worker_is_ended_at_its_limit_
         own = [entry for entry in acls if entry.id.id.startswith("run-")]
         client.set_acls(office.queues.session.folder + alive, own)
     assert office.client.detail(job_id).progress is None
-    assert [finding for finding in office.client.doctor.look() if alive in str(finding)] == []
+    assert [finding for finding in office.client.doctor.check() if alive in str(finding)] == []
     error = office.wait(job_id).job.error
     assert error is not None
     assert error.type == "RunTimeout", error
@@ -505,11 +505,13 @@ def test_a_driver_without_a_login_ends_well_though_its_root_is_closed_meanwhile(
         stack.callback(office.close)
         doctor = Doctor(office.queues)
         left = [
-            each for each in doctor.mend(doctor.look()) if each.kind is Kind.OPEN_NODES and not each.fixed
+            each
+            for each in doctor.fix(doctor.check())
+            if each.kind is FindingKind.OPEN_NODES and not each.fixed
         ]
         assert [each.path for each in left] == [path]
         office.worker()
         (tmp_path / "go").touch()
         assert office.wait(job_id).job.status is Status.SUCCESS
-        doctor.mend(doctor.look())
-        assert Kind.OPEN_NODES not in {each.kind for each in doctor.look()}
+        doctor.fix(doctor.check())
+        assert FindingKind.OPEN_NODES not in {each.kind for each in doctor.check()}

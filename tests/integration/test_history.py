@@ -45,9 +45,9 @@ def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -
         mine = histories[thread % len(histories)]
         try:
             for number in range(thread * EACH, (thread + 1) * EACH):
-                mine.note("flights", run(number))
-                mine.note("flights", run(number))  # again, as after a crash
-                mine.note(f"other-{thread}", run(number))
+                mine.record("flights", run(number))
+                mine.record("flights", run(number))  # again, as after a crash
+                mine.record(f"other-{thread}", run(number))
         except Exception as error:  # noqa: BLE001 - told below
             failed.append(error)
 
@@ -60,16 +60,16 @@ def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -
     assert names(histories[0].read("flights")) == [f"run-{number:03}" for number in range(THREADS * EACH)]
     assert len(histories[0].read("other-0")) == EACH
     for number in range(100, 110):
-        histories[0].note("flights", run(number))
+        histories[0].record("flights", run(number))
     kept = names(histories[1].read("flights"))
     assert (len(kept), kept[-1]) == (MAX_RUNS, "run-109")
-    histories[0].note("flights", run(0))  # it was there, and has gone: it does not come back
+    histories[0].record("flights", run(0))  # it was there, and has gone: it does not come back
     assert names(histories[1].read("flights")) == kept
 
 
 def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = history(office)
-    mine.note("flights", run(0))
+    mine.record("flights", run(0))
     post, lost = Session.post, list[bool]()
 
     def lossy(session: Session, operations: Sequence[Operation]) -> Any:
@@ -85,7 +85,7 @@ def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: p
         return posted
 
     monkeypatch.setattr(Session, "post", lossy)
-    mine.note("flights", run(1))
+    mine.record("flights", run(1))
     assert lost
     assert names(mine.read("flights")) == ["run-000", "run-001"]
 
@@ -94,11 +94,11 @@ def test_what_is_no_history_is_told_and_begun_anew(office: Office) -> None:
     mine, path = history(office), Nodes(office.settings.root).history("flights")
     with pytest.raises(HistoryNotFound, match="no run of a job named 'flights' is known"):
         mine.read("flights")
-    mine.note("flights", run(0))
+    mine.record("flights", run(0))
     commit(office.session(), [Set(path, b"by hand", -1)])
     with pytest.raises(CorruptHistory, match="cannot be read"):
         mine.read("flights")
-    mine.note("flights", run(1))
+    mine.record("flights", run(1))
     assert names(mine.read("flights")) == ["run-001"]
 
 
@@ -156,7 +156,7 @@ def test_a_history_that_cannot_be_written_keeps_no_job_from_its_end(
     def broken(*_: object) -> None:
         raise ValueError("no room")
 
-    monkeypatch.setattr(History, "note", broken)
+    monkeypatch.setattr(History, "record", broken)
     office.worker()
     assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
 
@@ -165,7 +165,7 @@ def test_histories_of_names_that_do_not_run_any_more_are_removed(office: Office)
     mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
     nodes = Nodes(office.settings.root)
     for name in ("old", "older"):
-        mine.note(name, run(0))
+        mine.record(name, run(0))
     election = Election(queue_set.session, nodes, "leader")
     assert election.look(lambda: None)
     OldHistories(queue_set, nodes, election.fence).step()
@@ -174,14 +174,14 @@ def test_histories_of_names_that_do_not_run_any_more_are_removed(office: Office)
     for name in ("old", "older"):
         with pytest.raises(HistoryNotFound):
             mine.read(name)
-    mine.note("old", run(1))
+    mine.record("old", run(1))
     assert names(mine.read("old")) == ["run-001"]
 
 
 def test_a_history_that_seems_old_by_the_servers_clock_alone_stays(office: Office) -> None:
     mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
     an_hour_later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    mine.note("flights", {"run": "run-1", "ended": an_hour_later})
+    mine.record("flights", {"run": "run-1", "ended": an_hour_later})
     # As for a server that was far behind when it was written: its time is older than what is kept.
     OldHistories(queue_set, Nodes(office.settings.root), tuple, keep_ms=-60_000).step()
     assert names(mine.read("flights")) == ["run-1"]

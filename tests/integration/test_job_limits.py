@@ -390,7 +390,7 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
             return (
                 waiting is not None
                 and waiting.reason == Reason.MEMORY
-                and "its driver may come to use 990000.0 GiB of memory and " in waiting.message
+                and "its driver may use 990000.0 GiB of memory, and " in waiting.message
             )
 
         wait_until(waits_for_memory, 20, "it says what it waits for")

@@ -8,7 +8,7 @@ from loguru import logger
 
 from orchestrator.cli.job.archived import archived_jobs
 from orchestrator.client import Client
-from orchestrator.doctor.findings import Finding, Kind
+from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.reading.entry import Entry
 from orchestrator.logs.reading.query import LogQuery
@@ -115,7 +115,7 @@ def test_the_doctor_tells_whose_logs_are_not_shipped(office: Office, tmp_path: P
 
 
 def _about_logs(client: Client) -> list[Finding]:
-    return [finding for finding in client.doctor.look() if finding.kind is Kind.LOGS_NOT_SHIPPED]
+    return [finding for finding in client.doctor.check() if finding.kind is FindingKind.LOGS_NOT_SHIPPED]
 
 
 def test_a_spool_that_cannot_be_written_is_one_sentence_and_everything_goes_on(

@@ -98,7 +98,7 @@ def test_a_check_that_raises_has_failed_and_shows_no_trace(
 ) -> None:
     monkeypatch.setattr(f"{__name__}.LIVE", None)
     status, body = get(serve(), "/livez")
-    assert (status, body.splitlines()[0]) == (500, "[-]loop failed: it cannot be asked")
+    assert (status, body.splitlines()[0]) == (500, "[-]loop failed: the check has raised an error")
     assert "Traceback" not in body
 
 
@@ -109,7 +109,7 @@ def test_a_collector_that_raises_is_no_trace_for_the_reader(
         raise RuntimeError("a secret")
 
     monkeypatch.setattr(CollectorRegistry, "collect", broken)
-    assert get(serve(), "/metrics") == (500, "it has failed, see the log\n")
+    assert get(serve(), "/metrics") == (500, "reading the metrics has failed, see the log\n")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_with_a_token_only_whether_a_probe_passes_is_for_everybody(serve: Serve,
     (tmp_path / "token").write_text(f"{TOKEN}\n", "utf-8")
     port = serve(token_file=tmp_path / "token")
     for wrong in ({}, {"Authorization": "Bearer 0123456789abcdeX"}, {"Authorization": TOKEN}):
-        assert get(port, "/metrics", **wrong) == (401, "a bearer token is needed\n")
+        assert get(port, "/metrics", **wrong) == (401, "a bearer token is required\n")
         assert get(port, "/livez?verbose", **wrong)[0] == 401
         assert get(port, "/livez", **wrong) == (200, "ok\n")
     right = {"Authorization": f"Bearer {TOKEN}"}
@@ -283,7 +283,7 @@ def test_a_collection_that_hangs_keeps_no_probe_out(
         first = readers.submit(get, port, "/metrics")
         try:
             assert begun.wait(20)
-            assert get(port, "/metrics") == (503, "the reading before is not done\n")
+            assert get(port, "/metrics") == (503, "the previous reading is not finished\n")
             assert get(port, "/livez") == (200, "ok\n")
         finally:
             go.set()

@@ -299,11 +299,11 @@ def test_a_lock_that_the_doctor_removes(stage: Stage, monkeypatch: pytest.Monkey
     lock = stage.queues.layout.lock("default", JOB)  # in a pool in which the job does not stand
     stage.make(lock, {"worker": "worker-7"})
     doctor = Doctor(stage.other("doctor"))
-    found = list(doctor.look())
+    found = list(doctor.check())
     changes_nothing(
         stage,
         monkeypatch,
-        lambda: doctor.mend(found),
+        lambda: doctor.fix(found),
         does(Delete, lock),
         lambda: later_job(stage, claims=1),
     )

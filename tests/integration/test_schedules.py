@@ -18,8 +18,8 @@ from orchestrator.models.job import JobState
 from orchestrator.models.schedule import Schedule
 from orchestrator.nodes import Nodes
 from orchestrator.plan import Plan, decode_plan, plan_path
-from orchestrator.schedules.book import Book
-from orchestrator.schedules.entry import Entry
+from orchestrator.schedules.book import ScheduleStore
+from orchestrator.schedules.entry import ScheduleRecord
 from orchestrator.schedules.fires import MAX_CATCH_UP, from_text, to_text
 from orchestrator.schedules.known import KnownSchedules
 from orchestrator.schedules.planner import Planner, Submit
@@ -50,7 +50,7 @@ class Hall:
         self.office = office
         self.now = from_text("2026-11-21T11:00:00Z")
         self.nodes = Nodes(office.settings.root)
-        self.book = Book(office.session(), self.nodes, self.clock)
+        self.store = ScheduleStore(office.session(), self.nodes, self.clock)
         self.queues: QueueSet = build_queue_set(office.session(), office.settings, owner="test")
 
     def clock(self) -> int:
@@ -68,12 +68,12 @@ class Hall:
         fence: tuple[Operation, ...] = (),
     ) -> Planner:
         client = self.client()
-        book = Book(self.office.session(), self.nodes, self.clock)
-        return Planner(book, submit=submit(client), get=client.get, fence=lambda: fence)
+        store = ScheduleStore(self.office.session(), self.nodes, self.clock)
+        return Planner(store, submit=submit(client), get=client.get, fence=lambda: fence)
 
     def register(self, name: str = "tick", **schedule: Any) -> Definition:
         definition = python_job("pass", name=name, schedule={"every": "1m", **schedule})
-        self.book.put(definition)
+        self.store.put(definition)
         return definition
 
     def runs(self) -> list[str]:
@@ -93,7 +93,7 @@ class Hall:
         self.queues.remove(job_id, extra=lambda _: [Delete(f"{path}/definition")])
 
     def node(self, name: str = "tick") -> dict[str, Any]:
-        found = self.book.session.get(self.nodes.schedule(name))
+        found = self.store.session.get(self.nodes.schedule(name))
         assert found is not None
         return decode(found[0])
 
@@ -108,23 +108,23 @@ def lead_until(leader: Planner, condition: Callable[[], bool], what: str) -> Non
     wait_until(lambda: leader.step() <= 5 and condition(), 10, what)
 
 
-# ---------------------------------------------------------------------- the book
+# ---------------------------------------------------------------------- the store
 def test_a_registered_schedule_tells_when_it_runs_next(hall: Hall) -> None:
-    hall.book.put(
+    hall.store.put(
         python_job("pass", name="nightly", schedule={"cron": "0 6 * * *", "timezone": "Europe/Berlin"})
     )
     hall.register("ticking", every="90s")
-    nightly, ticking = hall.book.list()
+    nightly, ticking = hall.store.list()
     assert (nightly.name, nightly.when, nightly.timezone) == ("nightly", "0 6 * * *", "Europe/Berlin")
     assert nightly.next == "2026-11-22T05:00:00Z"
     assert (nightly.last, nightly.paused, nightly.overlap, nightly.catch_up) == (None, False, "skip", False)
     assert (ticking.name, ticking.when, ticking.next) == ("ticking", "every 90s", "2026-11-21T11:01:30Z")
-    assert hall.book.get("ticking") == ticking
+    assert hall.store.get("ticking") == ticking
 
 
 def test_its_node_is_json_that_a_person_can_read(hall: Hall) -> None:
     hall.register()
-    children = hall.book.session.children(hall.nodes.schedule("tick"))
+    children = hall.store.session.children(hall.nodes.schedule("tick"))
     assert children == [hall.node()["registration"]]
     node = hall.node()
     changed = node.pop("changed")
@@ -151,77 +151,79 @@ def test_its_node_is_json_that_a_person_can_read(hall: Hall) -> None:
 
 def test_registering_again_replaces_the_definition_and_leaves_it_paused(hall: Hall) -> None:
     hall.register()
-    hall.book.pause("tick")
-    view = hall.book.put(python_job("print(2)", name="tick", schedule={"every": "5m"}))
+    hall.store.pause("tick")
+    view = hall.store.put(python_job("print(2)", name="tick", schedule={"every": "5m"}))
     assert (view.paused, view.when, view.definition["python"]) == (True, "every 5m", "print(2)")
-    assert len(hall.book.list()) == 1
+    assert len(hall.store.list()) == 1
 
 
 def test_a_replaced_definition_counts_from_now_on_only_if_its_times_are_others(hall: Hall) -> None:
     hall.register()
     hall.pass_time(30 * MINUTE)
     assert (
-        hall.book.put(python_job("2", name="tick", schedule={"every": "1m"})).handled
+        hall.store.put(python_job("2", name="tick", schedule={"every": "1m"})).handled
         == "2026-11-21T11:00:00Z"
     )
     assert (
-        hall.book.put(python_job("2", name="tick", schedule={"every": "2m"})).handled
+        hall.store.put(python_job("2", name="tick", schedule={"every": "2m"})).handled
         == "2026-11-21T11:30:00Z"
     )
 
 
 def test_changes_at_the_same_moment_are_all_kept(hall: Hall) -> None:
-    class Slow(Book):
-        def read(self, name: str, wake: Callable[[], None] | None = None) -> tuple[Entry, int] | None:
+    class Slow(ScheduleStore):
+        def read(
+            self, name: str, wake: Callable[[], None] | None = None
+        ) -> tuple[ScheduleRecord, int] | None:
             found = super().read(name, wake)
-            hall.book.pause(name)
+            hall.store.pause(name)
             return found
 
     hall.register()
-    slow = Slow(hall.book.session, hall.nodes, hall.clock)
+    slow = Slow(hall.store.session, hall.nodes, hall.clock)
     slow.put(python_job("print(2)", name="tick", schedule={"every": "1m"}))
-    view = hall.book.get("tick")
+    view = hall.store.get("tick")
     assert (view.paused, view.definition["python"]) == (True, "print(2)")
 
 
 def test_a_schedule_that_is_not_there_is_said_to_be_missing(hall: Hall) -> None:
-    for act in (hall.book.get, hall.book.pause, hall.book.resume, hall.book.remove):
+    for act in (hall.store.get, hall.store.pause, hall.store.resume, hall.store.remove):
         with pytest.raises(ScheduleNotFound, match="no schedule has the name 'absent'"):
             act("absent")
         with pytest.raises(InvalidName):
             act("../jobs")
-    assert hall.book.list() == ()
+    assert hall.store.list() == ()
 
 
 def test_what_could_never_run_is_not_registered(hall: Hall) -> None:
     with pytest.raises(DefinitionError, match="'test' has no schedule"):
-        hall.book.put(python_job("pass"))
+        hall.store.put(python_job("pass"))
     with pytest.raises(DefinitionError, match=r"job\.py:1:"):
-        hall.book.put(python_job("def", schedule={"every": "1h"}))
+        hall.store.put(python_job("def", schedule={"every": "1h"}))
     with pytest.raises(SqlError):
-        hall.book.put(Definition(name="x", script="SELEC 1", schedule=Schedule(every=60)))
-    assert hall.book.list() == ()
+        hall.store.put(Definition(name="x", script="SELEC 1", schedule=Schedule(every=60)))
+    assert hall.store.list() == ()
 
 
 def test_a_node_that_is_no_schedule_is_listed_as_such_keeps_no_other_back_and_can_be_removed(
     hall: Hall,
 ) -> None:
     hall.register()
-    commit(hall.book.session, [Create(hall.nodes.schedule("broken"), b"{not json")])
+    commit(hall.store.session, [Create(hall.nodes.schedule("broken"), b"{not json")])
     other = encode({**hall.node(), "handled": "soon"})
-    commit(hall.book.session, [Create(hall.nodes.schedule("timeless"), other)])
-    commit(hall.book.session, [Create(hall.nodes.schedule("copied"), encode(hall.node()))])
-    assert [view.name for view in hall.book.list() if view.error is None] == ["tick"]
-    assert len(hall.book.list()) == 4
+    commit(hall.store.session, [Create(hall.nodes.schedule("timeless"), other)])
+    commit(hall.store.session, [Create(hall.nodes.schedule("copied"), encode(hall.node()))])
+    assert [view.name for view in hall.store.list() if view.error is None] == ["tick"]
+    assert len(hall.store.list()) == 4
     for name, words in (("broken", "Expecting"), ("timeless", "handled"), ("copied", "definition of 'tick'")):
         with pytest.raises(CorruptSchedule, match=words):
-            hall.book.get(name)
+            hall.store.get(name)
     hall.pass_time(MINUTE)
     hall.leader().step()
     assert hall.runs() == ["20261121T110100Z"]
-    hall.book.remove("broken")
+    hall.store.remove("broken")
     with pytest.raises(ScheduleNotFound):
-        hall.book.get("broken")
+        hall.store.get("broken")
 
 
 # ---------------------------------------------------------------------- a run
@@ -234,14 +236,14 @@ def test_the_run_of_a_fire_time_is_enqueued_when_it_has_come(hall: Hall) -> None
     hall.pass_time(0.001)
     assert leader.step() == 5
     assert hall.runs() == ["20261121T110100Z"]
-    view = hall.book.get("tick")
+    view = hall.store.get("tick")
     assert (view.last, view.last_run) == ("2026-11-21T11:01:00Z", "tick-20261121T110100Z")
     assert view.next == "2026-11-21T11:02:00Z"
 
 
 def test_a_run_is_a_job_like_any_other_and_knows_its_fire_time(hall: Hall) -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT '${fire_time}' AS at"
-    hall.book.put(Definition(name="sql", script=script, schedule=Schedule(every=60), labels={"team": "a"}))
+    hall.store.put(Definition(name="sql", script=script, schedule=Schedule(every=60), labels={"team": "a"}))
     hall.pass_time(MINUTE)
     hall.leader().step()
     detail = hall.office.client.detail("sql-20261121T110100Z")
@@ -256,8 +258,8 @@ def test_the_leader_passes_the_plan_of_a_run_on_and_compiles_nothing(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT '${fire_time}' AS at"
-    hall.book.put(Definition(name="sql", script=script, schedule=Schedule(every=60)))
-    hall.book.put(Definition(name="sql", script=f"-- again\n{script}", schedule=Schedule(every=60)))
+    hall.store.put(Definition(name="sql", script=script, schedule=Schedule(every=60)))
+    hall.store.put(Definition(name="sql", script=f"-- again\n{script}", schedule=Schedule(every=60)))
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the leader compiles")
@@ -266,7 +268,7 @@ def test_the_leader_passes_the_plan_of_a_run_on_and_compiles_nothing(
     hall.pass_time(MINUTE)
     hall.leader().step()
     detail = hall.office.client.detail("sql-20261121T110100Z")
-    found = hall.book.session.get(plan_path(detail.record_path))
+    found = hall.store.session.get(plan_path(detail.record_path))
     assert found is not None
     plan = decode_plan(found[0])
     assert plan["values"] == ["2026-11-21T11:01:00Z"]
@@ -279,11 +281,11 @@ def test_a_schedule_that_comes_later_is_seen_by_the_leader(hall: Hall) -> None:
     hall.register()
     hall.pass_time(MINUTE)
     lead_until(leader, lambda: hall.runs() == ["20261121T110100Z"], "the new schedule has its run")
-    hall.book.put(python_job("pass", name="tick", schedule={"every": "1h", "overlap": "queue"}))
+    hall.store.put(python_job("pass", name="tick", schedule={"every": "1h", "overlap": "queue"}))
     hall.pass_time(2 * MINUTE)
     leader.step()
     assert hall.runs() == ["20261121T110100Z"]
-    hall.book.remove("tick")
+    hall.store.remove("tick")
     hall.pass_time(HOUR)
     lead_until(leader, lambda: leader.step() == 5, "the leader knows of no schedule")
     assert hall.runs() == ["20261121T110100Z"]
@@ -292,12 +294,12 @@ def test_a_schedule_that_comes_later_is_seen_by_the_leader(hall: Hall) -> None:
 def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     hall.register(overlap="queue")
     client = hall.client()
-    book = Book(hall.office.session(), hall.nodes, hall.clock)
-    leader = Planner(book, submit=client.enqueue, get=client.get, fence=tuple)
+    store = ScheduleStore(hall.office.session(), hall.nodes, hall.clock)
+    leader = Planner(store, submit=client.enqueue, get=client.get, fence=tuple)
     leader.step()
-    expire(book.session)
+    expire(store.session)
     hall.register("other", overlap="queue")
-    hall.book.remove("tick")
+    hall.store.remove("tick")
     hall.pass_time(MINUTE)
     leader.step()
     assert [job.id for job in hall.office.client.jobs()] == ["other-20261121T110100Z"]
@@ -320,12 +322,12 @@ def test_a_change_that_no_watch_has_told_is_found_by_the_rescan(
 
 
 def test_the_ensembles_clock_is_the_one_that_counts(office: Office) -> None:
-    book = office.client.schedules
-    view = book.put(python_job("pass", name="tick", schedule={"every": "1s"}))
+    store = office.client.schedules
+    view = store.put(python_job("pass", name="tick", schedule={"every": "1s"}))
     now = build_queue_set(office.session(), office.settings, owner="test").clock.now_ms()
     assert view.next is not None
     assert abs(from_text(view.next) - now) < 10_000
-    planner = Planner(book, submit=office.client.enqueue, get=office.client.get, fence=tuple)
+    planner = Planner(store, submit=office.client.enqueue, get=office.client.get, fence=tuple)
     loops = 0
     while not (runs := list(office.client.jobs())):
         threading.Event().wait(planner.step())
@@ -461,7 +463,7 @@ def test_a_leader_that_was_paused_repeats_no_run_that_has_been_removed_meanwhile
 
 def test_a_schedule_that_is_paused_in_the_last_moment_does_not_run(hall: Hall) -> None:
     hall.register()
-    leader = hall.leader(interrupted(lambda _: hall.book.pause("tick")))
+    leader = hall.leader(interrupted(lambda _: hall.store.pause("tick")))
     hall.pass_time(MINUTE)
     leader.step()
     leader.step()
@@ -475,7 +477,7 @@ def test_a_schedule_that_is_registered_anew_does_not_repeat_what_the_old_one_did
     leader.step()
     hall.end("tick-20261121T110100Z")
     hall.forget("tick-20261121T110100Z")
-    hall.book.remove("tick")
+    hall.store.remove("tick")
     hall.register()
     for each in (leader, hall.leader()):
         each.step()
@@ -485,8 +487,8 @@ def test_a_schedule_that_is_registered_anew_does_not_repeat_what_the_old_one_did
 # ---------------------------------------------------------------------- registered anew
 def register_anew(hall: Hall) -> None:
     """Remove the schedule and register another program by its name: the versions begin at 0 again."""
-    hall.book.remove("tick")
-    hall.book.put(python_job("print('new')", name="tick", schedule={"every": "1m"}))
+    hall.store.remove("tick")
+    hall.store.put(python_job("print('new')", name="tick", schedule={"every": "1m"}))
 
 
 def assert_only_the_new_one_runs(hall: Hall, runs: Sequence[str] = ()) -> None:
@@ -537,7 +539,7 @@ def replaced_before_the_resend(hall: Hall, monkeypatch: pytest.MonkeyPatch, *, a
         return any(o.path == path and isinstance(o, Set | Delete) for o in operations)
 
     def meanwhile() -> None:
-        if hall.book.session.exists(path) is None:
+        if hall.store.session.exists(path) is None:
             hall.register()
         register_anew(hall)
 
@@ -556,18 +558,18 @@ def test_a_leader_whose_reply_was_lost_does_not_bring_the_old_program_back(
     assert_only_the_new_one_runs(hall, ["20261121T110100Z"])
 
 
-@pytest.mark.parametrize("act", [Book.pause, Book.remove])
+@pytest.mark.parametrize("act", [ScheduleStore.pause, ScheduleStore.remove])
 def test_what_was_asked_of_the_old_registration_does_not_happen_to_the_new_one(
-    hall: Hall, monkeypatch: pytest.MonkeyPatch, act: Callable[[Book, str], object]
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, act: Callable[[ScheduleStore, str], object]
 ) -> None:
     hall.register()
     hall.pass_time(MINUTE)
     lost = replaced_before_the_resend(hall, monkeypatch, arrives=True)
-    late = Book(hall.office.session(), hall.nodes, hall.clock)
-    if act is Book.pause:  # it reads again, and then it is the new one that is meant
+    late = ScheduleStore(hall.office.session(), hall.nodes, hall.clock)
+    if act is ScheduleStore.pause:  # it reads again, and then it is the new one that is meant
         act(late, "tick")
         assert hall.node()["definition"]["python"] == "print('new')"
-        hall.book.resume("tick")
+        hall.store.resume("tick")
     else:
         act(late, "tick")
     assert lost
@@ -602,14 +604,14 @@ def test_a_schedule_of_an_older_version_gets_a_registration_when_it_is_served(ha
     hall.register()
     document = hall.node()
     del document["registration"]
-    hall.book.remove("tick")
-    commit(hall.book.session, [Create(path, encode(document))])
+    hall.store.remove("tick")
+    commit(hall.store.session, [Create(path, encode(document))])
     hall.pass_time(MINUTE)
     hall.leader().step()
     assert hall.runs() == ["20261121T110100Z"]
-    assert hall.book.session.children(path) == [hall.node()["registration"]]
-    hall.book.remove("tick")
-    assert hall.book.session.exists(path) is None
+    assert hall.store.session.children(path) == [hall.node()["registration"]]
+    hall.store.remove("tick")
+    assert hall.store.session.exists(path) is None
 
 
 # ---------------------------------------------------------------------- a clock that was ahead
@@ -697,7 +699,7 @@ def test_with_skip_no_run_is_enqueued_while_one_has_not_ended_and_that_is_told(h
         hall.pass_time(MINUTE)
         leader.step()
     assert hall.runs() == ["20261121T110100Z"]
-    view = hall.book.get("tick")
+    view = hall.store.get("tick")
     assert [item.time for item in view.skipped] == ["2026-11-21T11:02:00Z", "2026-11-21T11:03:00Z"]
     assert "tick-20261121T110100Z had not ended" in view.skipped[0].reason
     hall.end("tick-20261121T110100Z")
@@ -732,7 +734,7 @@ def test_only_the_last_skipped_fire_times_are_kept(hall: Hall) -> None:
     for _ in range(25):
         hall.pass_time(MINUTE)
         leader.step()
-    skipped = hall.book.get("tick").skipped
+    skipped = hall.store.get("tick").skipped
     assert len(skipped) == 20
     assert skipped[-1].time == "2026-11-21T11:25:00Z"
 
@@ -743,23 +745,23 @@ def test_without_catch_up_what_was_missed_is_skipped_and_told(hall: Hall) -> Non
     hall.pass_time(30 * MINUTE + 20)
     hall.leader().step()
     assert hall.runs() == ["20261121T113000Z"]
-    (missed,) = hall.book.get("tick").skipped
+    (missed,) = hall.store.get("tick").skipped
     assert (missed.time, missed.until) == ("2026-11-21T11:01:00Z", "2026-11-21T11:29:00Z")
     assert "catch_up is false" in missed.reason
 
 
 def test_without_catch_up_nothing_runs_when_all_was_missed(hall: Hall) -> None:
-    hall.book.put(python_job("pass", name="noon", schedule={"cron": "0 12 * * *"}))
+    hall.store.put(python_job("pass", name="noon", schedule={"cron": "0 12 * * *"}))
     hall.pass_time(3 * HOUR)
     leader = hall.leader()
     leader.step()
     assert hall.runs() == []
-    view = hall.book.get("noon")
+    view = hall.store.get("noon")
     assert (view.last, view.handled, view.next) == (None, "2026-11-21T12:00:00Z", "2026-11-22T12:00:00Z")
     (missed,) = view.skipped
     assert (missed.time, missed.until) == ("2026-11-21T12:00:00Z", None)
     leader.step()
-    assert hall.book.get("noon") == view
+    assert hall.store.get("noon") == view
 
 
 def test_with_catch_up_every_missed_fire_time_has_its_run_in_order(hall: Hall) -> None:
@@ -769,7 +771,7 @@ def test_with_catch_up_every_missed_fire_time_has_its_run_in_order(hall: Hall) -
     assert hall.runs() == [f"20261121T110{minute}00Z" for minute in range(1, 6)]
     tokens = [token.id for token in hall.queues.tokens(Queue.ACCEPT)]
     assert tokens == sorted(tokens)
-    assert hall.book.get("tick").skipped == ()
+    assert hall.store.get("tick").skipped == ()
 
 
 def test_with_catch_up_a_flood_is_bounded_and_told(hall: Hall) -> None:
@@ -779,9 +781,9 @@ def test_with_catch_up_a_flood_is_bounded_and_told(hall: Hall) -> None:
     runs = hall.runs()
     assert len(runs) == MAX_CATCH_UP
     assert runs[-1] == "20261121T110230Z"
-    (missed,) = hall.book.get("tick").skipped
+    (missed,) = hall.store.get("tick").skipped
     assert (missed.time, missed.until) == ("2026-11-21T11:00:01Z", "2026-11-21T11:00:50Z")
-    assert f"the last {MAX_CATCH_UP} are made up for" in missed.reason
+    assert f"the last {MAX_CATCH_UP} missed runs are caught up" in missed.reason
 
 
 def test_catching_up_does_not_overlap_either(hall: Hall) -> None:
@@ -789,18 +791,18 @@ def test_catching_up_does_not_overlap_either(hall: Hall) -> None:
     hall.pass_time(3 * MINUTE)
     hall.leader().step()
     assert hall.runs() == ["20261121T110100Z"]
-    assert len(hall.book.get("tick").skipped) == 2
+    assert len(hall.store.get("tick").skipped) == 2
 
 
 # ---------------------------------------------------------------------- pause and resume
 def test_a_paused_schedule_enqueues_nothing_and_makes_up_for_nothing_when_it_is_resumed(hall: Hall) -> None:
     hall.register(overlap="queue", catch_up=True)
     leader = hall.leader()
-    assert hall.book.pause("tick").next is None
+    assert hall.store.pause("tick").next is None
     hall.pass_time(10 * MINUTE)
     assert leader.step() == 5
     assert hall.runs() == []
-    assert hall.book.resume("tick").next == "2026-11-21T11:11:00Z"
+    assert hall.store.resume("tick").next == "2026-11-21T11:11:00Z"
     leader.step()
     assert hall.runs() == []
     hall.pass_time(MINUTE)
@@ -810,7 +812,7 @@ def test_a_paused_schedule_enqueues_nothing_and_makes_up_for_nothing_when_it_is_
 def test_what_is_not_paused_loses_nothing_by_being_resumed(hall: Hall) -> None:
     hall.register()
     hall.pass_time(MINUTE)
-    hall.book.resume("tick")
+    hall.store.resume("tick")
     hall.leader().step()
     assert hall.runs() == ["20261121T110100Z"]
 
@@ -859,23 +861,23 @@ def test_a_full_pool_delays_a_run(hall: Hall) -> None:
 
 def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_told(hall: Hall) -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT 1 AS n"
-    hall.book.put(Definition(name="tick", script=script, schedule=Schedule(every=60)))
+    hall.store.put(Definition(name="tick", script=script, schedule=Schedule(every=60)))
     document = hall.node()
     del document["plan"]  # as an older version has registered it
-    commit(hall.book.session, [Set(hall.nodes.schedule("tick"), encode(document), -1)])
+    commit(hall.store.session, [Set(hall.nodes.schedule("tick"), encode(document), -1)])
     hall.pass_time(MINUTE)
     assert hall.leader().step() == 5
-    (skipped,) = hall.book.get("tick").skipped
+    (skipped,) = hall.store.get("tick").skipped
     assert skipped.time == "2026-11-21T11:01:00Z"
-    assert "was not compiled when it was registered, by an older version; register it again" in skipped.reason
+    assert "an older version registered it without compiling its script; register it again" in skipped.reason
     assert hall.runs() == []
 
 
 def test_a_rider_that_is_refused_keeps_the_job_out(hall: Hall) -> None:
     hall.register()
-    entry, _version = hall.book.read("tick") or pytest.fail("it is not there")
+    entry, _version = hall.store.read("tick") or pytest.fail("it is not there")
     with pytest.raises(Conflict):
-        hall.office.client.submit(python_job("pass"), job_id="x", riders=hall.book.unchanged(entry, 7))
+        hall.office.client.submit(python_job("pass"), job_id="x", riders=hall.store.unchanged(entry, 7))
     assert not hall.queues.contains("x")
 
 
@@ -915,7 +917,7 @@ def test_a_definition_with_a_schedule_is_registered_instead_of_enqueued(
 
 
 def test_schedules_are_listed_shown_paused_resumed_and_removed_by_name(hall: Hall, typed: Type) -> None:
-    hall.book.put(python_job("pass", name="nightly", schedule={"cron": "0 0 1 1 *"}))
+    hall.store.put(python_job("pass", name="nightly", schedule={"cron": "0 0 1 1 *"}))
     code, out, _ = typed("schedule", "list")
     head, _, row = out.splitlines()
     assert head.split() == ["name", "when", "timezone", "next", "last", "paused", "overlap"]
@@ -932,7 +934,7 @@ def test_schedules_are_listed_shown_paused_resumed_and_removed_by_name(hall: Hal
         "overlap": "skip",
     }
     assert typed("schedule", "resume", "nightly")[0] == 0
-    assert not hall.book.get("nightly").paused
+    assert not hall.store.get("nightly").paused
     code, _, err = typed("schedule", "remove", "nightly")
     assert code == 2
     assert "--yes" in err

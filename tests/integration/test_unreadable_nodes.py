@@ -155,7 +155,7 @@ def look_at_everything(stage: Stage) -> None:
     show_detail(client.detail(WELL))
     client.queues()
     client.status()
-    client.doctor.look()
+    client.doctor.check()
     client.schedules.list()
     client.pools()
 

@@ -193,7 +193,7 @@ def test_without_memory_for_its_driver(scripted_office: ScriptedOffice) -> None:
     job_id = scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})
     waiting = waits(scripted_office, job_id, Reason.MEMORY)
     assert waiting.message.startswith(f"worker {worker.name} left it at ")
-    assert "its driver may come to use" in waiting.message
+    assert "its driver may use" in waiting.message
     worker.drain()  # what a worker that is gone has said holds no more
     assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
 

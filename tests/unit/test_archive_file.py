@@ -210,9 +210,9 @@ def test_a_torn_line_in_the_month_before_is_not_the_document(tmp_path: Path) -> 
 def test_a_file_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     made = archive(tmp_path)
-    with pytest.raises(ArchiveError, match=r"jobs-2026-11.jsonl is not only what an archive writes; move it"):
+    with pytest.raises(ArchiveError, match=r"jobs-2026-11.jsonl contains lines of another program; move it"):
         made.position()
-    with pytest.raises(ArchiveError, match="move it away"):
+    with pytest.raises(ArchiveError, match="move it, or set"):
         made.write(document("a"))
     assert (tmp_path / FILE).read_bytes() == content
 

@@ -5,8 +5,8 @@ from loguru import logger
 
 from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.cautions import Caution, Exposure, cautions
-from orchestrator.doctor.findings import Kind, Severity
-from orchestrator.doctor.rights import look_at_settings
+from orchestrator.doctor.findings import FindingKind, Severity
+from orchestrator.doctor.rights import check_settings
 from orchestrator.logs.settings import LogSettings
 from orchestrator.settings import Settings
 from orchestrator.wiring import open_logs
@@ -74,8 +74,8 @@ def test_a_tree_that_is_open_to_all_who_reach_it_is_reported(tmp_path: Path) -> 
     assert found(Settings(zookeeper_hosts="127.0.0.1:2181")) == []
     assert is_open[0] in found(login.model_copy(update={"zookeeper_acl": Acl.OPEN}))
     assert is_open[0] not in found(login)
-    (finding,) = look_at_settings(Settings(zookeeper_hosts="zk:2181"))
-    assert (finding.kind, finding.severity) == (Kind.OPEN_TREE, Severity.NOTE)
+    (finding,) = check_settings(Settings(zookeeper_hosts="zk:2181"))
+    assert (finding.kind, finding.severity) == (FindingKind.OPEN_TREE, Severity.NOTE)
 
 
 def test_keys_for_a_server_without_tls_are_reported(tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_a_program_that_keeps_logs_says_it_once_at_its_start(tmp_path: Path) -> 
 
 def test_the_doctor_reports_them(tmp_path: Path) -> None:
     file = secret(tmp_path, 0o644)
-    findings = list(look_at_settings(digest(file, "zk:1")))
+    findings = list(check_settings(digest(file, "zk:1")))
     assert [(finding.kind, finding.path, finding.severity) for finding in findings] == [
-        (Kind.READABLE_SECRET, str(file), Severity.WARNING),
-        (Kind.UNENCRYPTED_LOGIN, "zookeeper_login", Severity.WARNING),
+        (FindingKind.READABLE_SECRET, str(file), Severity.WARNING),
+        (FindingKind.UNENCRYPTED_LOGIN, "zookeeper_login", Severity.WARNING),
     ]

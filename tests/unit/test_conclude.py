@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from orchestrator.callbacks.callback import CallbackError, Callbacks, NoPlace, Reply
+from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy
 from orchestrator.handlers import fail, success
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude
@@ -38,16 +38,16 @@ class Receiver(Callbacks):
 
     def call(
         self, callback: Callback, body: Mapping[str, Any], on_free: Callable[[], bool] | None = None
-    ) -> Reply:
+    ) -> CallbackReply:
         assert callback.url
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if isinstance(answer, NoPlace):
+        if isinstance(answer, CallbacksBusy):
             assert on_free is not None  # else nobody would wake the job
             raise answer
         self.bodies.append(copy.deepcopy(body))
         if isinstance(answer, Exception):
             raise answer
-        return Reply.model_validate(
+        return CallbackReply.model_validate(
             {"code": "SUCCESS", "data": {"status": None if answer is NONE else answer}}
         )
 
@@ -208,7 +208,7 @@ def test_errors_can_be_ignored_but_are_on_record() -> None:
 
 
 def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
-    job = Job(Status.SUCCESS, Receiver(NoPlace("too many")))
+    job = Job(Status.SUCCESS, Receiver(CallbacksBusy("too many")))
     assert success.handle(job) == Wait(NO_PLACE_SECONDS)
 
 
@@ -400,7 +400,9 @@ def test_retries_are_spread_around_their_delay() -> None:
 
 
 def test_a_failure_counts_once_however_often_it_is_looked_at() -> None:
-    job = failed(Receiver(NoPlace("busy"), BROKEN, NoPlace("busy"), BROKEN, NONE), state={"failures": 4})
+    job = failed(
+        Receiver(CallbacksBusy("busy"), BROKEN, CallbacksBusy("busy"), BROKEN, NONE), state={"failures": 4}
+    )
     for _ in range(4):
         job.take(fail.handle(job))
         assert job.state.failures == 4

@@ -274,7 +274,7 @@ def test_a_script_may_use_the_fire_time() -> None:
 def test_a_name_whose_runs_would_have_no_valid_ids_is_refused() -> None:
     longest = {**SCRIPT, "name": "x" * 111, "schedule": {"every": "1h"}}
     compile_registration(build_definition(longest, "job.yaml"))
-    with pytest.raises(DefinitionError, match="has 112 characters, 111 are the most"):
+    with pytest.raises(DefinitionError, match="has 112 characters, but with a schedule 111 are allowed"):
         compile_registration(build_definition({**longest, "name": "x" * 112}, "job.yaml"))
 
 

@@ -108,9 +108,9 @@ def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, told
     for percent in (1, 90, 95, 90, 1, 1, 90):
         worker.later(memory=percent, cpu=0)
     assert beginnings(told) == [
-        "WARNING nothing is taken",
+        "WARNING no job is taken",
         "INFO jobs are taken again",
-        "WARNING nothing is taken",
+        "WARNING no job is taken",
     ]
 
 
@@ -119,7 +119,7 @@ def test_a_kernel_without_pressure_refuses_nothing_and_that_is_told_once(
 ) -> None:
     worker = Worker(files, cpu_pressure_limit=1)
     assert [worker.later() for _ in range(3)] == [None] * 3
-    assert beginnings(told) == ["INFO this kernel does not tell pressure (PSI)"]
+    assert beginnings(told) == ["INFO this kernel reports no pressure (PSI)"]
 
 
 # ---------------------------------------------------------------------- what a driver needs
@@ -153,7 +153,7 @@ def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFi
     files.has(driver_bytes(job("2g").properties) - 1024)
     words = worker.guard.admit("b", job("2g"))
     assert words is not None
-    assert words.startswith("its driver may come to use 2.4 GiB of memory and 2.4 GiB are free")
+    assert words.startswith("its driver may use 2.4 GiB of memory, and 2.4 GiB are free")
     assert worker.guard.admit("c", job("1g")) is None, "a smaller one has"
 
 
@@ -261,8 +261,8 @@ def test_one_who_asks_again_for_the_same_job_is_not_in_its_own_way(files: HostFi
 def test_how_many_have_room_is_known_without_a_promise(files: HostFiles) -> None:
     files.has(3 * ONE + MIB)
     worker = Worker(files)
-    assert [worker.guard.room(job()) for _ in range(2)] == [3, 3]
-    assert worker.guard.room(job("100g")) == 0
+    assert [worker.guard.capacity(job()) for _ in range(2)] == [3, 3]
+    assert worker.guard.capacity(job("100g")) == 0
 
 
 def test_a_driver_on_the_cluster_takes_nothing_of_this_host(files: HostFiles) -> None:
@@ -270,7 +270,7 @@ def test_a_driver_on_the_cluster_takes_nothing_of_this_host(files: HostFiles) ->
     spark = Spark.model_validate({"master": "yarn", "deploy_mode": "cluster"})
     worker = Worker(files)
     assert worker.guard.admit("a", spark) is None
-    assert worker.guard.room(spark) > 1000
+    assert worker.guard.capacity(spark) > 1000
 
 
 def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, told: list[str]) -> None:
@@ -279,7 +279,7 @@ def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, t
     assert worker.guard.admit("a", job()) is not None
     worker.limits = Limits(memory_guard=False)
     assert worker.guard.admit("a", job()) is None
-    assert beginnings(told) == ["WARNING a job is not taken", "INFO there is room for drivers again"]
+    assert beginnings(told) == ["WARNING a job is not taken", "INFO this host has capacity for drivers again"]
 
 
 def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_each_job(
@@ -288,13 +288,13 @@ def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_ea
     files.has(2 * GIB)
     worker = Worker(files)
     for _ in range(3):
-        assert worker.guard.room(job("2g")) == 0
-        assert worker.guard.room(job("512m")) > 0  # a small one that fits does not end the lack
-        assert worker.guard.room(job("4g")) == 0
+        assert worker.guard.capacity(job("2g")) == 0
+        assert worker.guard.capacity(job("512m")) > 0  # a small one that fits does not end the lack
+        assert worker.guard.capacity(job("4g")) == 0
     assert len(told) == 1
     files.has(3 * GIB)
-    assert worker.guard.room(job("2g")) > 0
-    assert beginnings(told) == ["WARNING a job is not taken", "INFO there is room for drivers again"]
+    assert worker.guard.capacity(job("2g")) > 0
+    assert beginnings(told) == ["WARNING a job is not taken", "INFO this host has capacity for drivers again"]
 
 
 # ---------------------------------------------------------------------- starts
@@ -333,7 +333,7 @@ def test_a_folder_that_cannot_be_written_is_a_reason_and_no_error(files: HostFil
     (files.proc.parent / "starts").write_text("a file is in the way", "ascii")
     words = Worker(files).guard.admit("a", job())
     assert words is not None
-    assert words.startswith("whether this host has room for its driver cannot be known")
+    assert words.startswith("the free memory of this host cannot be determined")
 
 
 def test_a_job_whose_room_is_not_known_any_more_keeps_no_promise(files: HostFiles) -> None:

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.callbacks.body import callback_body, kept, restored
-from orchestrator.callbacks.callback import CallbackError, Reply
-from orchestrator.callbacks.delivery import Delivery
+from orchestrator.callbacks.callback import CallbackError, CallbackReply
+from orchestrator.callbacks.delivery import CallbackDelivery
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.outbox import undelivered, with_running, with_warning
 from orchestrator.handlers.worker_context import WorkerContext
@@ -114,17 +114,17 @@ def test_a_call_is_made_where_there_are_no_more_threads(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     ends: list[int] = []
-    delivery = Delivery(1, lambda: Reply(code="SUCCESS"), on_end=lambda: ends.append(1))
+    delivery = CallbackDelivery(1, lambda: CallbackReply(code="SUCCESS"), on_end=lambda: ends.append(1))
     delivery.start()
-    assert (delivery.outcome, ends) == (Reply(code="SUCCESS"), [1])
+    assert (delivery.outcome, ends) == (CallbackReply(code="SUCCESS"), [1])
 
 
 def test_a_call_that_fails_in_any_way_has_an_outcome() -> None:
-    def fail() -> Reply:
+    def fail() -> CallbackReply:
         raise ValueError("a bug")
 
     done = threading.Event()
-    delivery = Delivery(1, fail, on_end=done.set)
+    delivery = CallbackDelivery(1, fail, on_end=done.set)
     delivery.start()
     assert done.wait(30)
     assert isinstance(delivery.outcome, CallbackError)

@@ -17,7 +17,7 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
-from orchestrator.schedules.entry import ScheduleView
+from orchestrator.schedules.view import ScheduleView
 from orchestrator.times import local_time
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in the definition.")]

@@ -138,5 +138,5 @@ def _look(cluster: _Cluster) -> None:
 
 def _examine(cluster: _Cluster) -> None:
     cluster.client.status()
-    for finding in cluster.client.doctor.look():
+    for finding in cluster.client.doctor.check():
         check_printable(str(finding))

@@ -1,0 +1,41 @@
+"""The registry of all checks, in the order in which they run."""
+
+from orchestrator.doctor import (
+    crew,
+    damage,
+    drivers,
+    ensemble,
+    jobs,
+    left_overs,
+    limits,
+    pools,
+    rights,
+    schedules,
+    servers,
+    sessions,
+)
+
+# Each takes a `ClusterSnapshot` and yields findings.
+CHECKS = (
+    damage.check_queues,
+    left_overs.check_locks,
+    left_overs.check_stops,
+    left_overs.check_slots,
+    jobs.check_dead,
+    jobs.check_warnings,
+    jobs.check_overdue,
+    drivers.check_drivers,
+    drivers.check_attempts,
+    crew.check_workers,
+    crew.check_logs,
+    sessions.check_twins,
+    sessions.check_sizes,
+    pools.check_pools,
+    pools.check_service,
+    schedules.check_schedules,
+    limits.check_limits,
+    servers.check_servers,
+    ensemble.check_clocks,
+    ensemble.check_latency,
+    rights.check_rights,
+)
