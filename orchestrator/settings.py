@@ -2,7 +2,6 @@
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -20,7 +19,7 @@ from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.driver_settings import DriverSettings
 from orchestrator.errors import SettingsError
 from orchestrator.logs.settings import LogSettings
-from orchestrator.models.fields import Seconds, explain
+from orchestrator.models.fields import Seconds, check_files, explain
 from orchestrator.models.listening import Listening, is_loopback
 from orchestrator.policy.settings import PoolPolicy
 from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
@@ -28,13 +27,11 @@ from orchestrator.warm_settings import WarmSettings
 from orchestrator.zookeeper_access import DriverAccess, GroupLogin, LoginFile, TlsFiles
 from queues.session.settings import Acl
 from spark_runner.control_groups import usable_processors
-from spark_runner.plain_file import check_plain
 
 _NAME = "spark-job-orchestrator"
 _CONFIG = "ORCHESTRATOR_CONFIG"
 _PORT = re.compile(r"[0-9]{1,5}")
 _MAX_PORT = 65535
-_FILES = ("key_file", "ca_file", "token_file", "certificate_file")
 _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
@@ -171,10 +168,7 @@ class Settings(BaseModel):
     @field_validator("logs", "archive", "metrics")
     @classmethod
     def _has_plain_files(cls, value: BaseModel) -> BaseModel:
-        for name in _FILES:
-            if (path := getattr(value, name, None)) is not None:
-                with suppress(OSError):  # it may come later: who needs it says that it is missing
-                    check_plain(path.expanduser())
+        check_files(value)
         return value
 
     @field_validator("root")

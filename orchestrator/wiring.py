@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from orchestrator.access import build_client, build_queue_set
+from orchestrator.access import find_zookeeper, open_session
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.guard import Guard
 from orchestrator.admission.host import Host
@@ -20,10 +20,10 @@ from orchestrator.archive.kinds import open_archive
 from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
 from orchestrator.cautions import cautions
-from orchestrator.client import Client
+from orchestrator.client import Client, build_client
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.driver_logs.collector import DriverLogs
-from orchestrator.entry import find_zookeeper, open_session
+from orchestrator.entry import build_queue_set
 from orchestrator.errors import SettingsError
 from orchestrator.handlers.context import Context
 from orchestrator.history.history import History

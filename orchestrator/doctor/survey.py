@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.operating.queue_views import QueueViews
-from orchestrator.operating.views import Place, decoded
+from orchestrator.operating.views import TokenLocation, decoded
 from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
@@ -57,7 +57,7 @@ class Lock:
 class Job:
     """A job that stands where its record says."""
 
-    place: Place
+    place: TokenLocation
     path: str  # of the record
     version: int
     modified: int
@@ -182,7 +182,7 @@ def _jobs(
     queue_set: QueueSet, tokens: Mapping[tuple[Queue, str], Sequence[Token]]
 ) -> tuple[list[Job], dict[str, str]]:
     places = [
-        Place(queue, pool, token)
+        TokenLocation(queue, pool, token)
         for (queue, pool), listed in tokens.items()
         if queue is not Queue.FINISH
         for token in listed

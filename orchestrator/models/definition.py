@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from orchestrator.backoff import growing
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import Seconds, explain
-from orchestrator.models.part import Part, text, texts
+from orchestrator.models.part import DefinitionPart, text, texts
 from orchestrator.models.reading import read_document
 from orchestrator.models.schedule import Schedule
 from orchestrator.models.spark import Spark
@@ -38,7 +38,7 @@ ErrorClass = Literal[
 CallbackEvent = Literal["running", "warn", "end"]
 
 
-class Retry(Part):
+class Retry(DefinitionPart):
     """How often, how soon and after which errors a job is run again."""
 
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
@@ -55,7 +55,7 @@ class Retry(Part):
         return growing(self.delay, self.max_delay, failures, factor=self.factor)
 
 
-class Timeout(Part):
+class Timeout(DefinitionPart):
     """Limits in time; 0 = none, where that is allowed."""
 
     queued: Annotated[Seconds, Field(ge=0)] = Field(
@@ -78,7 +78,7 @@ class Timeout(Part):
     )
 
 
-class Callback(Part):
+class Callback(DefinitionPart):
     """Whom to tell what happens to a job."""
 
     url: str = Field("", description="http or https; ${env:NAME} is filled in by the worker; empty = nobody")
@@ -98,7 +98,7 @@ class Callback(Part):
         return value
 
 
-class Definition(Part):
+class Definition(DefinitionPart):
     """A push job. `script` and `python` hold the text itself, which travels with the definition."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Any, get_args
 
@@ -10,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from spark_runner.connectors.nearest import nearest
+from spark_runner.plain_file import check_plain
 from spark_runner.shortened import shortened
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -17,6 +19,7 @@ _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)")
 MAX_DAYS = 36_525
 """The longest duration: a hundred years, so that what is due then is a time that calendars have."""
 
+_FILES = ("key_file", "ca_file", "token_file", "certificate_file")
 _MAX_MISTAKES = 20
 _MAX_CHARACTERS = 300  # of what a user wrote, in a message
 
@@ -65,6 +68,14 @@ def format_seconds(seconds: float) -> str:
     ]
     count, unit = whole[-1]
     return f"{count}{unit}"
+
+
+def check_files(part: BaseModel) -> None:
+    """Raise ValueError where a file that a part of the settings names exists and is no regular file."""
+    for name in _FILES:
+        if (path := getattr(part, name, None)) is not None:
+            with suppress(OSError):  # it may be created later: its reader reports a file that is missing
+                check_plain(path.expanduser())
 
 
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict
 
 
-class Part(BaseModel):
+class DefinitionPart(BaseModel):
     """Immutable, and nothing in it that is not known."""
 
     # Parts are checked as parts of the whole, which takes no validator of their own: their defaults are made

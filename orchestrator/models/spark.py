@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from orchestrator.models.memory import checked_memory
-from orchestrator.models.part import Part, texts
+from orchestrator.models.part import DefinitionPart, texts
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.runners.registry import is_installed
 
@@ -35,7 +35,7 @@ def _filled(own: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
-class Driver(Part):
+class Driver(DefinitionPart):
     """What the driver process gets; 0 and empty = Spark's default."""
 
     cores: Annotated[int, Field(ge=0, le=1024)] = 0
@@ -44,7 +44,7 @@ class Driver(Part):
     _is_memory = field_validator("memory")(checked_memory)
 
 
-class Executor(Part):
+class Executor(DefinitionPart):
     """What the executors get, where there are others than the driver; 0 and empty = Spark's default."""
 
     instances: Annotated[int, Field(ge=0, le=100_000)] = 0
@@ -54,7 +54,7 @@ class Executor(Part):
     _is_memory = field_validator("memory")(checked_memory)
 
 
-class Standalone(Part):
+class Standalone(DefinitionPart):
     """What only a standalone cluster knows."""
 
     rest: str = Field("", description="host:port,host:port of the masters' REST; empty = their hosts, 6066")
@@ -62,7 +62,7 @@ class Standalone(Part):
     staging: str = Field("", description="a folder that all nodes see, for cluster mode; empty = state_dir")
 
 
-class Yarn(Part):
+class Yarn(DefinitionPart):
     """What only YARN knows."""
 
     queue: str = Field("", description="empty = YARN's default")
@@ -71,7 +71,7 @@ class Yarn(Part):
     )
 
 
-class Kubernetes(Part):
+class Kubernetes(DefinitionPart):
     """What only Kubernetes knows."""
 
     namespace: str = Field("", pattern=_LABEL, description="empty = default")
@@ -84,7 +84,7 @@ class Kubernetes(Part):
     context: str = Field("", description="of the worker's kubeconfig; empty = its current one")
 
 
-class Spark(Part):
+class Spark(DefinitionPart):
     """Where and how Spark runs; what is empty is as the worker says for the pool, else Spark's default."""
 
     master: str = Field(
@@ -125,7 +125,7 @@ class Spark(Part):
         master = self.master or DEFAULT_MASTER
         backend = backend_of(master)
         mode = self.deploy_mode or ("cluster" if backend == "kubernetes" else "client")
-        parts: dict[str, Part] = {
+        parts: dict[str, DefinitionPart] = {
             "standalone": self.standalone,
             "yarn": self.yarn,
             "kubernetes": self.kubernetes,

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orchestrator.models.job import JobState
-from orchestrator.operating.views import READ_AT_ONCE, Place, decoded
+from orchestrator.operating.views import READ_AT_ONCE, TokenLocation, decoded
 from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
-from queues.members import read_members
 from queues.names import DEFAULT_POOL, LOW
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -37,16 +36,6 @@ class QueueLoad:
     weight: int | None  # turns that it gets while other pools get one
 
 
-@dataclass(frozen=True, slots=True)
-class PoolLoad:
-    """How many jobs a pool has in all its queues, how many workers serve it, and its limits."""
-
-    pool: str
-    jobs: int
-    workers: int
-    limits: PoolLimits
-
-
 class QueueViews:
     """Reads queues and pools. Safe to use from several threads."""
 
@@ -62,7 +51,7 @@ class QueueViews:
         """
         places = sorted(
             (
-                Place(queue, name, token)
+                TokenLocation(queue, name, token)
                 for name in self._pools(pool)
                 for token in self._set.tokens(queue, name)
             ),
@@ -92,7 +81,7 @@ class QueueViews:
 
     def _row(
         self,
-        place: Place,
+        place: TokenLocation,
         read: _Read,
         lock: dict[str, Any] | None,
         attempt: dict[str, Any] | None,
@@ -128,7 +117,7 @@ class QueueViews:
     def load(self) -> list[QueueLoad]:
         """How many stand in each queue of each pool, and what binds the pools; in three requests."""
         counts, limits = self._set.look.counts(), self.limits()
-        pools = sorted(limits, key=lambda pool: (pool.removesuffix(LOW), pool))
+        pools = sorted(limits, key=pool_order)
         loads = []
         for pool in pools:
             own, low = limits[pool], pool.endswith(LOW)
@@ -136,20 +125,6 @@ class QueueViews:
             binding = (None, None) if low else (own.cap, own.weight)
             loads += [QueueLoad(queue, pool, counts[queue].get(pool, 0), paused, *binding) for queue in Queue]
         return loads
-
-    def pools(self) -> list[PoolLoad]:
-        """Every pool, low lanes behind theirs."""
-        counts, limits = self._set.look.counts(), self.limits()
-        members = read_members(self._session, self._layout).values()
-        return [
-            PoolLoad(
-                pool,
-                sum(by_pool.get(pool, 0) for by_pool in counts.values()),
-                sum(member.serves(pool) for member in members),
-                limits[pool],
-            )
-            for pool in sorted(limits, key=lambda pool: (pool.removesuffix(LOW), pool))
-        ]
 
     def limits(self) -> dict[str, PoolLimits]:
         """The limits of each pool, low lanes among them."""
@@ -166,7 +141,12 @@ class QueueViews:
         return sorted({DEFAULT_POOL, *self._set.pools.names(low=True)})
 
 
-def _read(place: Place, record: Found) -> _Read:
+def pool_order(pool: str) -> tuple[str, str]:
+    """The sort key of pools: each low lane follows its pool."""
+    return pool.removesuffix(LOW), pool
+
+
+def _read(place: TokenLocation, record: Found) -> _Read:
     try:
         found = Record.decode(place.token.id, b"" if record is None else record[0])
         return found, state_of(found)

@@ -8,7 +8,7 @@ from orchestrator.errors import NotDead, OrchestratorError, StateConflict
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.models.job import JobError, JobState
 from orchestrator.operating.belongings import Belongings
-from orchestrator.operating.by_hand import ByHand
+from orchestrator.operating.by_hand import Operator
 from orchestrator.records import state_of
 from orchestrator.states import FINAL, Queue, Status
 from queues.claim import Claim
@@ -37,9 +37,9 @@ class Replayed:
 class Replay:
     """Brings jobs back, each by itself: one that cannot be brought back says why and stays."""
 
-    def __init__(self, by_hand: ByHand) -> None:
-        self._by_hand = by_hand
-        self._set = by_hand.set
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._set = operator.set
 
     def replay(self, ids: Iterable[str] | None = None) -> list[Replayed]:
         """Bring these jobs back from dead, or all that are there; never raises for one of them."""
@@ -74,15 +74,15 @@ class Replay:
             raise NotClaimed(token.id, Refusal.HELD)
         try:
             before = state_of(claim.record)
-            belongings = self._by_hand.belongings(token.id)
+            belongings = self._operator.belongings(token.id)
             queue, status = _origin(before, claim, b"" if note is None else note[0], belongings)
-            self._by_hand.commit(
+            self._operator.commit(
                 claim,
                 _raised(before, queue, status, belongings),
                 queue,
-                act=self._by_hand.trail.act("replay", f"dead -> {queue}"),
+                act=self._operator.trail.act("replay", f"dead -> {queue}"),
                 due=max(token.due, self._set.clock.now_ms()),
-                extra=lambda: self._by_hand.left_behind(claim),
+                extra=lambda: self._operator.side_nodes.removals(claim.record),
             )
         finally:
             claim.give_up()

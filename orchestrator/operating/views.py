@@ -10,7 +10,7 @@ from orchestrator.models.job import JobView
 from orchestrator.models.waiting import Waiting
 from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of, view_of
-from orchestrator.states import Queue
+from orchestrator.states import Queue, Status
 from queues.documents import decode
 from queues.errors import AccessDenied, CorruptRecord
 from queues.names import Token
@@ -38,7 +38,7 @@ class JobDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TokenLocation:
     """Where a job stands."""
 
     queue: Queue
@@ -60,7 +60,7 @@ class Views:
         self._layout = queue_set.layout
 
     # ------------------------------------------------------------------ many jobs
-    def jobs(self, queues: Collection[Queue]) -> Iterator[JobView]:
+    def jobs(self, queues: Collection[Queue] = tuple(Queue)) -> Iterator[JobView]:
         """All jobs in these queues of all pools, each once, in the order of the queues.
 
         What cannot be read is among them, as `JobView.unreadable`.
@@ -72,7 +72,7 @@ class Views:
         *,
         pools: Collection[str] = (),
         names: Collection[str] = (),
-        statuses: Collection[str] = (),
+        statuses: Collection[Status] = (),
         queues: Collection[Queue] = (),
         limit: int | None = None,
     ) -> Sequence[JobView]:
@@ -94,9 +94,9 @@ class Views:
         )
         return tuple(islice(fitting, limit))
 
-    def _places(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, Place]:
+    def _places(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, TokenLocation]:
         """Where jobs stand, by their ids, each where it was first met."""
-        found = dict[str, Place]()
+        found = dict[str, TokenLocation]()
         listed = set[tuple[str, str]]()
         # Jobs move while folder after folder is listed, mostly forward, so that they are met twice. One that
         # went into a folder that was empty, or back to accept, would be missed: those are listed once more.
@@ -108,10 +108,10 @@ class Views:
                         continue
                     listed.add((queue, pool))
                     for token in self._set.tokens(queue, pool):
-                        found.setdefault(token.id, Place(Queue(queue), pool, token))
+                        found.setdefault(token.id, TokenLocation(Queue(queue), pool, token))
         return found
 
-    def _read(self, places: Iterable[Place], queues: Collection[Queue]) -> Iterator[JobView]:
+    def _read(self, places: Iterable[TokenLocation], queues: Collection[Queue]) -> Iterator[JobView]:
         left = iter(places)
         while part := list(islice(left, READ_AT_ONCE)):
             found = self._session.get_many([self._layout.record(place.token.id) for place in part])

@@ -5,7 +5,7 @@ import re
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import Spark
 from orchestrator.policy.properties import FILE_LISTS, items
-from orchestrator.policy.rules import Refused, Rules
+from orchestrator.policy.rules import PolicyRefused, Rules
 from spark_runner.runners.base import backend_of
 
 _REMOTE = re.compile(r"(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*:|.*\$\{")  # what Spark fills in, too
@@ -53,7 +53,7 @@ def check_code(rules: Rules, definition: Definition, filled: Spark | None) -> No
         if name in _PAST_PACKAGES or (
             _JAVA_OPTIONS.fullmatch(name) and _SETS_SPARK.search(value.translate(_QUOTES))
         ):
-            raise Refused(
+            raise PolicyRefused(
                 f"`conf` of a definition cannot set {name} in pool {rules.pool}: it brings code past the "
                 f"setting {setting}. An operator can set it in the setting `spark` of the pool"
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 from orchestrator.models.definition import Definition
 from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.properties import FILE_LISTS, items
-from orchestrator.policy.rules import Refused, Rules, reserved
+from orchestrator.policy.rules import PolicyRefused, Rules, reserved
 from queues.private_directory import is_replaceable
 from spark_runner.runners.base import Target
 
@@ -42,9 +42,10 @@ class Unclear(ValueError):
 
 
 def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as: bool) -> None:
-    """Raise Refused for what a job in cluster mode may not have; `runs_as`: its pool has a user of its own.
+    """Raise PolicyRefused for a file that a job in cluster mode may not use.
 
-    With such a user a spark-submit for YARN runs as that user, too, and reads what the user may read.
+    `runs_as`: the pool has a user of its own. A spark-submit for YARN then runs as that user, too, and reads
+    what the user may read.
     """
     setting, listed = rules.find("files")
     if target.deploy_mode != "cluster":
@@ -59,7 +60,7 @@ def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as
         try:
             path = of_this_host(name, directory)
         except Unclear as error:
-            raise Refused(f"the file {name!r} is refused in pool {rules.pool}: {error}") from None
+            raise PolicyRefused(f"the file {name!r} is refused in pool {rules.pool}: {error}") from None
         if path is None or (is_for_all(path) if listed is None else is_listed(listed, path)):
             continue
         allowed = ("what each user of the host may read",) if listed is None else listed

@@ -11,34 +11,16 @@ from orchestrator.models.spark import DEFAULT_MASTER, Spark
 from orchestrator.plan import Plan
 from orchestrator.policy.code import check_code
 from orchestrator.policy.files import check_files
-from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.ports import openings
-from orchestrator.policy.rules import ALL_POOLS, Listed, Refused, Rules, reserved
+from orchestrator.policy.properties import SERVICE_ACCOUNTS, check_reserved
+from orchestrator.policy.rules import ALL_POOLS, Listed, PolicyRefused, Rules, reserved
 from orchestrator.policy.settings import PoolPolicy
 from orchestrator.policy.variables import check_named, check_receiver, check_variables
-from queues.names import LOW
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.sql.references import FILE_FORMATS
 
-__all__ = ["ALL_POOLS", "Listed", "Policy", "Refused"]
 _DEFAULT_NAMESPACE = "default"
 _PLAIN_ADDRESS = re.compile(r"(?:[a-z]+://)?([A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
-_RESERVED = (
-    ("spark.master", "say `spark.master` of the definition instead"),
-    ("spark.submit.deployMode", "say `spark.deploy_mode` of the definition instead"),
-    ("spark.kubernetes.authenticate.*", "it says with which credentials spark-submit acts"),
-    ("spark.kubernetes.driver.master", "it says to which server a pod's credentials are sent"),
-    ("spark.kubernetes.trust.certificates", "it says that any server may have the worker's credentials"),
-    ("spark.hadoop.yarn.resourcemanager.*", "it says to which cluster spark-submit logs in"),
-    ("spark.hadoop.hadoop.rpc.socket.factory.*", "it says to which cluster spark-submit logs in"),
-    ("spark.hadoop.hadoop.socks.*", "it says to which cluster spark-submit logs in"),
-)
-"""Properties with which a definition would redirect the worker's own credentials, and why not."""
-
-_NOT_RESERVED = (
-    "spark.kubernetes.authenticate.driver.serviceAccountName",
-    "spark.kubernetes.authenticate.executor.serviceAccountName",
-)
 _IMAGES = (
     "spark.kubernetes.container.image",
     "spark.kubernetes.driver.container.image",
@@ -64,13 +46,13 @@ class Policy:
         spark: Spark | None = None,
         plan: Plan | None = None,
     ) -> None:
-        """Raise Refused for what the rules of the pool do not allow.
+        """Raise PolicyRefused for what the rules of the pool do not allow.
 
         `spark`: with what the worker fills in, where that is known; `plan`: that of a SQL script.
         """
-        rules = Rules(pool.removesuffix(LOW), self._tables)
+        rules = Rules(pool, self._tables)
         own = definition.spark
-        _check_reserved(own.conf)
+        check_reserved(own.conf)
         for name in own.conf:
             rules.allow("conf", name, f"the property {name!r}")
         _check_masters(rules, own, spark)
@@ -86,34 +68,27 @@ class Policy:
                 rules.allow("connectors", connector, f"the connector {connector!r}")
 
     def check_files(self, pool: str, definition: Definition, target: Target) -> None:
-        """Raise Refused for a file of this host that a job in cluster mode may not have.
+        """Raise PolicyRefused for a file of this host that a job in cluster mode may not have.
 
         For the worker to ask, right before it hands a driver over.
         """
-        rules = Rules(pool.removesuffix(LOW), self._tables)
+        rules = Rules(pool, self._tables)
         check_files(rules, definition, target, runs_as=not {rules.pool, ALL_POOLS}.isdisjoint(self._run_as))
 
     def denied_formats(self, pool: str) -> list[str]:
         """Formats of files that queries of the pool may not name: the driver refuses them once more."""
-        _, listed = Rules(pool.removesuffix(LOW), self._tables).find("connectors")
-        return [] if listed is None else [name for name in FILE_FORMATS if not matches_any(listed, name)]
+        return Rules(pool, self._tables).unlisted("connectors", FILE_FORMATS)
 
     def check_callback(self, pool: str, url: str, host: str, port: int) -> Listed:
-        """How a receiver is listed; raises Refused for one that may not be called, or not with its variables.
+        """How the operator lists a receiver of callbacks.
 
-        `url` is that of the definition. A job that `check` has refused reports its end, too.
+        Raises PolicyRefused for a receiver that may not be called, or not with the variables in `url`, the
+        address in the definition. A job that `check` has refused reports its end, too.
         """
-        rules = Rules(pool.removesuffix(LOW), self._tables)
+        rules = Rules(pool, self._tables)
         check_named(rules, [url])
         check_receiver(rules, url)
         return rules.check_host(host, port)
-
-
-def _check_reserved(conf: Mapping[str, str]) -> None:
-    for name in conf:
-        for pattern, reason in _RESERVED:
-            if matches(pattern, name) and name not in _NOT_RESERVED:
-                raise reserved(name, reason)
 
 
 def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
@@ -121,7 +96,7 @@ def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
     if not master and filled is not None and not filled.master:
         master = DEFAULT_MASTER
     if backend_of(master) == "kubernetes" and not master.startswith("k8s://https://"):
-        raise Refused(
+        raise PolicyRefused(
             f"the master {master!r} is refused: credentials of workers are sent over https alone; "
             "write k8s://https://host:port"
         )
@@ -172,7 +147,7 @@ def _check_pods(rules: Rules, own: Spark) -> None:
     for image in filter(None, (kubernetes.image, *(own.conf.get(name) for name in _IMAGES))):
         rules.allow("images", image, f"the image {image!r}")
     for account in filter(
-        None, (kubernetes.service_account, *(own.conf.get(name) for name in _NOT_RESERVED))
+        None, (kubernetes.service_account, *(own.conf.get(name) for name in SERVICE_ACCOUNTS))
     ):
         rules.allow("service_accounts", account, f"the service account {account!r}")
     template, (_, files) = kubernetes.pod_template, rules.find("files")

@@ -1,16 +1,17 @@
 """The rules of a pool as its tables say them, and the words of a refusal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from orchestrator.errors import DefinitionError
 from orchestrator.policy.patterns import matches_any
 from orchestrator.policy.settings import PoolPolicy
+from queues.names import LOW
 
 ALL_POOLS = "*"
 
 
-class Refused(DefinitionError):
+class PolicyRefused(DefinitionError):
     """The operator's settings do not allow what a definition asks for; the message names the rule."""
 
 
@@ -26,8 +27,8 @@ class Rules:
     """The rules of one pool: each from its own table, else from that of all pools."""
 
     def __init__(self, pool: str, tables: Mapping[str, PoolPolicy]) -> None:
-        self.pool = pool
-        self._tables = [(name, tables[name]) for name in (pool, ALL_POOLS) if name in tables]
+        self.pool = pool.removesuffix(LOW)  # demoted jobs have the rules of their pool
+        self._tables = [(name, tables[name]) for name in (self.pool, ALL_POOLS) if name in tables]
 
     def find(self, rule: str) -> tuple[str, Sequence[str] | None]:
         """The setting that holds and its list; None where nothing is listed."""
@@ -37,17 +38,22 @@ class Rules:
         return setting_name(ALL_POOLS, rule), None
 
     def allow(self, rule: str, value: str, what: str, *, is_open: bool = True) -> None:
-        """Raise Refused unless the value is listed; `is_open`: without a list all are allowed."""
+        """Raise PolicyRefused unless the value is listed; `is_open`: without a list all are allowed."""
         setting, listed = self.find(rule)
         if listed is None and is_open:
             return
         if not matches_any(listed or (), value):
             raise self.refusal(setting, listed or (), what)
 
-    def refusal(self, setting: str, listed: Sequence[str], what: str) -> Refused:
+    def refusal(self, setting: str, listed: Sequence[str], what: str) -> PolicyRefused:
         """The words: what is refused, by which rule, and what is allowed."""
         allowed = f"allowed: {', '.join(listed)}" if listed else "none is allowed"
-        return Refused(f"{what} is refused in pool {self.pool} by the setting {setting} ({allowed})")
+        return PolicyRefused(f"{what} is refused in pool {self.pool} by the setting {setting} ({allowed})")
+
+    def unlisted(self, rule: str, values: Iterable[str]) -> list[str]:
+        """The values that the list of the rule does not include; none where there is no list."""
+        _, listed = self.find(rule)
+        return [] if listed is None else [value for value in values if not matches_any(listed, value)]
 
     def check_host(self, host: str, port: int) -> Listed:
         """See `Policy.check_callback`."""
@@ -66,9 +72,9 @@ def setting_name(pool: str, rule: str) -> str:
     return f'policy."{pool}".{rule}' if pool == ALL_POOLS else f"policy.{pool}.{rule}"
 
 
-def reserved(name: str, reason: str) -> Refused:
+def reserved(name: str, reason: str) -> PolicyRefused:
     """The words for a property that is not for definitions to set."""
-    return Refused(
+    return PolicyRefused(
         f"`conf` of a definition cannot set {name}: {reason}. "
         "An operator can set it in the setting `spark` of the pool"
     )

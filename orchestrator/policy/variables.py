@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from orchestrator.models.definition import Definition
-from orchestrator.policy.rules import ALL_POOLS, Refused, Rules, setting_name
+from orchestrator.policy.rules import ALL_POOLS, PolicyRefused, Rules, setting_name
 
 _REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
 _NESTED_REFERENCE = re.compile(
@@ -66,7 +66,7 @@ def check_receiver(rules: Rules, url: str) -> None:
         return
     lists = (rules.find("callback_hosts")[1], rules.find("environment")[1])
     if (named := _REFERENCE.search(url)) and lists == (None, None):
-        raise Refused(
+        raise PolicyRefused(
             f"the callback would send the worker's variable {named[1]!r} to {host}: an operator can list the "
             f"host in the setting {setting_name(ALL_POOLS, 'callback_hosts')}, or the variable in "
             f"{setting_name(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
@@ -77,6 +77,6 @@ def check_receiver(rules: Rules, url: str) -> None:
         parts = urlsplit(_REFERENCE.sub("", url))
         name, port = parts.hostname, parts.port
     except ValueError:
-        raise Refused("the URL of the callback cannot be read") from None
+        raise PolicyRefused("the URL of the callback cannot be read") from None
     if name:
         rules.check_host(name, port or (443 if parts.scheme == "https" else 80))
