@@ -1,4 +1,4 @@
-"""Field types that definitions and settings share, and errors that name the nearest field."""
+"""Field types and checks that definitions and settings share, and their error messages."""
 
 import re
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from spark_runner.shortened import shortened
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)")
 MAX_DAYS = 36_525
-"""The longest duration: a hundred years, so that what is due then is a time that calendars have."""
+"""The longest duration: a hundred years, so that each due time is a valid date."""
 
 _FILES = ("key_file", "ca_file", "token_file", "certificate_file")
-_MAX_MISTAKES = 20
-_MAX_CHARACTERS = 300  # of what a user wrote, in a message
+_MAX_ERRORS = 20
+_MAX_CHARACTERS = 300  # of a user's text in a message
 
 
 def parse_seconds(value: str) -> float:
-    """Seconds of a duration such as `30s`; raises ValueError with how to write one."""
+    """The seconds of a duration such as `30s`; raises ValueError, which shows how to write one."""
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         message = (
@@ -37,8 +37,8 @@ def parse_seconds(value: str) -> float:
 
 
 def _bounded(seconds: float) -> float:
-    if not abs(seconds) <= MAX_DAYS * _UNITS["d"]:  # not a number fails every comparison
-        message = f"{seconds:g} s is no duration; the longest is {MAX_DAYS}d"
+    if not abs(seconds) <= MAX_DAYS * _UNITS["d"]:  # NaN fails every comparison
+        message = f"{seconds:g} s is not a duration; the longest is {MAX_DAYS}d"
         raise ValueError(message)
     return seconds
 
@@ -79,10 +79,10 @@ def check_files(part: BaseModel) -> None:
 
 
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:
-    """What is wrong, a line per error, with the nearest name for a field that does not exist."""
-    lines = [f"{source}: {line}" for line in islice(_lines(error, model), _MAX_MISTAKES)]
+    """One line per error; for an unknown field with the nearest name."""
+    lines = [f"{source}: {line}" for line in islice(_lines(error, model), _MAX_ERRORS)]
     if (more := error.error_count() - len(lines)) > 0:
-        lines.append(f"{source}: {more:,} more mistakes")
+        lines.append(f"{source}: {more:,} more errors")
     return "\n".join(lines)
 
 

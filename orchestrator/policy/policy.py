@@ -1,6 +1,6 @@
-"""What a definition may use, by the operator's settings: asked at submission and by the worker.
+"""The policy of the operator on definitions: checked at submission, and again by the worker.
 
-A rule binds what definitions say. What the `spark` of a pool says in the settings is the operator's own.
+The rules bind definitions. The setting `spark` of a pool belongs to the operator, so they do not bind it.
 """
 
 import re
@@ -34,7 +34,7 @@ class Policy:
     def __init__(
         self, tables: Mapping[str, PoolPolicy] | None = None, run_as: Mapping[str, str] | None = None
     ) -> None:
-        """`run_as` are the users of drivers by pool, as far as they are others than the worker."""
+        """`run_as` are the users of drivers by pool, where they differ from the user of the worker."""
         self._tables = dict(tables or {})
         self._run_as = dict(run_as or {})
 
@@ -46,9 +46,10 @@ class Policy:
         spark: Spark | None = None,
         plan: Plan | None = None,
     ) -> None:
-        """Raise PolicyRefused for what the rules of the pool do not allow.
+        """Raise PolicyRefused for anything that the rules of the pool do not allow.
 
-        `spark`: with what the worker fills in, where that is known; `plan`: that of a SQL script.
+        `spark`: the Spark part with the values that the worker fills in, where known. `plan`: the plan of a
+        SQL script.
         """
         rules = Rules(pool, self._tables)
         own = definition.spark
@@ -68,15 +69,15 @@ class Policy:
                 rules.allow("connectors", connector, f"the connector {connector!r}")
 
     def check_files(self, pool: str, definition: Definition, target: Target) -> None:
-        """Raise PolicyRefused for a file of this host that a job in cluster mode may not have.
+        """Raise PolicyRefused for a file of this host that a job in cluster mode may not use.
 
-        For the worker to ask, right before it hands a driver over.
+        The worker calls it right before it submits a driver.
         """
         rules = Rules(pool, self._tables)
         check_files(rules, definition, target, runs_as=not {rules.pool, ALL_POOLS}.isdisjoint(self._run_as))
 
     def denied_formats(self, pool: str) -> list[str]:
-        """Formats of files that queries of the pool may not name: the driver refuses them once more."""
+        """The file formats that queries of the pool may not name: the driver checks them again."""
         return Rules(pool, self._tables).unlisted("connectors", FILE_FORMATS)
 
     def check_callback(self, pool: str, url: str, host: str, port: int) -> Listed:
@@ -97,7 +98,7 @@ def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
         master = DEFAULT_MASTER
     if backend_of(master) == "kubernetes" and not master.startswith("k8s://https://"):
         raise PolicyRefused(
-            f"the master {master!r} is refused: credentials of workers are sent over https alone; "
+            f"the master {master!r} is refused: workers send their credentials over https only; "
             "write k8s://https://host:port"
         )
     hosts = _each_master(master)
@@ -115,7 +116,7 @@ def _check_masters(rules: Rules, own: Spark, filled: Spark | None) -> None:
 
 
 def _each_master(master: str) -> list[str]:
-    """The masters of a cluster with several, one by one."""
+    """Each master of a cluster that has several."""
     scheme, mark, hosts = master.partition("://")
     if scheme != "spark":
         return [master] if master else []
@@ -123,7 +124,7 @@ def _each_master(master: str) -> list[str]:
 
 
 def _host(url: str) -> str | None:
-    """The host of an address that all clients read alike; None for any other."""
+    """The host of an address that all clients parse alike; None for any other."""
     found = _PLAIN_ADDRESS.fullmatch(url)
     return found[1].lower() if found else None
 
@@ -142,7 +143,7 @@ def _check_kubernetes(rules: Rules, own: Spark, filled: Spark | None) -> None:
 
 
 def _check_pods(rules: Rules, own: Spark) -> None:
-    """Images and service accounts; a template can name both, so where they are listed it has to be listed."""
+    """Check images and service accounts; a pod template can name both, so their list needs one of files."""
     kubernetes = own.kubernetes
     for image in filter(None, (kubernetes.image, *(own.conf.get(name) for name in _IMAGES))):
         rules.allow("images", image, f"the image {image!r}")
@@ -159,6 +160,6 @@ def _check_pods(rules: Rules, own: Spark) -> None:
 
 
 def _connectors(plan: Plan) -> list[str]:
-    """Of the tables, and of files that queries name by themselves."""
+    """The connectors of the tables of a plan, and of the files that its queries name directly."""
     declared = {str(step.get("connector")) for step in plan["steps"] if step.get("kind") == "table"}
     return sorted(declared.union(map(str, plan["formats"])))

@@ -1,4 +1,4 @@
-"""The rules of a pool as its tables say them, and the words of a refusal."""
+"""The rules of one pool, and the messages of refusals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -12,26 +12,26 @@ ALL_POOLS = "*"
 
 
 class PolicyRefused(DefinitionError):
-    """The operator's settings do not allow what a definition asks for; the message names the rule."""
+    """The settings of the operator do not allow the definition; the message names the rule."""
 
 
 class Listed(Enum):
-    """How an operator lists a host."""
+    """The way in which an operator lists a host."""
 
     OPEN = "there is no list"
-    BY_PATTERN = "an entry with * fits"
+    BY_PATTERN = "an entry with * matches"
     BY_NAME = "an entry names it"
 
 
 class Rules:
-    """The rules of one pool: each from its own table, else from that of all pools."""
+    """The rules of one pool: each from the table of the pool, else from that of all pools."""
 
     def __init__(self, pool: str, tables: Mapping[str, PoolPolicy]) -> None:
         self.pool = pool.removesuffix(LOW)  # demoted jobs have the rules of their pool
         self._tables = [(name, tables[name]) for name in (self.pool, ALL_POOLS) if name in tables]
 
     def find(self, rule: str) -> tuple[str, Sequence[str] | None]:
-        """The setting that holds and its list; None where nothing is listed."""
+        """The name of the setting in force, and its list; None where there is no list."""
         for name, table in self._tables:
             if (listed := getattr(table, rule)) is not None:
                 return setting_name(name, rule), listed
@@ -46,7 +46,7 @@ class Rules:
             raise self.refusal(setting, listed or (), what)
 
     def refusal(self, setting: str, listed: Sequence[str], what: str) -> PolicyRefused:
-        """The words: what is refused, by which rule, and what is allowed."""
+        """The error: what is refused, by which rule, and what is allowed."""
         allowed = f"allowed: {', '.join(listed)}" if listed else "none is allowed"
         return PolicyRefused(f"{what} is refused in pool {self.pool} by the setting {setting} ({allowed})")
 
@@ -68,12 +68,12 @@ class Rules:
 
 
 def setting_name(pool: str, rule: str) -> str:
-    """The name of a list in the settings."""
+    """The name of a rule in the settings."""
     return f'policy."{pool}".{rule}' if pool == ALL_POOLS else f"policy.{pool}.{rule}"
 
 
 def reserved(name: str, reason: str) -> PolicyRefused:
-    """The words for a property that is not for definitions to set."""
+    """The error for a property that definitions cannot set."""
     return PolicyRefused(
         f"`conf` of a definition cannot set {name}: {reason}. "
         "An operator can set it in the setting `spark` of the pool"

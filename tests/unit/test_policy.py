@@ -324,7 +324,7 @@ def test_on_kubernetes_the_worker_runs_no_packages_but_those_that_are_listed() -
 
 
 def test_a_master_over_plain_http_is_refused() -> None:
-    assert "https alone" in refused(Policy(), definition({"master": "k8s://http://one:6443"}))
+    assert "https only" in refused(Policy(), definition({"master": "k8s://http://one:6443"}))
 
 
 def test_what_the_settings_say_of_the_pool_needs_no_list() -> None:
