@@ -1,4 +1,4 @@
-"""What operators do to jobs beside the transition table: run again, move, delay."""
+"""Admin operations on jobs that the transition table does not have: retry, move, requeue."""
 
 from collections.abc import Callable
 
@@ -15,10 +15,10 @@ from queues.names import LOW
 from queues.operations import Operation
 from queues.record import Record
 
-_HOLDS_PLACES = {Queue.RUNNING, Queue.KILL}
+_HOLDS_SLOTS = {Queue.RUNNING, Queue.KILL}
 
 
-_COUNTED_ANEW = (
+_RESET = (
     "failures",
     "submissions",
     "demotions",
@@ -42,13 +42,12 @@ _COUNTED_ANEW = (
 
 
 def reopened(state: JobState) -> JobState:
-    """A job that has ended, as it is when it is brought back to accept by hand.
+    """The state of an ended job that an operator brings back to accept.
 
-    All that was counted against it is counted anew. The number of its last attempt stays: the names of its
-    runs in the outside world are made of it.
+    Its counters restart. The number of its last attempt stays: the external names of its runs contain it.
     """
     now = timestamp()
-    anew = {name: JobState.model_fields[name].get_default() for name in _COUNTED_ANEW}
+    anew = {name: JobState.model_fields[name].get_default() for name in _RESET}
     times = {**state.times, Queue.ACCEPT.value: now}
     return state.evolve(**anew, status=Status.ACCEPT, updated=now, times=times)
 
@@ -56,8 +55,8 @@ def reopened(state: JobState) -> JobState:
 class JobOperations:
     """Each act is one claim and one multi; each can raise ItemNotFound, CorruptRecord and JobHeld.
 
-    What is looked at is looked at before the claim too: who asks for what makes no sense hears that, and not
-    who holds the job. Only the second look, with the claim in hand, decides.
+    Each checks the job before the claim, too, so that an operation that makes no sense is refused with that
+    reason and not with the holder of the job. Only the second check, under the claim, decides.
     """
 
     def __init__(self, operator: Operator, retention: Callable[[], float]) -> None:
@@ -67,9 +66,10 @@ class JobOperations:
         self._retention = retention
 
     def retry(self, job_id: str, *, force: bool = False) -> JobView:
-        """Bring a job that has ended back to accept, with all its tries; a success only by force.
+        """Bring an ended job back to accept, with all its tries; a successful one only by force.
 
-        A demoted job goes back to its pool. Raises NotEnded, AlreadyEnded, AttemptOpen.
+        A demoted job returns to its pool. Raises NotEnded, AlreadyEnded, AttemptOpen, JobHeld, ItemNotFound,
+        CorruptRecord.
         """
         self._check_ended(self._set.get(job_id), force=force)
         with self._operator.claimed(job_id) as claim:
@@ -79,7 +79,7 @@ class JobOperations:
                 claim,
                 reopened(state_of(claim.record)),
                 Queue.ACCEPT,
-                act=self._operator.trail.act("retry", _way(claim.record, Queue.ACCEPT)),
+                act=self._operator.trail.act("retry", _route(claim.record, Queue.ACCEPT)),
                 pool=pool,
                 due=self._set.clock.now_ms(),
                 extra=lambda: self._operator.side_nodes.removals(claim.record, pool),
@@ -91,40 +91,40 @@ class JobOperations:
         if not view.is_final:
             raise NotEnded(f"job {view.id!r} has not ended: it is {view.status} in {view.queue}")
         if view.status is Status.SUCCESS and not force:
-            raise AlreadyEnded(f"job {view.id!r} has ended as SUCCESS; only by force it is run again")
+            raise AlreadyEnded(f"job {view.id!r} has ended as SUCCESS; it can be run again only with force")
         self._operator.belongings(view.id).check_closed(view.id, view.queue)
 
     def move(self, job_id: str, queue: Queue, *, force: bool = False) -> JobView:
-        """Bring a job to another queue, by force from whoever holds it; see `orchestrator.operating.moves`.
+        """Move a job to another queue, by force also when it is held; see `orchestrator.operating.moves`.
 
-        It is due at once; in finish after as many seconds as `retention` says. Raises MoveRefused,
-        AttemptOpen.
+        It is due at once, in finish after the retention. Raises MoveRefused, AttemptOpen, JobHeld,
+        ItemNotFound, CorruptRecord.
         """
         self._moved(self._set.get(job_id), queue)
-        with self._operator.claimed(job_id, force=force, remedy="wait, or take it by force") as claim:
+        with self._operator.claimed(job_id, force=force, remedy="wait, or move it by force") as claim:
             after = self._moved(claim.record, queue)
             if claim.queue == queue and after.status is state_of(claim.record).status:
                 return view_of(claim.record)
             delay = self._retention() if queue is Queue.FINISH else 0.0
-            way = _way(claim.record, queue) + (" by force" if force else "")
-            act = self._operator.trail.act("move", way)
+            route = _route(claim.record, queue) + (" by force" if force else "")
+            act = self._operator.trail.act("move", route)
             self._operator.commit(
                 claim,
                 after,
                 queue,
                 act=act,
-                # In dead nothing is due, and what goes back from there is due when it would have been.
+                # Nothing is due in dead: a replayed job keeps its due time.
                 due=None if queue is Queue.DEAD else self._set.clock.now_ms() + round(delay * 1000),
-                extra=lambda: self._riders(claim, queue, act),
+                extra=lambda: self._extra_operations(claim, queue, act),
             )
         return view_of(claim.record)
 
     def _moved(self, record: Record, queue: Queue) -> JobState:
         stands, belongings = Queue(record.queue), self._operator.belongings(record.id)
         after = moved(record.id, state_of(record), stands, queue, belongings)
-        return after if queue in _HOLDS_PLACES else after.evolve(slot=None, name_slot=None)
+        return after if queue in _HOLDS_SLOTS else after.evolve(slot=None, name_slot=None)
 
-    def _riders(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
+    def _extra_operations(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
         match queue:
             case Queue.KILL:  # a driver that no worker reaches obeys the request by itself
                 return self._operator.side_nodes.stop_creation(claim.record, act)
@@ -134,9 +134,10 @@ class JobOperations:
                 return [*self._operator.side_nodes.removals(claim.record)]
 
     def requeue(self, job_id: str, *, delay: float = 0.0) -> JobView:
-        """Make a job due after `delay` seconds where it stands; in finish, that is when it is removed.
+        """Make a job due after `delay` seconds in its queue; in finish, it is removed then.
 
-        Raises MoveRefused for one in dead, where nothing is ever due, and AttemptOpen.
+        Raises MoveRefused for a job in dead, where nothing is ever due, AttemptOpen, JobHeld, ItemNotFound,
+        CorruptRecord.
         """
         self._check_due(self._set.get(job_id))
         with self._operator.claimed(job_id) as claim:
@@ -157,11 +158,11 @@ class JobOperations:
         queue = stands_in(state_of(record), Queue(record.queue))
         if queue is Queue.DEAD:
             raise MoveRefused(
-                f"job {record.id!r} is in dead, where nobody waits for it; "
+                f"job {record.id!r} is in dead, where nothing is ever due; "
                 f"`orchestrator queue replay {record.id}` brings it back"
             )
         self._operator.belongings(record.id).check_closed(record.id, queue)
 
 
-def _way(record: Record, queue: Queue) -> str:
+def _route(record: Record, queue: Queue) -> str:
     return f"{record.queue} -> {queue}"

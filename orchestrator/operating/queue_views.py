@@ -1,4 +1,4 @@
-"""Looking at the queues without touching them."""
+"""Read-only views of the queues."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ _Read = tuple[Record, JobState] | CorruptRecord
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """How many jobs stand in one queue of one pool, and what binds the pool.
+    """The number of jobs in one queue of one pool, and the limits of the pool.
 
-    The limits are None for a low lane: those of its pool hold for it too, a pause among them.
+    The limits are None for a low lane: those of its pool apply to it, too, including a pause.
     """
 
     queue: Queue
     pool: str
     jobs: int
     paused: bool
-    cap: int | None  # running jobs of the pool at most; 0 = no limit
-    weight: int | None  # turns that it gets while other pools get one
+    cap: int | None  # most running jobs of the pool; 0 = no limit
+    weight: int | None  # turns that it gets while a pool of weight 1 gets one
 
 
 class QueueViews:
@@ -45,9 +45,9 @@ class QueueViews:
         self._layout = queue_set.layout
 
     def standing(self, queue: Queue, pool: str | None = None) -> list[dict[str, Any]]:
-        """What stands in a queue, in the order in which it is due: id, pool, status, due, held_by, reason.
+        """The jobs in a queue in due order: id, pool, status, due, held_by, reason, waiting.
 
-        And `waiting`, why it does not run yet, where it waits for that.
+        `waiting` is the reason why a job does not run yet; None where it does not wait.
         """
         places = sorted(
             (
@@ -70,7 +70,7 @@ class QueueViews:
         return rows
 
     def _attempts(self, read: Sequence[_Read]) -> list[dict[str, Any] | None]:
-        """The last attempt of each."""
+        """The last attempt of each job."""
         paths = [
             attempt_path(self._layout.record(found[0].id), found[0].run_key, found[1].attempt)
             for found in read
@@ -98,24 +98,24 @@ class QueueViews:
             "waiting": None,
         }
         if isinstance(read, CorruptRecord):
-            # What is buried has its reason in the token: its record was left as it was.
+            # The token of an unreadable job in dead has the reason: its record was left unchanged.
             note = decoded(self._session.get(self._layout.token(place.queue, place.pool, token))) or {}
             return {**row, "reason": str(note.get("reason", read))}
         record, state = read
         waiting = waits.of(record, state, lock=lock, attempt=attempt)
-        told = {
+        known = {
             "status": state.status.value,
             "reason": state.error.message if state.error else None,
             "waiting": waiting and waiting.model_dump(exclude_defaults=True),
         }
-        return row | told
+        return row | known
 
     def count(self, queue: Queue, pool: str | None = None) -> int:
-        """How many stand in a queue."""
+        """The number of jobs in a queue, of all pools unless one is given."""
         return sum(self._set.count(queue, name) for name in self._pools(pool))
 
     def load(self) -> list[QueueLoad]:
-        """How many stand in each queue of each pool, and what binds the pools; in three requests."""
+        """The number of jobs in each queue of each pool, and the limits of the pools, in three requests."""
         counts, limits = self._set.look.counts(), self.limits()
         pools = sorted(limits, key=pool_order)
         loads = []
@@ -127,7 +127,7 @@ class QueueViews:
         return loads
 
     def limits(self) -> dict[str, PoolLimits]:
-        """The limits of each pool, low lanes among them."""
+        """The limits of each pool, low lanes included."""
         pools = self._pools(None)
         nodes = self._session.get_many([self._layout.pool(pool) for pool in pools])
         return {

@@ -1,4 +1,4 @@
-"""Removing a job by hand, with all that ZooKeeper has of it."""
+"""Removes a job at the request of an operator, with all its nodes in ZooKeeper."""
 
 from orchestrator.errors import JobHeld
 from orchestrator.models.act import Act
@@ -11,7 +11,7 @@ from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation
 from queues.transaction import commit
 
-_AT_ONCE = 500  # nodes of attempts that go in one multi; few jobs have more than three
+_AT_ONCE = 500  # nodes of attempts in one multi; few jobs have more than three
 
 
 class Removal:
@@ -22,9 +22,10 @@ class Removal:
         self._set = operator.set
 
     def remove(self, job_id: str) -> None:
-        """Remove a job, wherever it stands; raises ItemNotFound, JobHeld, AttemptOpen, StateConflict.
+        """Remove a job from any queue; files of its runs stay on the hosts where it ran.
 
-        One that cannot be read can be removed too, once it is in dead; before that CorruptRecord is raised.
+        A job that cannot be read can be removed once it is in dead; before that this raises CorruptRecord.
+        Raises ItemNotFound, JobHeld, AttemptOpen, StateConflict.
         """
         try:
             self._check(job_id)
@@ -35,7 +36,7 @@ class Removal:
             self._remove_unreadable(job_id, error)
 
     def _check(self, job_id: str) -> Belongings:
-        # First, so that who wants to remove a running job hears of `job kill` and not of its holder.
+        # Before the claim, so that the error for a running job names `job kill` and not its holder.
         belongings = self._operator.belongings(job_id)
         belongings.check_closed(job_id, self._set.get(job_id).queue)
         return belongings
@@ -51,7 +52,7 @@ class Removal:
         claim.remove([*self._operator.side_nodes.removals(claim.record), *deletes, *entries])
 
     def _remove_unreadable(self, job_id: str, error: QueueError) -> None:
-        """Remove the token in dead, and what there is of a record; the error again when there is no token."""
+        """Remove the token in dead, and the record if there is one; raises `error` when there is no token."""
         for pool in self._set.pools.names(low=True):
             for token in self._set.tokens(Queue.DEAD, pool):
                 if token.id == job_id:
@@ -69,7 +70,7 @@ class Removal:
         belongings.clear(session)
         operations: list[Operation] = [Create(lock, ephemeral=True), Delete(stood)]
         if found is not None:
-            # The same bytes still, and those cannot be read: whoever mends them is not robbed of the job.
+            # Refused if the bytes have changed: the record may have been repaired meanwhile.
             operations += [Check(record, found[1].version), *belongings.deletes, Delete(record)]
         if session.exists(stop) is not None:
             operations.append(Delete(stop))

@@ -140,7 +140,7 @@ def test_what_cannot_be_read_in_zookeeper_is_named_with_how_to_mend_it(
     with zookeeper_client(shared_desk.environment["ZOOKEEPER_HOSTS"]) as client:
         client.set(node, b"rubbish")
     ended = shared_desk.type("config", "show")
-    assert_says(ended, 1, f"{node} is no configuration", f"orchestrator zkcli set {node} {{}}")
+    assert_says(ended, 1, f"{node} is not a valid configuration", f"orchestrator zkcli set {node} {{}}")
     assert shared_desk.type("zkcli", "set", node, "{}").code == 0
     assert shown(shared_desk)["warn_after"]["origin"] == "default"
 
