@@ -115,7 +115,7 @@ class CorruptHistory(OrchestratorError):
 
     def __init__(self, name: str, path: str, reason: str) -> None:
         super().__init__(
-            f"the history of {name!r} cannot be read ({path}): {reason}; its next run begins it anew"
+            f"the history of {name!r} cannot be read ({path}): {reason}; its next run restarts it"
         )
         self.name = name
         self.path = path

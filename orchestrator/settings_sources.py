@@ -97,10 +97,10 @@ def _parts(prefix: str, given: Mapping[str, str]) -> dict[str, Any]:
     for variable, value in sorted(given.items()):  # sorted, so that a field follows its table and wins
         if variable.startswith(prefix):
             *above, last = variable.removeprefix(prefix).lower().split(_DELIMITER)
-            place = result
+            table = result
             for name in above:
-                if not isinstance(place.get(name), dict):
-                    place[name] = {}
-                place = place[name]
-            place[last] = value
+                if not isinstance(table.get(name), dict):
+                    table[name] = {}
+                table = table[name]
+            table[last] = value
     return result

@@ -63,7 +63,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
         {
             Status.RUNNING_WARN,  # its backend does not answer, or it makes no progress
             Status.SUCCESS,  # by the outcome of the attempt, or the exit of its driver
-            Status.ERROR_FAIL,  # likewise; or the attempt was lost
+            Status.ERROR_FAIL,  # by the outcome of the attempt, or the exit of its driver; or lost
             Status.KILL,  # killed on request, or at its time limit
             Status.ACCEPT,  # the intent was closed before a driver started: nothing has run
             Status.DEAD,  # its handler failed too often
@@ -96,7 +96,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.KILL: frozenset(
         {
             Status.SUCCESS,  # the driver ended first; or by the answer to its callback
-            Status.ERROR_FAIL,  # as for SUCCESS; or it was killed at its time limit
+            Status.ERROR_FAIL,  # the driver failed first; killed at its time limit; or by its callback
             Status.CANCEL,  # no driver had started; or by the answer to its callback
             Status.DEAD,  # its handler failed too often
         }

@@ -50,14 +50,14 @@ _INSTEAD = {
 }
 
 
-def stands_in(state: JobState, queue: Queue) -> Queue:
+def home_queue(state: JobState, queue: Queue) -> Queue:
     """The queue that a job belongs to: that of its status, unless it has ended or is dead."""
     return queue if queue in _INSTEAD else state.status.queue
 
 
 def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings: Belongings) -> JobState:
     """The state of a job after a move from `queue` to `target`; raises MoveRefused, AttemptOpen."""
-    source = stands_in(state, queue)
+    source = home_queue(state, queue)
     if target not in MOVES[source] and target is not source:
         can = ", ".join(MOVES[source]) or "nowhere"
         instead = _INSTEAD.get(source, f"it can be moved to: {can}").format(id=job_id)

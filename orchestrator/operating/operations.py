@@ -6,7 +6,7 @@ from orchestrator.errors import AlreadyEnded, MoveRefused, NotEnded
 from orchestrator.models.act import Act
 from orchestrator.models.job import JobState, JobView
 from orchestrator.operating.by_hand import Operator
-from orchestrator.operating.moves import moved, stands_in
+from orchestrator.operating.moves import home_queue, moved
 from orchestrator.records import state_of, view_of
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
@@ -47,9 +47,9 @@ def reopened(state: JobState) -> JobState:
     Its counters restart. The number of its last attempt stays: the external names of its runs contain it.
     """
     now = timestamp()
-    anew = {name: JobState.model_fields[name].get_default() for name in _RESET}
+    reset = {name: JobState.model_fields[name].get_default() for name in _RESET}
     times = {**state.times, Queue.ACCEPT.value: now}
-    return state.evolve(**anew, status=Status.ACCEPT, updated=now, times=times)
+    return state.evolve(**reset, status=Status.ACCEPT, updated=now, times=times)
 
 
 class JobOperations:
@@ -120,8 +120,8 @@ class JobOperations:
         return view_of(claim.record)
 
     def _moved(self, record: Record, queue: Queue) -> JobState:
-        stands, belongings = Queue(record.queue), self._operator.belongings(record.id)
-        after = moved(record.id, state_of(record), stands, queue, belongings)
+        source, belongings = Queue(record.queue), self._operator.belongings(record.id)
+        after = moved(record.id, state_of(record), source, queue, belongings)
         return after if queue in _HOLDS_SLOTS else after.evolve(slot=None, name_slot=None)
 
     def _extra_operations(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
@@ -155,7 +155,7 @@ class JobOperations:
         return view_of(claim.record)
 
     def _check_due(self, record: Record) -> None:
-        queue = stands_in(state_of(record), Queue(record.queue))
+        queue = home_queue(state_of(record), Queue(record.queue))
         if queue is Queue.DEAD:
             raise MoveRefused(
                 f"job {record.id!r} is in dead, where nothing is ever due; "

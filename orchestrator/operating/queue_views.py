@@ -49,20 +49,22 @@ class QueueViews:
 
         `waiting` is the reason why a job does not run yet; None where it does not wait.
         """
-        places = sorted(
+        locations = sorted(
             (
                 TokenLocation(queue, name, token)
                 for name in self._pools(pool)
                 for token in self._set.tokens(queue, name)
             ),
-            key=lambda place: place.token,
+            key=lambda location: location.token,
         )
         rows, waits = list[dict[str, Any]](), Waits(self._set)
-        for start in range(0, len(places), READ_AT_ONCE):
-            part = places[start : start + READ_AT_ONCE]
-            records = self._session.get_many([self._layout.record(place.token.id) for place in part])
-            locks = self._session.get_many([self._layout.lock(place.pool, place.token.id) for place in part])
-            read = [_read(place, record) for place, record in zip(part, records, strict=True)]
+        for start in range(0, len(locations), READ_AT_ONCE):
+            part = locations[start : start + READ_AT_ONCE]
+            records = self._session.get_many([self._layout.record(location.token.id) for location in part])
+            locks = self._session.get_many(
+                [self._layout.lock(location.pool, location.token.id) for location in part]
+            )
+            read = [_read(location, record) for location, record in zip(part, records, strict=True)]
             attempts = self._attempts(read) if queue is Queue.RUNNING else [None] * len(part)
             rows += [
                 self._row(*row, waits) for row in zip(part, read, map(decoded, locks), attempts, strict=True)
@@ -81,16 +83,16 @@ class QueueViews:
 
     def _row(
         self,
-        place: TokenLocation,
+        location: TokenLocation,
         read: _Read,
         lock: dict[str, Any] | None,
         attempt: dict[str, Any] | None,
         waits: Waits,
     ) -> dict[str, Any]:
-        token = place.token
+        token = location.token
         row: dict[str, Any] = {
             "id": token.id,
-            "pool": place.pool,
+            "pool": location.pool,
             "status": None,
             "due": datetime.fromtimestamp(token.due / 1000, UTC).isoformat(timespec="milliseconds"),
             "held_by": (lock or {}).get("worker"),
@@ -99,7 +101,7 @@ class QueueViews:
         }
         if isinstance(read, CorruptRecord):
             # The token of an unreadable job in dead has the reason: its record was left unchanged.
-            note = decoded(self._session.get(self._layout.token(place.queue, place.pool, token))) or {}
+            note = decoded(self._session.get(self._layout.token(location.queue, location.pool, token))) or {}
             return {**row, "reason": str(note.get("reason", read))}
         record, state = read
         waiting = waits.of(record, state, lock=lock, attempt=attempt)
@@ -146,9 +148,9 @@ def pool_order(pool: str) -> tuple[str, str]:
     return pool.removesuffix(LOW), pool
 
 
-def _read(place: TokenLocation, record: Found) -> _Read:
+def _read(location: TokenLocation, record: Found) -> _Read:
     try:
-        found = Record.decode(place.token.id, b"" if record is None else record[0])
+        found = Record.decode(location.token.id, b"" if record is None else record[0])
         return found, state_of(found)
     except CorruptRecord as error:
         return error

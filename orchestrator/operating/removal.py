@@ -62,13 +62,13 @@ class Removal:
 
     def _remove_token(self, pool: str, token: Token) -> None:
         layout, session = self._set.layout, self._set.session
-        record, stood = layout.record(token.id), layout.token(Queue.DEAD, pool, token)
+        record, token_path = layout.record(token.id), layout.token(Queue.DEAD, pool, token)
         lock, stop = layout.lock(pool, token.id), layout.stop(pool, token.id)
         found = session.get(record)
         belongings = self._operator.belongings(token.id)
         belongings.check_closed(token.id, Queue.DEAD)
         belongings.clear(session)
-        operations: list[Operation] = [Create(lock, ephemeral=True), Delete(stood)]
+        operations: list[Operation] = [Create(lock, ephemeral=True), Delete(token_path)]
         if found is not None:
             # Refused if the bytes have changed: the record may have been repaired meanwhile.
             operations += [Check(record, found[1].version), *belongings.deletes, Delete(record)]
@@ -80,7 +80,7 @@ class Removal:
         try:
             commit(session, operations)
         except Conflict as conflict:
-            if conflict.ambiguous and session.exists(stood) is None:
+            if conflict.ambiguous and session.exists(token_path) is None:
                 return
             if conflict.index == 0:
                 raise JobHeld(token.id, "", "try again later") from conflict

@@ -66,7 +66,7 @@ class Views:
         A job that moves meanwhile is reported from the queue where it was first met. A job whose record
         cannot be read is included as `JobView.unreadable`.
         """
-        yield from self._read(self._places(queues).values(), queues)
+        yield from self._read(self._locations(queues).values(), queues)
 
     def list(
         self,
@@ -84,19 +84,20 @@ class Views:
         """
         wanted = tuple(queues or Queue)
         # The sequence in a token's name is the time of the submission, so the order needs no record.
-        places = sorted(
-            self._places(wanted, pools).values(), key=lambda place: (-place.token.seq, place.token.id)
+        locations = sorted(
+            self._locations(wanted, pools).values(),
+            key=lambda location: (-location.token.seq, location.token.id),
         )
         fitting = (
             view
-            for view in self._read(places, wanted)
+            for view in self._read(locations, wanted)
             if (not names or view.name in names)
             and (not statuses or (view.status in statuses and view.is_readable))
             and (not pools or view.pool in pools)
         )
         return tuple(islice(fitting, limit))
 
-    def _places(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, TokenLocation]:
+    def _locations(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, TokenLocation]:
         """The location of each job by its id, where it was first met."""
         found = dict[str, TokenLocation]()
         listed = set[tuple[str, str]]()
@@ -113,17 +114,17 @@ class Views:
                         found.setdefault(token.id, TokenLocation(Queue(queue), pool, token))
         return found
 
-    def _read(self, places: Iterable[TokenLocation], queues: Collection[Queue]) -> Iterator[JobView]:
-        left = iter(places)
+    def _read(self, locations: Iterable[TokenLocation], queues: Collection[Queue]) -> Iterator[JobView]:
+        left = iter(locations)
         while part := list(islice(left, READ_AT_ONCE)):
-            found = self._session.get_many([self._layout.record(place.token.id) for place in part])
-            for place, node in zip(part, found, strict=True):
+            found = self._session.get_many([self._layout.record(location.token.id) for location in part])
+            for location, node in zip(part, found, strict=True):
                 if node is None:
                     continue  # removed meanwhile
                 try:
-                    view = view_of(Record.decode(place.token.id, node[0]))
+                    view = view_of(Record.decode(location.token.id, node[0]))
                 except CorruptRecord as error:
-                    yield place.unreadable(error)
+                    yield location.unreadable(error)
                     continue
                 if view.queue in queues:
                     yield view

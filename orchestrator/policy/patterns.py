@@ -14,16 +14,16 @@ def matches(pattern: str, text: str) -> bool:
     if not pieces:
         return text == pattern
     *middle, last = pieces
-    place, end = len(first), len(text) - len(last)
-    if not (text.startswith(first) and text.endswith(last) and place <= end):
+    start, end = len(first), len(text) - len(last)
+    if not (text.startswith(first) and text.endswith(last) and start <= end):
         return False
     for piece in middle:
-        found = text.find(piece, place, end)
-        if found < 0 or not _BOUNDARIES.isdisjoint(text[place:found]):
+        found = text.find(piece, start, end)
+        if found < 0 or not _BOUNDARIES.isdisjoint(text[start:found]):
             return False
-        place = found + len(piece)
+        start = found + len(piece)
     forbidden = _BOUNDARIES if last else _ENDS
-    return forbidden.isdisjoint(text[place:end])
+    return forbidden.isdisjoint(text[start:end])
 
 
 def matches_any(patterns: Iterable[str], text: str) -> bool:

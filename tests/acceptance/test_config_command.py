@@ -186,7 +186,7 @@ def test_the_default_pool_can_be_limited_before_anybody_has_used_it(shared_desk:
 
 def test_a_pool_that_is_not_there_is_not_made(shared_desk: Desk, queues: QueueSet) -> None:
     ended = shared_desk.type("config", "set", "pool.defualt.paused", "true")
-    assert_says(ended, 4, "no pool 'defualt'", "there are default", "made by its first job")
+    assert_says(ended, 4, "no pool 'defualt'", "existing pools: default", "the first job of a pool")
     assert queues.pools.names() == ["default"]
 
 
