@@ -1,4 +1,10 @@
-"""Jobs: what they are, the states they pass, and who works on them."""
+"""Jobs: their definitions, the states that they pass, the workers that run them.
+
+The public API is `Client` and `Definition`. Every module of the package imports this one, and start time
+counts: `job submit` runs as often as a shell script calls it. So the package has one rule for lazy imports.
+A module imports at its top what all its users need. What few of them need is imported inside the function
+that needs it, with a comment that begins with "lazy:".
+"""
 
 from typing import TYPE_CHECKING
 
@@ -10,13 +16,12 @@ __all__ = ["Client", "Definition"]
 
 
 def __getattr__(name: str) -> object:
-    # Every part of this package imports this file: what only users of the library need waits until then.
     if name == "Client":
-        from orchestrator.client import Client  # noqa: PLC0415 - see above
+        from orchestrator.client import Client  # noqa: PLC0415 - lazy: for users of the library alone
 
         return Client
     if name == "Definition":
-        from orchestrator.models.definition import Definition  # noqa: PLC0415 - see above
+        from orchestrator.models.definition import Definition  # noqa: PLC0415 - lazy: likewise
 
         return Definition
     message = f"module {__name__!r} has no attribute {name!r}"

@@ -9,15 +9,14 @@ EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while the program is still loading ends it quietly, too."""
+    """Run the command line; Ctrl-C ends it without a traceback, also while it loads."""
     for name in ("stdin", "stdout", "stderr"):
-        if (
-            getattr(sys, name) is None
-        ):  # closed by who called us: there is nothing to read, and nobody to tell
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: PTH123, SIM115 - for good
+        if getattr(sys, name) is None:  # the calling process has closed it
+            # PTH123, SIM115: it stays open until the process ends.
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: PTH123, SIM115
     Interrupt.remember()
     try:
-        from orchestrator.cli.app import run_app  # noqa: PLC0415 - loading takes a moment: inside the try
+        from orchestrator.cli.app import run_app  # noqa: PLC0415 - lazy: Ctrl-C while it loads is handled, too
 
         sys.exit(run_app())
     except KeyboardInterrupt:

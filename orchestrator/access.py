@@ -1,33 +1,61 @@
-"""The way to the client: all that a command needs that starts no worker."""
+"""The way to ZooKeeper: which servers, with which login, over which connection."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from pathlib import Path
 
-from orchestrator.client import Client
-from orchestrator.entry import KIND, find_zookeeper, open_session, pool_limit
-from orchestrator.policy.policy import Policy
-from orchestrator.settings import Settings, load_settings
-from orchestrator.states import Queue
-from queues.names import Layout
-from queues.queue import QueueSet
-from queues.session import Session
+from orchestrator.errors import NotRunning
+from orchestrator.settings import Settings
+from orchestrator.zookeeper_access import LoginFile
+from queues.session import Acl, Session, SessionSettings
 
 
-def build_queue_set(session: Session, settings: Settings, owner: str) -> QueueSet:
-    """The seven queues below the configured root; a pause keeps new jobs back and lets running ones end."""
-    layout, bound = Layout(settings.root), pool_limit(session, settings)
-    return QueueSet(session, layout, list(Queue), owner=owner, max_pools=bound, **KIND)
+def find_zookeeper(settings: Settings) -> Settings:
+    """The settings with the ZooKeeper to use: the configured one, else the one that this user runs here.
+
+    Raises NotRunning. Raises UnsafeDirectory where another user could name the server that runs here.
+    """
+    if settings.zookeeper_hosts:
+        return settings
+    # Lazy: a configured address needs neither module.
+    from queues.embedded import running_server  # noqa: PLC0415
+    from queues.private_directory import private_directory  # noqa: PLC0415
+
+    private_directory(settings.zookeeper_dir, make=False)
+    server = running_server(settings.zookeeper_dir)
+    if server is None:
+        raise NotRunning(
+            "no ZooKeeper to talk to: set ZOOKEEPER_HOSTS, or start one here with `orchestrator up`"
+        )
+    return with_own_server(settings, server.address, settings.zookeeper_dir)
 
 
-def build_client(session: Session, settings: Settings) -> Client:
-    """The library API on a session of its own."""
-    return Client(build_queue_set(session, settings, owner=f"client-{os.getpid()}"), Policy(settings.policy))
+def with_own_server(settings: Settings, hosts: str, data_dir: Path) -> Settings:
+    """The settings with an embedded server and the login in its data directory."""
+    from queues.embedded import login_of  # noqa: PLC0415 - lazy: as above
+    from queues.embedded.login import USER  # noqa: PLC0415 - lazy: as above
+
+    login = login_of(data_dir)
+    if login is None:  # an earlier version runs the server: its tree is open to every user
+        return settings.model_copy(update={"zookeeper_hosts": hosts})
+    file = LoginFile(scheme="digest", user=USER, password_file=Path(login.password_file), own_server=True)
+    update = {"zookeeper_hosts": hosts, "zookeeper_login": file, "zookeeper_acl": Acl.CREATOR}
+    return settings.model_copy(update=update)
 
 
-@contextmanager
-def connected_client(*, zookeeper: str | None = None, root: str | None = None) -> Iterator[Client]:
-    """The library API with a session that ends with the context; see `Client.connect`."""
-    settings = find_zookeeper(load_settings(zookeeper_hosts=zookeeper, root=root))
-    with open_session(settings, settings.zookeeper_hosts) as session:
-        yield build_client(session, settings)
+def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Session]:
+    """A session that connects when its context is entered; that raises Unreachable or AccessDenied."""
+    tls, login = settings.zookeeper_tls, settings.zookeeper_login
+    by_scheme = {} if login is None else {login.scheme: login.login()}
+    if settings.zookeeper_group is not None:
+        by_scheme["digest"] = settings.zookeeper_group.login()
+    return Session(
+        SessionSettings(
+            hosts=hosts,
+            session_timeout=settings.session_timeout,
+            connect_timeout=settings.connect_timeout,
+            tls=None if tls is None else tls.tls(),
+            sasl=by_scheme.get("sasl"),
+            digest=by_scheme.get("digest"),
+            acl=settings.acl,
+        )
+    )

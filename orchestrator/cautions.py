@@ -1,4 +1,4 @@
-"""Unsafe settings: secrets in files that others may read, logins and keys without TLS, an open tree."""
+"""Unsafe settings: secrets in files that other users may read, logins without TLS, an open ZooKeeper tree."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ from queues.session import Acl
 
 
 class Exposure(StrEnum):
-    """What is open to others, and how."""
+    """The kind of an exposure to other users."""
 
     READABLE_FILE = "readable-secret"
     NO_TLS = "unencrypted-login"
@@ -23,7 +23,7 @@ class Exposure(StrEnum):
 
 
 class Caution(NamedTuple):
-    """One thing that is open to others: which file or setting, how, and what to do."""
+    """One exposure to other users: the file or setting, the kind, and the remedy."""
 
     exposure: Exposure
     place: str
@@ -32,7 +32,7 @@ class Caution(NamedTuple):
 
 
 def cautions(settings: Settings) -> Iterator[Caution]:
-    """What is to be said of the settings in force."""
+    """The exposures of the settings in force."""
     for name, file in _secret_files(settings):
         if readers := _readers(file):
             what = f"{name} is in {file}, which {readers} may read"
@@ -47,8 +47,8 @@ def cautions(settings: Settings) -> Iterator[Caution]:
     is_elsewhere = settings.zookeeper_hosts and not settings.is_zookeeper_on_loopback
     if is_elsewhere and settings.acl is Acl.OPEN:
         what = (
-            f"whoever reaches {settings.zookeeper_hosts} may read and change every job, and run code as the "
-            "user of the drivers"
+            f"every user who can reach {settings.zookeeper_hosts} may read and change every job, and run "
+            "code as the user of the drivers"
         )
         remedy = "set zookeeper_login, with zookeeper_acl = 'creator', then run `cluster doctor --fix`"
         yield Caution(Exposure.OPEN_TREE, "zookeeper_acl", what, remedy)
@@ -82,15 +82,15 @@ def _secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
 def _readers(file: Path) -> str:
     try:
         found = file.stat()
-    except OSError:  # reported where it is used
+    except OSError:  # its reader reports the error
         return ""
     if found.st_mode & stat.S_IROTH:
         return "every user of this host"
-    # A file of another owner, as root, may be ours to read by its group alone.
+    # A file of another owner, for example root, may be readable for this user only by its group.
     return "its group" if found.st_mode & stat.S_IRGRP and found.st_uid == os.geteuid() else ""
 
 
 def _host(url: str) -> str:
-    from urllib.parse import urlsplit  # noqa: PLC0415 - few have a key
+    from urllib.parse import urlsplit  # noqa: PLC0415 - lazy: few settings have a key
 
     return urlsplit(url).hostname or ""

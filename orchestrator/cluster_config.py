@@ -1,4 +1,4 @@
-"""The limits that stand in ZooKeeper: changed by operators, followed by workers while they run."""
+"""The limits in ZooKeeper: operators change them, workers follow them while they run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ from queues.session import Session, Stat
 from queues.transaction import commit
 
 _LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change
-_STOP_SECONDS = 0.5  # it waits for ZooKeeper then, and nobody for it
-_KEPT_CHANGES = 20  # some 300 bytes each: the node stays small enough to read with zkCli
+_STOP_SECONDS = 0.5  # a longer step is a wait for ZooKeeper: nothing depends on it
+_KEPT_CHANGES = 20  # about 300 bytes each, so that zkCli can show the node
 _SOURCE = "config"
 
 
 class Change(BaseModel):
-    """Who has changed what; None in `before` and `after` = not set."""
+    """One change of limits; None in `before` and `after` = not set."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    version: int  # of the node, from this change on
+    version: int  # of the node after this change
     at: Word
-    by: Word  # the login that ZooKeeper has seen
-    host: Word = ""  # as the client says
-    pool: Word = ""  # whose limits they are; empty: they hold for all workers
+    by: Word  # the login as ZooKeeper reports it
+    host: Word = ""  # as the client reports it
+    pool: Word = ""  # empty: the limits of all workers
     before: dict[str, Any]
     after: dict[str, Any]
 
@@ -44,12 +44,12 @@ class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     values: dict[str, Any] = {}
-    changed: tuple[Change, ...] = ()  # the last ones, oldest first
+    changed: tuple[Change, ...] = ()  # the last changes, oldest first
 
 
 @dataclass(frozen=True, slots=True)
 class StoredConfig:
-    """What the node says: `limits` is all of them, `values` only what is set there."""
+    """The content of the node: `values` are the limits that it sets, `limits` all limits in force."""
 
     limits: Limits
     values: Mapping[str, Any]
@@ -58,7 +58,7 @@ class StoredConfig:
 
 
 class ClusterConfig:
-    """The limits of one root. What the node does not set is as in `defaults`: a worker's own settings."""
+    """The limits of one root. `defaults`, the worker's settings, apply where the node sets no limit."""
 
     def __init__(self, session: Session, nodes: Nodes, defaults: Limits | None = None) -> None:
         self._session = session
@@ -66,29 +66,31 @@ class ClusterConfig:
         self._path = nodes.config
         self._defaults = Limits() if defaults is None else defaults
         self._limits = self._defaults
-        self._unreadable: tuple[int, int] | None = None  # of what was last found so: made when, version
+        self._unreadable: tuple[int, int] | None = (
+            None  # of the node when it was last unreadable: time of change, version
+        )
         self._wakes: list[Callable[[], None]] = []
         self._loop = Loop("config", self._look, first=_LOOK_AGAIN_SECONDS)
         self.trouble = self._loop.trouble
 
     # ------------------------------------------------------------------ follow
     def start(self) -> None:
-        """Read the limits, and follow them from then on; raises what a read raises."""
+        """Read the limits and follow their changes; raises what a read raises."""
         self._look()
-        self._session.on_change(self._loop.wake)  # watches are gone with the connection
+        self._session.on_change(self._loop.wake)  # watches end with the connection
         self._loop.start()
 
     def stop(self) -> None:
-        """Follow them no more."""
+        """Stop following."""
         self._loop.stop(_STOP_SECONDS)
 
     def on_change(self, wake: Callable[[], None]) -> None:
-        """Call `wake` when other limits hold than before: it sets an event and does nothing more."""
+        """Call `wake` when the limits have changed; it may only set an event."""
         self._wakes.append(wake)
 
     @property
     def limits(self) -> Limits:
-        """The last good limits as known now, without asking anybody; the defaults before `start`."""
+        """The last valid limits, without a request; the defaults before `start`."""
         return self._limits
 
     def _look(self) -> float:
@@ -98,7 +100,9 @@ class ClusterConfig:
         except ConfigUnreadable as error:
             seen = (found[1].modified, found[1].version) if found else None
             if seen != self._unreadable:
-                logger.warning("{}; until then the last good limits hold: {}", error, self._limits)
+                logger.warning(
+                    "{}; until it is repaired, the last valid limits apply: {}", error, self._limits
+                )
             self._unreadable = seen
             return _LOOK_AGAIN_SECONDS
         self._unreadable = None
@@ -111,13 +115,13 @@ class ClusterConfig:
 
     # ------------------------------------------------------------------ read, change
     def read(self) -> StoredConfig:
-        """What stands in ZooKeeper now; raises ConfigUnreadable."""
+        """The node as it is now; raises ConfigUnreadable."""
         return self._decode(self._session.get(self._path))
 
     def change(self, **changes: Any) -> Limits:
-        """Set limits for all workers; None takes one out, so that each worker goes by its own settings.
+        """Set limits for all workers; None removes a limit, so that each worker uses its own settings.
 
-        Raises SettingsError for a name or value that cannot be, ConfigUnreadable; nothing is changed then.
+        Raises SettingsError for an invalid name or value, and ConfigUnreadable; then nothing is changed.
         """
         check_limits(changes)
         self._session.ensure_path(self._path)
@@ -141,7 +145,7 @@ class ClusterConfig:
                 entry = self._trail.entry(act, "config", "config", before=before, after=after)
                 commit(self._session, [Set(self._path, data, stored.version), entry])
             except Conflict:
-                continue  # somebody else changed it meanwhile: theirs and ours; or our reply was lost
+                continue  # another client was faster, or the reply was lost: merge again
             return self._with(values)
 
     def _decode(self, found: tuple[bytes, Stat] | None) -> StoredConfig:
@@ -152,8 +156,8 @@ class ClusterConfig:
             document = _Document.model_validate(decode(data) if data else {})
             values = _checked(document.values)
         except (ValueError, SettingsError) as error:
-            told = explain(error, _Document, _SOURCE) if isinstance(error, ValidationError) else str(error)
-            raise ConfigUnreadable(self._path, stat.version, told.replace("\n", "; ")) from error
+            reason = explain(error, _Document, _SOURCE) if isinstance(error, ValidationError) else str(error)
+            raise ConfigUnreadable(self._path, stat.version, reason.replace("\n", "; ")) from error
         return StoredConfig(self._with(values), values, stat.version, document.changed)
 
     def _with(self, values: Mapping[str, Any]) -> Limits:
@@ -161,14 +165,14 @@ class ClusterConfig:
 
 
 def check_limits(changes: Mapping[str, Any]) -> None:
-    """Raise SettingsError unless these limits can be set; None = to be taken out."""
-    # A name must be right also where it is taken out, so each gets a value that it may have.
+    """Raise SettingsError unless these limits can be set; None = to be removed."""
+    # The name of a removed limit is checked, too, so each gets a valid value.
     some = Limits().model_dump()
     _checked({name: some.get(name) if value is None else value for name, value in changes.items()})
 
 
 def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same limits as JSON has them; raises SettingsError."""
+    """The limits as JSON values; raises SettingsError."""
     try:
         return Limits.model_validate(values).model_dump(mode="json", exclude_unset=True)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The directories of this host: own and private, before anything in them is run, believed or written."""
+"""The directories of this host: each must belong to this user alone before it is used."""
 
 import contextlib
 import tempfile
@@ -13,10 +13,10 @@ _INSIDE = ("runs", "spark-conf", "starts", "warm", "warm/runs", "warm/spark-conf
 
 
 def prepare_directories(settings: Settings) -> None:
-    """Make the state directory, and check it, what is in it, and those for logs, archive and cache.
+    """Create the state directory, and check it, its folders, and the directories for logs, archive and cache.
 
-    Raises UnsafeDirectory where another user may have changed one, StateDirectoryError when the first cannot
-    be written.
+    Raises UnsafeDirectory where another user may have changed one, and StateDirectoryError when the state
+    directory cannot be written.
     """
     try:
         private_directory(settings.state_dir)
@@ -28,14 +28,14 @@ def prepare_directories(settings: Settings) -> None:
             "set ORCHESTRATOR_STATE_DIR to one that can"
         ) from error
     for directory in _used(settings):
-        with contextlib.suppress(OSError):  # what cannot be used is reported where it is used
+        with contextlib.suppress(OSError):  # the part that uses the directory reports the error
             private_directory(directory, make=False)
             if directory.name == "spark-conf":
                 check_files(directory)
 
 
 def _used(settings: Settings) -> list[Path]:
-    # Those in the state directory too: what was put there while it was open is there when it is closed.
+    # Also the folders of the state directory: files that were planted while it was open are still there.
     used = [settings.state_dir / name for name in _INSIDE]
     used += [settings.logs.dir or settings.logs_dir, spool_root(settings.logs, settings.logs_dir)]
     used.append(settings.archive.dir or settings.state_dir / "archive")

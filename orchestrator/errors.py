@@ -1,4 +1,4 @@
-"""Errors of `orchestrator`: one tree, each message fit for a user."""
+"""Errors of `orchestrator`: one tree, each with a message for users."""
 
 from collections.abc import Sequence
 
@@ -24,30 +24,32 @@ class NotRunning(OrchestratorError):
 
 
 class AlreadyEnded(OrchestratorError):
-    """The job has ended; what was asked for can no longer be done."""
+    """The job has ended, so the operation is no longer possible."""
 
 
 class StateConflict(OrchestratorError):
-    """The state of the job does not allow what was asked for; the job is as it was."""
+    """The state of the job does not allow the operation; the job is unchanged."""
 
 
 class NotEnded(StateConflict):
-    """The job has not ended yet, and what was asked for is for jobs that have."""
+    """The job has not ended yet, and the operation is for ended jobs."""
 
 
 class NotDead(StateConflict):
-    """The job does not stand in dead, so there is nothing to bring back."""
+    """The job is not in dead, so it cannot be replayed."""
 
 
 class MoveRefused(StateConflict):
-    """A job is not brought by hand from where it stands to that queue."""
+    """An operator cannot move the job from its queue to that queue."""
 
 
 class JobHeld(StateConflict):
-    """Somebody works on the job at this moment."""
+    """A worker or another operator holds the job."""
 
     def __init__(self, job_id: str, holder: str, remedy: str) -> None:
-        super().__init__(f"job {job_id!r} is held by {holder or 'somebody'}, who works on it now; {remedy}")
+        super().__init__(
+            f"job {job_id!r} is held by {holder or 'another client'}, which works on it now; {remedy}"
+        )
         self.job_id = job_id
         self.holder = holder
 
@@ -61,11 +63,11 @@ class AttemptOpen(StateConflict):
 
 
 class NotConfirmed(OrchestratorError):
-    """What was asked for cannot be undone, and nobody was there to confirm it."""
+    """The operation cannot be undone, and it was not confirmed."""
 
 
 class WaitTimeout(OrchestratorError):
-    """The job had not ended when the time to wait was over."""
+    """The job did not end within the time to wait."""
 
 
 class NoSuchAttempt(OrchestratorError):
@@ -77,19 +79,19 @@ class LogsElsewhere(OrchestratorError):
 
 
 class NotLeading(OrchestratorError):
-    """This worker does not lead, or another one may do so by now."""
+    """This worker is not the leader, or another one may lead by now."""
 
 
 class ScheduleNotFound(OrchestratorError):
     """No schedule has this name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no schedule has the name {name!r}; `schedule list` shows those that there are")
+        super().__init__(f"no schedule has the name {name!r}; `schedule list` shows all")
         self.name = name
 
 
 class CorruptSchedule(OrchestratorError):
-    """The node of a schedule cannot be read as one."""
+    """The node of a schedule cannot be parsed."""
 
     def __init__(self, name: str, path: str, reason: str) -> None:
         super().__init__(
@@ -101,7 +103,7 @@ class CorruptSchedule(OrchestratorError):
 
 
 class HistoryNotFound(OrchestratorError):
-    """No run of this name has ended, or none for so long that its history was removed."""
+    """No run of this name has ended, or its history was removed after a long time without one."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no run of a job named {name!r} is known; `job list --name {name}` shows its jobs")
@@ -109,23 +111,23 @@ class HistoryNotFound(OrchestratorError):
 
 
 class CorruptHistory(OrchestratorError):
-    """The node of a history cannot be read as one."""
+    """The node of a history cannot be parsed."""
 
     def __init__(self, name: str, path: str, reason: str) -> None:
         super().__init__(
-            f"the history of {name!r} cannot be read ({path}): {reason}; its next run begins it anew"
+            f"the history of {name!r} cannot be read ({path}): {reason}; its next run restarts it"
         )
         self.name = name
         self.path = path
 
 
 class ConfigUnreadable(OrchestratorError):
-    """What stands in the node of the configuration is none; the last good limits hold."""
+    """The node of the configuration cannot be parsed; the last valid limits apply."""
 
     def __init__(self, path: str, version: int, reason: str) -> None:
         super().__init__(
-            f"version {version} of {path} is no configuration ({reason}); "
-            f"mend it, or start anew with: orchestrator zkcli set {path} {{}}"
+            f"version {version} of {path} is not a valid configuration ({reason}); "
+            f"repair it, or reset it with: orchestrator zkcli set {path} {{}}"
         )
         self.path = path
         self.version = version
@@ -133,11 +135,11 @@ class ConfigUnreadable(OrchestratorError):
 
 
 class NoSuchPool(OrchestratorError):
-    """No pool has this name: one is made by its first job, or by a worker that is told to serve it."""
+    """No pool has this name: its first job, or a worker that serves it by name, creates a pool."""
 
     def __init__(self, pool: str, known: Sequence[str]) -> None:
         super().__init__(
-            f"there is no pool {pool!r}, there are {', '.join(known) or 'none yet'}; "
-            "a pool is made by its first job, or by a worker that serves it by name"
+            f"there is no pool {pool!r}; existing pools: {', '.join(known) or 'none'}; "
+            "the first job of a pool, or a worker that serves it by name, creates it"
         )
         self.pool = pool

@@ -1,4 +1,4 @@
-"""Enqueue jobs and wait for them: what programs do most, and all that `job submit` has to load."""
+"""Enqueue jobs and wait for them: the only part of the library that `job submit` has to load."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from queues.entrance import Entrance
 from queues.names import check_id
 from queues.operations import Create, Operation
 
-_RESCAN_SECONDS = 5.0  # how long a lost watch can hide a change
+_RESCAN_SECONDS = 5.0  # the longest time for which a lost watch hides a change
 
 
 class Jobs:
@@ -40,11 +40,12 @@ class Jobs:
         riders: Sequence[Operation] = (),
         origin: str = "",
     ) -> JobView:
-        """Enqueue a job, due after `delay` seconds; exactly once by id. `pool`: not that of the definition.
+        """Enqueue a job, due after `delay` seconds, exactly once by its id; `pool` overrides the definition.
 
-        `riders` are done in the same multi, or nothing is: Conflict. `origin`: for people, on whose behalf
-        this login enqueues it. Raises SqlError for a script that cannot be run, DefinitionError (also for
-        what the `policy` of the settings refuses), InvalidName, IdTaken, QueueFull; nothing is enqueued then.
+        `riders` are operations in the same multi: if one is refused, this raises Conflict. `origin` names,
+        for users, on whose behalf this login enqueues the job. Raises SqlError for a script that cannot be
+        run, DefinitionError (also where the `policy` of the settings refuses the definition), InvalidName,
+        IdTaken, QueueFull; then nothing is enqueued.
         """
         plan = compile_program(definition)
         if pool is not None:
@@ -63,7 +64,7 @@ class Jobs:
         riders: Sequence[Operation] = (),
         origin: str = "",
     ) -> JobView:
-        """Enqueue a job whose program the caller has compiled: `plan` is what that gave. See `submit`."""
+        """Enqueue a job whose program the caller has compiled to `plan`. See `submit`."""
         if definition.script and plan is None:
             raise DefinitionError(f"the script of {definition.name!r} was not compiled")
         self._policy.check(definition.pool, definition, plan=plan)
@@ -97,7 +98,7 @@ class Jobs:
 
     # ------------------------------------------------------------------ wait
     def watch(self, job_id: str, wake: threading.Event) -> JobView:
-        """One job; `wake` is set when its record changes next."""
+        """One job; the next change of its record sets `wake`."""
         self._session.get(self._layout.record(job_id), wake.set)
         return self.get(job_id)
 

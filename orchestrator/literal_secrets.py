@@ -1,4 +1,4 @@
-"""Secrets that stand in a definition as they are: ZooKeeper keeps them, and its readers see them."""
+"""Literal secrets in a definition: ZooKeeper stores them, and all its readers see them."""
 
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
 from orchestrator.logs.visible import visible
@@ -9,7 +9,7 @@ _MOST = 5
 
 
 def literal_secrets(definition: Definition, plan: Plan | None) -> list[str]:
-    """Where in a definition secrets stand, by the names of fields; `plan` is that of a script."""
+    """The fields of a definition that contain secrets; `plan` is that of a SQL script."""
     settings = {"variables": definition.variables, "spark.conf": definition.spark.conf}
     found = [
         f"{field}.{name}"
@@ -20,7 +20,7 @@ def literal_secrets(definition: Definition, plan: Plan | None) -> list[str]:
     for step in () if plan is None else plan["steps"]:
         options = {name: str(value) for name, value in (step.get("options") or {}).items()}
         found += [f"{step['name']}.{name}" for name in options if secrets_in({name: options[name]})]
-    # A program that reads a secret looks like one that has it: texts of programs are left out.
+    # Texts of programs are left out: code that reads a secret looks like code that contains it.
     url = definition.callback.url
     found += ["callback.url"] if REDACTOR.mask(url) != url else []
     arguments = list(definition.arguments)
@@ -29,7 +29,7 @@ def literal_secrets(definition: Definition, plan: Plan | None) -> list[str]:
 
 
 def warning(names: list[str]) -> str:
-    """The words for whoever submits it, and did not write it perhaps."""
+    """The warning for the submitting user, who may not be the author."""
     shown = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
     return (
         f"{visible(shown)} of the definition seems to hold a secret, which all readers of ZooKeeper can see; "

@@ -1,4 +1,4 @@
-"""A loop in a thread of its own that no error ends."""
+"""A loop in a thread of its own that survives errors."""
 
 import threading
 from collections.abc import Callable
@@ -8,14 +8,14 @@ from loguru import logger
 from queues.errors import QueueError
 from queues.heartbeat import STUCK_SECONDS, Heartbeat
 
-_STOP_SECONDS = 2.0  # who is in the middle of a step ends with the process
+_STOP_SECONDS = 2.0  # a step that takes longer ends with the process
 
 
 class Loop:
-    """Calls `step` again and again; it returns the seconds until the next call.
+    """Calls `step` repeatedly; it returns the seconds until the next call.
 
-    A step that fails is told and tried again after `retry` seconds: a loop ends by `stop` alone. One that
-    lasts for longer than `stuck_after` seconds is taken for stuck.
+    A step that fails is logged and repeated after `retry` seconds: only `stop` ends the loop. A step of more
+    than `stuck_after` seconds counts as stuck.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Loop:
         self._thread.start()
 
     def wake(self) -> None:
-        """Do the next step now. May be called from any thread, a listener's too."""
+        """Do the next step now; may be called from any thread, including a listener's."""
         self._wake.set()
 
     def stop(self, timeout: float = _STOP_SECONDS) -> bool:
-        """Do no further step; False when one is still under way after `timeout` seconds."""
+        """Do no further step; False when one still runs after `timeout` seconds."""
         self._stopping.set()
         self._wake.set()
         if self._thread.ident is not None:
@@ -50,13 +50,13 @@ class Loop:
         return not self._thread.is_alive()
 
     def trouble(self) -> str:
-        """Why it does not get on, empty when it does or was asked to stop."""
+        """The reason why the loop makes no progress; empty when it does, or is stopping."""
         words = "" if self._stopping.is_set() else self._heartbeat.trouble()
         return f"{self._name}: {words}" if words else ""
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a long step should come to its end."""
+        """Whether `stop` was called, so that a long step should return."""
         return self._stopping.is_set()
 
     def _run(self) -> None:
@@ -72,6 +72,6 @@ class Loop:
                 pause = self._step()
             except QueueError as error:
                 logger.warning("{}: {}; again in {:g} s", self._name, error, self._retry)
-            except Exception:  # noqa: BLE001 - a bug in one step must not end all later ones
+            except Exception:  # noqa: BLE001 - a bug in one step must not end the loop
                 logger.exception("{} failed; again in {:g} s", self._name, self._retry)
             self._heartbeat.rest()

@@ -1,36 +1,36 @@
-"""Paths of the nodes that the orchestrator keeps beside those of the queues."""
+"""Paths of the nodes of the orchestrator outside the queues."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Paths below the root of one orchestrator; those of items, tokens, locks and pools are in `Layout`."""
+    """Paths below the root of one orchestrator; `Layout` has those of items, tokens, locks and pools."""
 
     root: str
 
     @property
     def workers(self) -> str:
-        """The folder of the ephemerals of the workers."""
+        """The folder of the workers' announcements."""
         return f"{self.root}/workers"
 
     def worker(self, name: str) -> str:
-        """The ephemeral in which a worker says who and where it is."""
+        """The ephemeral node in which a worker announces itself."""
         return f"{self.workers}/{name}"
 
     @property
     def leader(self) -> str:
-        """The ephemeral of the worker that does what must be done by one."""
+        """The ephemeral node of the leader."""
         return f"{self.root}/leader"
 
     @property
     def term(self) -> str:
-        """The node that each election writes: its version refuses what an earlier leader does too late."""
+        """The node that each election writes: its version fences writes of an earlier leader."""
         return f"{self.config}/leader-term"
 
     @property
     def config(self) -> str:
-        """The node with the settings that hold for all workers; the pools' limits are below it."""
+        """The node with the limits of all workers; those of the pools are below it."""
         return f"{self.root}/config"
 
     @property
@@ -39,25 +39,25 @@ class Nodes:
         return f"{self.root}/slots"
 
     def slots(self, pool: str) -> str:
-        """The folder of the places of a capped pool: one node per running job."""
+        """The folder of the slots of a capped pool: one node per running job."""
         return f"{self.capped}/{pool}"
 
-    def slot(self, pool: str, place: int) -> str:
-        """The node of one running job of a capped pool: there as long as it runs, whoever holds it."""
-        return f"{self.slots(pool)}/{place}"
+    def slot(self, pool: str, number: int) -> str:
+        """The slot of one running job of a capped pool; it exists while the job runs, held or not."""
+        return f"{self.slots(pool)}/{number}"
 
     @property
     def named(self) -> str:
-        """The folder of the names whose running jobs are limited."""
+        """The folder of the job names with a limit of running jobs."""
         return f"{self.root}/named"
 
     def name_slots(self, name: str) -> str:
-        """The folder of the places of one definition's name: one node per running job."""
+        """The folder of the slots of one job name: one node per running job."""
         return f"{self.named}/{name}"
 
-    def name_slot(self, name: str, place: int) -> str:
-        """The node of one running job of a name whose `concurrency` is limited."""
-        return f"{self.name_slots(name)}/{place}"
+    def name_slot(self, name: str, number: int) -> str:
+        """The slot of one running job of a name with limited `concurrency`."""
+        return f"{self.name_slots(name)}/{number}"
 
     @property
     def schedules(self) -> str:

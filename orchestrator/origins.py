@@ -1,4 +1,4 @@
-"""Where the settings of this process come from."""
+"""The origin of each setting of this process."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from orchestrator.settings_sources import from_environment, names
 
 
 class Origin(StrEnum):
-    """Who has given a setting its value."""
+    """The kind of source of a setting."""
 
     ENVIRONMENT = "environment"
     FILE = "file"
@@ -22,18 +22,18 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value that holds, and where it stands."""
+    """One setting in force, and its origin."""
 
     name: str
-    value: Any  # as JSON has it; a secret is asterisks
+    value: Any  # as in JSON, secrets masked
     origin: Origin
     place: str = ""  # the variable, the file or the node
 
 
 def local_settings(settings: Settings) -> list[Setting]:
-    """Every setting of this process; a part of a table by itself, as `table.part`.
+    """Every setting of this process; a field of a table by itself, as `table.field`.
 
-    Flags are not known here: they belong to one command and win over all of this.
+    Flags are not included: they belong to one command, and win over all of these.
     """
     # In the order of `load_settings`.
     sources: list[tuple[Origin, Mapping[str, Any]]] = [
@@ -42,7 +42,7 @@ def local_settings(settings: Settings) -> list[Setting]:
     ]
     return [
         _setting(path, value, sources)
-        for path, value in _leaves(settings.model_dump(mode="json"))  # a SecretStr is asterisks in it
+        for path, value in _leaves(settings.model_dump(mode="json"))  # masks a SecretStr
     ]
 
 
@@ -69,7 +69,7 @@ def _setting(
 
 
 def _shown(name: str, value: Any) -> Any:
-    """A value without secrets: of a name that says so, and in addresses."""
+    """The value without secrets: those of telling names, and those in addresses."""
     if isinstance(value, str) and value.strip("*"):
         return masked({name: value})[name] if not name.endswith(("_file", "_dir")) else value
     return REDACTOR.document(value)
@@ -85,13 +85,13 @@ def _has(document: Mapping[str, Any], path: tuple[str, ...]) -> bool:
 
 
 def variables(path: Sequence[str]) -> list[str]:
-    """The environment variables that set a value, the one that wins first."""
+    """The environment variables that set a value, in order of precedence."""
     tops = names(Settings, path[0])
     parts = [part.upper() for part in path[1:]]
-    # A table can be set as a whole, as JSON, and its parts one by one.
+    # A table can be set as a whole, as JSON, or field by field.
     return ["__".join([top, *parts[:depth]]) for top in tops for depth in range(len(parts), -1, -1)]
 
 
 def _variable(path: tuple[str, ...]) -> str:
-    there = {name.upper() for name in os.environ}  # their case does not matter
-    return next((name for name in variables(path) if name in there), "")
+    present = {name.upper() for name in os.environ}  # case-insensitive
+    return next((name for name in variables(path) if name in present), "")

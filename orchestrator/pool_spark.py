@@ -1,4 +1,4 @@
-"""How Spark runs where a definition does not say: by pool, from the settings of a worker."""
+"""The defaults of Spark by pool, from the settings of a worker: for fields that a definition leaves empty."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -14,10 +14,10 @@ ALL_POOLS = "*"
 
 
 def pool_spark(tables: Mapping[str, Mapping[str, Any]]) -> Callable[[str, Spark], Spark]:
-    """What fills up the `spark` of a definition for a pool; raises SettingsError for tables that cannot be.
+    """A function that fills in the `spark` of a definition for a pool; raises SettingsError.
 
-    The pool's own table goes before that of all pools; the function raises ValueError for what does not go
-    together.
+    The table of the pool wins over that of all pools. The function raises ValueError where definition and
+    defaults contradict each other.
     """
     known = {pool: _checked(pool, table) for pool, table in tables.items()}
 
@@ -31,7 +31,7 @@ def pool_spark(tables: Mapping[str, Mapping[str, Any]]) -> Callable[[str, Spark]
 
 
 def pool_confs(tables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The Spark properties that the defaults of each pool have; raises SettingsError."""
+    """The Spark properties in the defaults of each pool; raises SettingsError."""
     return [_checked(pool, table).conf for pool, table in tables.items()]
 
 
@@ -43,7 +43,7 @@ def _checked(pool: str, table: Mapping[str, Any]) -> Spark:
 
 
 def warm_specs(pools: Iterable[str], spark_of: Callable[[str, Spark], Spark]) -> list[WarmSpec]:
-    """The Spark of each of these pools that starts its jobs warm; `spark_of` fills up what is empty."""
+    """The specs of warm servers for these pools, where jobs start warm; `spark_of` fills in defaults."""
     filled = [spark_of(pool, Spark()) for pool in pools]
     specs = [
         WarmSpec(spark.target.master, spark.properties)

@@ -1,4 +1,4 @@
-"""The states and views in the records of jobs."""
+"""The state and the view of a job, from its record."""
 
 from pydantic import ValidationError
 
@@ -13,7 +13,7 @@ def state_of(record: Record) -> JobState:
     try:
         return JobState.model_validate(record.payload)
     except ValidationError as error:
-        raise CorruptRecord(record.id, f"its payload is no job's: {_mistakes(error)}") from error
+        raise CorruptRecord(record.id, f"its payload is not a job: {_mistakes(error)}") from error
 
 
 def decode_job(job_id: str, data: bytes) -> tuple[Record, JobState | str] | None:
@@ -32,8 +32,8 @@ def view_of(record: Record) -> JobView:
     """The view of a record; raises CorruptRecord."""
     try:
         return JobView.of(record)
-    except ValueError as error:  # of the state, or a queue that is none of ours
-        raise CorruptRecord(record.id, f"its payload is no job's: {_mistakes(error)}") from error
+    except ValueError as error:  # of the state, or an unknown queue
+        raise CorruptRecord(record.id, f"its payload is not a job: {_mistakes(error)}") from error
 
 
 def _mistakes(error: ValueError) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -20,7 +19,7 @@ from orchestrator.archive.settings import ArchiveSettings
 from orchestrator.driver_settings import DriverSettings
 from orchestrator.errors import SettingsError
 from orchestrator.logs.settings import LogSettings
-from orchestrator.models.fields import Seconds, explain
+from orchestrator.models.fields import Seconds, check_files, explain
 from orchestrator.models.listening import Listening, is_loopback
 from orchestrator.policy.settings import PoolPolicy
 from orchestrator.settings_sources import PREFIX, from_environment, from_file, merged
@@ -28,13 +27,11 @@ from orchestrator.warm_settings import WarmSettings
 from orchestrator.zookeeper_access import DriverAccess, GroupLogin, LoginFile, TlsFiles
 from queues.session.settings import Acl
 from spark_runner.control_groups import usable_processors
-from spark_runner.plain_file import check_plain
 
 _NAME = "spark-job-orchestrator"
 _CONFIG = "ORCHESTRATOR_CONFIG"
 _PORT = re.compile(r"[0-9]{1,5}")
 _MAX_PORT = 65535
-_FILES = ("key_file", "ca_file", "token_file", "certificate_file")
 _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
@@ -49,7 +46,7 @@ def _cache_dir() -> Path:
 
 
 def config_file() -> Path:
-    """The TOML file of settings; it need not exist, unless ORCHESTRATOR_CONFIG names it."""
+    """The TOML file of settings; it may be missing, unless ORCHESTRATOR_CONFIG names it."""
     named = os.environ.get(_CONFIG)
     if named:
         return Path(named).expanduser()
@@ -58,21 +55,21 @@ def config_file() -> Path:
 
 
 def file_settings() -> dict[str, Any]:
-    """What the TOML file sets; raises SettingsError when one that is there, or is named, cannot be read."""
+    """The settings in the TOML file; raises SettingsError when it exists, or is named, and cannot be read."""
     file, named = config_file(), bool(os.environ.get(_CONFIG))
-    hint = f"; {_CONFIG} names it: mend that, or unset it" if named else ""
+    hint = f"; {_CONFIG} names it: correct or unset the variable" if named else ""
     try:
         return from_file(Settings, file, required=named)
     except OSError as error:
         raise SettingsError(f"the settings in {file} cannot be read: {error.strerror}{hint}") from error
-    except ValueError as error:  # no TOML, or no file
+    except ValueError as error:  # not TOML, or not a file
         raise SettingsError(f"{file}: {error}{hint}") from error
 
 
 class Settings(BaseModel):
-    """Everything that can be set; each as `ORCHESTRATOR_<NAME>` or as `<name>` in the TOML file.
+    """All settings; each is `ORCHESTRATOR_<NAME>` in the environment, or `<name>` in the TOML file.
 
-    A part of a table is `ORCHESTRATOR_<TABLE>__<NAME>`.
+    A field of a table is `ORCHESTRATOR_<TABLE>__<NAME>`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, validate_default=True)
@@ -80,72 +77,82 @@ class Settings(BaseModel):
     zookeeper_hosts: str = Field(
         "",
         validation_alias=AliasChoices(f"{PREFIX}ZOOKEEPER_HOSTS", "ZOOKEEPER_HOSTS"),
-        description="host:port,host:port or host:port,host:port/folder; empty = a server of our own",
+        description="host:port,host:port or host:port,host:port/folder; empty = an embedded server",
     )
-    zookeeper_tls: TlsFiles | None = Field(None, description="how the connection is encrypted")
-    zookeeper_login: LoginFile | None = Field(None, description="as whom to act")
+    zookeeper_tls: TlsFiles | None = Field(None, description="encryption of the connection")
+    zookeeper_login: LoginFile | None = Field(None, description="user and password file")
     zookeeper_group: GroupLogin | None = Field(
-        None, description="a second login, of a team: with acl creator, what one makes is for all of them"
+        None,
+        description="a second login, shared by a team: with acl creator it owns the nodes of each member",
     )
     zookeeper_acl: Acl | None = Field(
         None,
-        description="creator = our nodes are for this login alone; the default with a login or certificate",
+        description="creator = only this login may use its nodes; the default with a login or certificate",
     )
     zookeeper_drivers: DriverAccess = Field(
-        default_factory=DriverAccess.model_construct, description="what drivers present where they must"
+        default_factory=DriverAccess.model_construct,
+        description="login and certificate of drivers, where servers require one",
     )
-    root: str = Field("/orchestrator", description="the node below which everything stands")
+    root: str = Field("/orchestrator", description="the node below which the orchestrator keeps everything")
     session_timeout: Annotated[Seconds, Field(ge=1, le=300)] = Field(
-        10.0, description="the server may grant less, by default 40 s at most"
+        10.0, description="the server may grant less, by default at most 40 s"
     )
     connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
     state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
     cache_dir: Path = Field(
-        default_factory=_cache_dir, description="what can be made anew: archives of classes for drivers"
+        default_factory=_cache_dir, description="data that can be rebuilt: class archives of drivers"
     )
     class_archives: bool = Field(
-        True, description="make archives of classes, with which drivers start sooner (up to 800 MB)"
+        True, description="build class archives, with which drivers start faster (up to 800 MB)"
     )
     slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
-        default_factory=lambda: max(1, usable_processors() // 2), description="jobs run at once by a worker"
+        default_factory=lambda: max(1, usable_processors() // 2),
+        description="jobs that a worker runs at once",
     )
     spark: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="by pool, * = all: what the part spark of a definition leaves empty"
+        default_factory=dict, description="by pool, * = all: defaults for the part spark of definitions"
     )
     policy: dict[str, PoolPolicy] = Field(
         default_factory=dict, description="by pool, * = all: what definitions may use; see docs/operating.md"
     )
     warm: WarmSettings = Field(
-        default_factory=WarmSettings.model_construct, description="servers for pools with spark start = warm"
+        default_factory=WarmSettings.model_construct,
+        description="lifetime of the servers of pools with spark start = warm",
     )
     drivers: DriverSettings = Field(
         default_factory=DriverSettings.model_construct, description="environment and user of drivers"
     )
     retention: Annotated[Seconds, Field(ge=60)] = Field(
-        7 * 86400.0, description="how long finish keeps jobs; who waits for one has to see its end"
+        7 * 86400.0, description="how long finish keeps jobs; `job wait` must see the end within this time"
     )
     archive: ArchiveSettings = Field(
-        default_factory=ArchiveSettings.model_construct, description="where jobs go at the end of `retention`"
+        default_factory=ArchiveSettings.model_construct,
+        description="destination of jobs at the end of `retention`",
     )
-    logs: LogSettings = Field(default_factory=LogSettings.model_construct, description="where log records go")
+    logs: LogSettings = Field(
+        default_factory=LogSettings.model_construct, description="destinations of log records"
+    )
     metrics: Listening = Field(
-        default_factory=Listening.model_construct, description="where a worker serves metrics and probes"
+        default_factory=Listening.model_construct,
+        description="address at which a worker serves metrics and probes",
     )
     cpu_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
         0.0,
-        description="percent of time in which work waits for a processor; above, no job is taken; 0 = off",
+        description="percent of time that work waits for a processor; above it no job is claimed; 0 = off",
     )
     memory_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
         20.0,
-        description="percent of time in which work waits for memory; above, no job is taken; 0 = off",
+        description="percent of time that work waits for memory; above it no job is claimed; 0 = off",
     )
-    memory_guard: bool = Field(True, description="take no job whose driver declares more memory than is free")
+    memory_guard: bool = Field(
+        True, description="claim no job whose driver declares more memory than is free"
+    )
     kill_grace: Annotated[Seconds, Field(ge=0, le=600)] = Field(
         10.0, description="between TERM and KILL of a driver"
     )
 
     scrub_interval: Annotated[Seconds, Field(ge=1)] = Field(
-        600.0, description="between the searches for damage in the queues"
+        600.0, description="between searches for damage in the queues"
     )
 
     @field_validator("state_dir", "cache_dir")
@@ -171,10 +178,7 @@ class Settings(BaseModel):
     @field_validator("logs", "archive", "metrics")
     @classmethod
     def _has_plain_files(cls, value: BaseModel) -> BaseModel:
-        for name in _FILES:
-            if (path := getattr(value, name, None)) is not None:
-                with suppress(OSError):  # it may come later: who needs it says that it is missing
-                    check_plain(path.expanduser())
+        check_files(value)
         return value
 
     @field_validator("root")
@@ -191,7 +195,7 @@ class Settings(BaseModel):
         certified = self._has_certificate
         guarded = any(part is not None for part in (self.zookeeper_tls, login, group))
         if guarded and not self.zookeeper_hosts:
-            message = "zookeeper_tls and zookeeper_login are for the servers that zookeeper_hosts names"
+            message = "zookeeper_tls and zookeeper_login need zookeeper_hosts, which is not set"
             raise ValueError(message)
         is_safe = self.zookeeper_tls is not None or self.is_zookeeper_on_loopback
         of_drivers = self.zookeeper_drivers.login
@@ -199,7 +203,7 @@ class Settings(BaseModel):
             if used is not None and used.scheme == "sasl" and not (is_safe or used.without_tls):
                 message = (
                     f"{name} with scheme 'sasl' is for servers that speak TLS: set zookeeper_tls, or "
-                    f"{name}.without_tls where the way to them is safe in itself"
+                    f"{name}.without_tls where the network is trusted"
                 )
                 raise ValueError(message)
         if self.zookeeper_acl is Acl.CREATOR and not (login or certified):
@@ -207,7 +211,7 @@ class Settings(BaseModel):
             raise ValueError(message)
         if group is not None and (login.scheme == "digest" if login is not None else not certified):
             message = (
-                "zookeeper_group is shared: beside it each one needs zookeeper_login with scheme sasl, or a "
+                "zookeeper_group is shared: each member also needs zookeeper_login with scheme sasl, or a "
                 "certificate in zookeeper_tls"
             )
             raise ValueError(message)
@@ -226,19 +230,19 @@ class Settings(BaseModel):
 
     @property
     def is_zookeeper_on_loopback(self) -> bool:
-        """Whether what is sent to ZooKeeper stays on this host."""
+        """Whether data that is sent to ZooKeeper stays on this host."""
         addresses = self.zookeeper_hosts.partition("/")[0].split(",")
         hosts = [address.rpartition(":")[0] or address for address in map(str.strip, addresses)]
         return all(is_loopback(host.strip("[]")) for host in hosts)
 
     @property
     def logs_dir(self) -> Path:
-        """Log spools and refused records, unless `logs.dir` names another place."""
+        """The directory of log spools and dead letters, unless `logs.dir` names another."""
         return self.state_dir / "logs"
 
     @property
     def users_dir(self) -> Path:
-        """What drivers have that run as another user: no part of `state_dir`, which is for one alone."""
+        """The directory of drivers that run as another user; outside `state_dir`, which is private."""
         return self.state_dir.with_name(f"{self.state_dir.name}-users")
 
     @property
@@ -248,7 +252,7 @@ class Settings(BaseModel):
 
 
 def load_settings(**flags: Any) -> Settings:
-    """The settings in force; `flags` that are None were not given. Raises SettingsError."""
+    """The settings in force; flags that are None were not given. Raises SettingsError."""
     given = {name: value for name, value in flags.items() if value is not None}
     try:
         below = merged(from_environment(Settings, os.environ), file_settings())

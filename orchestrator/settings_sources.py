@@ -1,4 +1,4 @@
-"""What environment and TOML file say of a model's fields."""
+"""The fields of a model from environment variables and from a TOML file."""
 
 import json
 import os
@@ -16,9 +16,9 @@ _MAX_BYTES = 1024 * 1024
 
 
 def from_environment(model: type[BaseModel], environment: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that variables set, in whatever case: a table as JSON, or its parts one by one, which win.
+    """The fields that variables set, in any case: a table as JSON, or its fields one by one, which win.
 
-    A table that is no JSON stays the text that it is, which no table accepts.
+    A table that is not JSON stays text, which its validation rejects.
     """
     given = {name.upper(): value for name, value in environment.items()}
     found: dict[str, Any] = {}
@@ -27,7 +27,7 @@ def from_environment(model: type[BaseModel], environment: Mapping[str, str]) -> 
             isinstance(part, type) and issubclass(part, BaseModel)
             for part in (info.annotation, *get_args(info.annotation))
         )
-        for variable in reversed([name.upper() for name in names(model, field)]):  # the first one wins
+        for variable in reversed([name.upper() for name in names(model, field)]):  # the first name wins
             if variable in given:
                 found[field] = _table(given[variable]) if is_table else given[variable]
             parts = _parts(f"{variable}{_DELIMITER}", given) if is_table else {}
@@ -37,11 +37,11 @@ def from_environment(model: type[BaseModel], environment: Mapping[str, str]) -> 
 
 
 def from_file(model: type[BaseModel], path: Path, *, required: bool = False) -> dict[str, Any]:
-    """The fields that a TOML file sets, and what else it has; nothing when there is none, unless `required`.
+    """The document of a TOML file; empty when there is no file, unless it is `required`.
 
-    Raises ValueError for a file that is no TOML, OSError for one that cannot be read or is no file.
+    Raises ValueError for a file that is not TOML, OSError for a path that cannot be read or is not a file.
     """
-    if str(path) == os.devnull:  # the usual way to say that there is to be none
+    if str(path) == os.devnull:  # the usual way to disable a file
         return {}
     try:
         text = read_plain(path, _MAX_BYTES).decode("utf-8")
@@ -51,7 +51,7 @@ def from_file(model: type[BaseModel], path: Path, *, required: bool = False) -> 
         return {}
     if not text:
         return {}
-    import tomllib  # noqa: PLC0415 - most have no such file, and each command reads settings
+    import tomllib  # noqa: PLC0415 - lazy: each command reads settings, few have a file
 
     try:
         document = tomllib.loads(text)
@@ -66,7 +66,7 @@ def from_file(model: type[BaseModel], path: Path, *, required: bool = False) -> 
 
 
 def names(model: type[BaseModel], field: str) -> list[str]:
-    """The variables that set a field, the one that wins first."""
+    """The variables that set a field, in order of precedence."""
     alias = model.model_fields[field].validation_alias
     if isinstance(alias, AliasChoices):
         return [str(choice) for choice in alias.choices]
@@ -94,13 +94,13 @@ def _table(text: str) -> Any:
 
 def _parts(prefix: str, given: Mapping[str, str]) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for variable, value in sorted(given.items()):  # parts behind what they are parts of: they win
+    for variable, value in sorted(given.items()):  # sorted, so that a field follows its table and wins
         if variable.startswith(prefix):
             *above, last = variable.removeprefix(prefix).lower().split(_DELIMITER)
-            place = result
+            table = result
             for name in above:
-                if not isinstance(place.get(name), dict):
-                    place[name] = {}
-                place = place[name]
-            place[last] = value
+                if not isinstance(table.get(name), dict):
+                    table[name] = {}
+                table = table[name]
+            table[last] = value
     return result

@@ -1,11 +1,11 @@
-"""Statuses of a job, the queue each belongs to, and the only transitions that are legal."""
+"""The statuses of a job, the queue of each, and the legal transitions."""
 
 from enum import StrEnum
 from typing import assert_never
 
 
 class Queue(StrEnum):
-    """The seven queues; a job stands in exactly one of them."""
+    """The seven queues; a job is in exactly one of them."""
 
     ACCEPT = "accept"
     RUNNING = "running"
@@ -17,7 +17,7 @@ class Queue(StrEnum):
 
 
 class Status(StrEnum):
-    """What is true of a job."""
+    """The state of a job."""
 
     ACCEPT = "ACCEPT"
     RUNNING = "RUNNING"
@@ -30,7 +30,7 @@ class Status(StrEnum):
 
     @property
     def queue(self) -> Queue:
-        """The queue whose handler works on a job of this status, until it stands in finish."""
+        """The queue whose handler processes a job of this status, until the job is in finish."""
         match self:
             case Status.ACCEPT:
                 return Queue.ACCEPT
@@ -54,18 +54,18 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.ACCEPT: frozenset(
         {
             Status.RUNNING,  # the intent is written: an attempt exists
-            Status.ERROR_FAIL,  # the definition can never be run, or it has waited for too long
-            Status.CANCEL,  # stopped while no attempt was open
+            Status.ERROR_FAIL,  # the definition can never run, or the job has waited too long
+            Status.CANCEL,  # killed while no attempt was open
             Status.DEAD,  # its handler failed too often
         }
     ),
     Status.RUNNING: frozenset(
         {
             Status.RUNNING_WARN,  # its backend does not answer, or it makes no progress
-            Status.SUCCESS,  # the attempt, or the exit of its driver, says so
-            Status.ERROR_FAIL,  # the attempt, or the exit of its driver, says so; or it was lost
-            Status.KILL,  # somebody asked to stop it, or it has run for too long
-            Status.ACCEPT,  # the intent was closed before any driver took it: nothing has run
+            Status.SUCCESS,  # by the outcome of the attempt, or the exit of its driver
+            Status.ERROR_FAIL,  # by the outcome of the attempt, or the exit of its driver; or lost
+            Status.KILL,  # killed on request, or at its time limit
+            Status.ACCEPT,  # the intent was closed before a driver started: nothing has run
             Status.DEAD,  # its handler failed too often
         }
     ),
@@ -81,23 +81,23 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     ),
     Status.SUCCESS: frozenset(
         {
-            Status.ERROR_FAIL,  # the answer to its callback says so
+            Status.ERROR_FAIL,  # by the answer to its callback
             Status.DEAD,  # its handler failed too often
         }
     ),
     Status.ERROR_FAIL: frozenset(
         {
-            Status.ACCEPT,  # attempts are left: once more, after a delay; or its callback's answer says so
-            Status.SUCCESS,  # the answer to its callback says so
-            Status.CANCEL,  # stopped in the moment of its failure; or the answer to its callback says so
-            Status.DEAD,  # its handler failed too often, or it ran into its time limit in the low lane
+            Status.ACCEPT,  # attempts are left: retried after a delay; or by the answer to its callback
+            Status.SUCCESS,  # by the answer to its callback
+            Status.CANCEL,  # killed while it failed; or by the answer to its callback
+            Status.DEAD,  # its handler failed too often, or it exceeded its time limit in the low lane
         }
     ),
     Status.KILL: frozenset(
         {
-            Status.SUCCESS,  # the driver's own outcome was faster; or the answer to its callback says so
-            Status.ERROR_FAIL,  # as for SUCCESS; or its time limit asked for the kill
-            Status.CANCEL,  # no driver had started: nothing was run; or the answer to its callback says so
+            Status.SUCCESS,  # the driver ended first; or by the answer to its callback
+            Status.ERROR_FAIL,  # the driver failed first; killed at its time limit; or by its callback
+            Status.CANCEL,  # no driver had started; or by the answer to its callback
             Status.DEAD,  # its handler failed too often
         }
     ),
@@ -111,13 +111,13 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 
 
 class IllegalTransition(Exception):
-    """A handler asked for a change of status that the table does not have: a bug, never a user's fault."""
+    """A handler requested a transition that is not in the table: a bug, never an error of a user."""
 
     def __init__(self, before: Status, after: Status) -> None:
         super().__init__(f"no transition leads from {before} to {after}")
 
 
 def check_transition(before: Status, after: Status) -> None:
-    """Raise IllegalTransition unless the table allows the change, or nothing changes."""
+    """Raise IllegalTransition unless the table allows the transition, or the status stays."""
     if before is not after and after not in TRANSITIONS[before]:
         raise IllegalTransition(before, after)

@@ -1,4 +1,4 @@
-"""What there is: servers, workers, pools, at a glance."""
+"""The status of a cluster: its servers, workers and pools."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from orchestrator.states import Queue
 from queues.queue import QueueSet
 
 
-class _Part(BaseModel):
+class _StatusPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class WorkerStatus(_Part):
-    """A worker as it says of itself."""
+class WorkerStatus(_StatusPart):
+    """A worker, as it announces itself."""
 
     name: str
     host: str
@@ -31,38 +31,38 @@ class WorkerStatus(_Part):
     running: int
     since: str
     version: str
-    session: str  # the one that owns its node
+    session: str  # of the worker's announcement
     leads: bool
 
 
-class PoolStatus(_Part):
-    """A pool or a low lane; weight and cap are None for a low lane, as those of its pool hold."""
+class PoolStatus(_StatusPart):
+    """A pool or a low lane; weight and cap of a low lane are None: those of its pool apply."""
 
     pool: str
     weight: int | None
     cap: int | None  # 0 = no limit
-    running: int  # jobs in running, low lane apart
+    running: int  # jobs in running, without those of the low lane
     paused: bool
     queues: Mapping[Queue, int]
 
 
-class ClusterStatus(_Part):
-    """Everything that `cluster status` shows; latency in milliseconds, the median of some reads."""
+class ClusterStatus(_StatusPart):
+    """The content of `cluster status`; the latency is the median of some reads, in milliseconds."""
 
     zookeeper: str
     servers: Sequence[ServerStatus]
-    session: str  # of this look
+    session: str  # of this client
     root: str
     latency_ms: float
     leader: str | None
     workers: Sequence[WorkerStatus]
     pools: Sequence[PoolStatus]
     config: Mapping[str, Any]  # the limits that are set for all workers
-    config_error: str = ""  # why they cannot be read
+    config_error: str = ""  # why the limits cannot be read
 
 
 def read_status(queue_set: QueueSet) -> ClusterStatus:
-    """Look at a cluster; raises what reads raise, and writes nothing."""
+    """Read the status of a cluster, without a write; raises what reads raise."""
     session, root = queue_set.session, queue_set.layout.root
     nodes = Nodes(root)
     leader = leader_of(session, nodes)

@@ -1,4 +1,4 @@
-"""What a runner is asked to submit."""
+"""Builds the request with which a runner submits an attempt."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from spark_runner.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest
 
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)  # s3a://, hdfs:, local: ...
-_PATTERN = re.compile(r"[*?\[{]")  # Spark takes several files at once
+_PATTERN = re.compile(r"[*?\[{]")  # Spark accepts patterns for several files
 
 
 def submit_request(
@@ -34,13 +34,11 @@ def submit_request(
     is_warm: bool,
     policy: Policy,
 ) -> SubmitRequest:
-    """The request for one submission of an attempt; raises DefinitionError.
+    """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
-    That is also for what the policy does not allow.
-
-    `plan` is that of a SQL script, as it was submitted; `spark` is what the definition says of it, filled up;
-    `zookeeper` is how the driver reaches it; `is_short` asks for a JVM that starts quickly, `is_warm` for one
-    that is there already; scripts alone may share one.
+    `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
+    in; `zookeeper` is the connection of the driver. `is_short` requests a JVM that starts quickly, `is_warm`
+    a warm one, which only scripts may share.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -50,7 +48,7 @@ def submit_request(
         "attempt_path": attempt.path,
         "stop_path": stop_path,
         "incarnation": incarnation,
-        "job": {  # as logs name it
+        "job": {  # the names in logs
             "id": job_id,
             "name": definition.name,
             "attempt": attempt.number,
@@ -97,16 +95,16 @@ def _passwords(zookeeper: SessionSettings) -> Iterator[str]:
 
 
 def _found(names: Iterable[str], kind: str, directory: str) -> tuple[str, ...]:
-    """Files as Spark takes them; raises DefinitionError for what should be on this host and is not."""
+    """Files as Spark accepts them; raises DefinitionError for a missing file of this host."""
     return tuple(_one_found(name, kind, directory) for name in names)
 
 
 def _one_found(name: str, kind: str, directory: str) -> str:
     if _ELSEWHERE.match(name):
         return name
-    path, mark, alias = name.partition("#")  # as in archive.zip#environment
+    path, mark, alias = name.partition("#")  # for example archive.zip#environment
     full = Path(directory or "/", path)
     if not _PATTERN.search(path) and not full.exists():
         host = os.uname().nodename
-        raise DefinitionError(f"there is no {kind} {full} on {host}, from where the job is submitted")
+        raise DefinitionError(f"there is no {kind} {full} on {host}, the host that submits the job")
     return f"{full}{mark}{alias}"

@@ -1,4 +1,4 @@
-"""Stored times, ISO 8601 in UTC: what is read may be anything."""
+"""Stored times, ISO 8601 in UTC; other programs may have written anything."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ _MAX_CHARACTERS = 40
 
 
 def moment(timestamp: object) -> datetime | None:
-    """A stored time in the time zone of this machine; None for what is none."""
+    """A stored time in the time zone of this machine; None for anything else."""
     if not isinstance(timestamp, str):
         return None
     try:
@@ -17,13 +17,13 @@ def moment(timestamp: object) -> datetime | None:
 
 
 def stored_time(timestamp: object) -> str | None:
-    """A stored time as it stands, None for what is none: it may go into a record."""
+    """The stored time itself, fit for a record; None for anything else."""
     fits = isinstance(timestamp, str) and len(timestamp) <= _MAX_CHARACTERS
     return timestamp if fits and isinstance(timestamp, str) and moment(timestamp) else None
 
 
 def local_time(timestamp: object) -> str:
-    """A stored time as a person at this machine reads it; anything else unchanged."""
+    """A stored time in local time, for users; anything else unchanged."""
     if timestamp is None:
         return ""
     found = moment(timestamp)
@@ -31,6 +31,6 @@ def local_time(timestamp: object) -> str:
 
 
 def seconds_between(start: object, end: object) -> float | None:
-    """Seconds from one stored time to another, to the millisecond; None where one of them is none."""
+    """Seconds from one stored time to another, to the millisecond; None where one is invalid."""
     begun, ended = moment(start), moment(end)
     return None if begun is None or ended is None else round((ended - begun).total_seconds(), 3)

@@ -1,4 +1,4 @@
-"""Log records of what became of jobs: with the state, so that the history of a job outlives ZooKeeper."""
+"""Log records of transitions, with the state of the job: so its history outlives ZooKeeper."""
 
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,11 @@ from queues.record import Record
 if TYPE_CHECKING:
     from loguru import Logger
 
-TRANSITION, REMOVAL = "transition", "removal"  # of a document's `event.action`
+TRANSITION, REMOVAL = "transition", "removal"  # values of `event.action`
 
 
 def about(record: Record, queue: str, state: JobState, *, action: str = TRANSITION) -> "Logger":
-    """The logger for one change of a job's record that was committed; `queue` is where it stands now."""
+    """The logger for one committed transition of a job; `queue` is its queue now."""
     fields = {
         "event.kind": "event",
         "event.dataset": "orchestrator.jobs",

@@ -1,4 +1,4 @@
-"""The composition root: the one place where the parts of a worker are made and joined."""
+"""The composition root: the one place that builds the parts of a worker and connects them."""
 
 import os
 import uuid
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from orchestrator.access import build_client, build_queue_set
+from orchestrator.access import find_zookeeper, open_session
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.guard import Guard
 from orchestrator.admission.host import Host
@@ -20,10 +20,10 @@ from orchestrator.archive.kinds import open_archive
 from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
 from orchestrator.cautions import cautions
-from orchestrator.client import Client
+from orchestrator.client import Client, build_client
 from orchestrator.cluster_config import ClusterConfig
 from orchestrator.driver_logs.collector import DriverLogs
-from orchestrator.entry import find_zookeeper, open_session
+from orchestrator.entry import build_queue_set
 from orchestrator.errors import SettingsError
 from orchestrator.handlers.worker_context import Admission, DriverControl, JobRules, Reporting, WorkerContext
 from orchestrator.history.history import History
@@ -85,9 +85,9 @@ DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver_main.py"
 def build_runners(
     settings: Settings, *, owned: bool = False, warm: bool = True, users: Users | None = None
 ) -> Runners:
-    """All runners. `owned`: what runs on this host ends with this process, because its ZooKeeper does.
+    """All runners. `owned`: processes on this host end with this process, because its ZooKeeper does.
 
-    Without `warm` no servers are kept: they are not for a single job. `users`: as whom drivers are started.
+    Without `warm` there are no warm servers: a single job does not need one. `users` run the drivers.
     """
     cache_dir = settings.cache_dir if users is None else users.folder
     archives = ClassArchives(cache_dir) if settings.class_archives else None
@@ -109,7 +109,7 @@ def build_runners(
 
 
 def users_of_drivers(settings: Settings) -> Users | None:
-    """As whom the drivers of a worker run, None for all as itself; raises SettingsError where they cannot."""
+    """The users of a worker's drivers, None for its own; raises SettingsError where it cannot use them."""
     if not settings.drivers.run_as:
         return None
     try:
@@ -120,12 +120,12 @@ def users_of_drivers(settings: Settings) -> Users | None:
 
 @contextmanager
 def open_logs(settings: Settings) -> Iterator[LogPipeline]:
-    """The logs of this process and of the drivers of this host, to the spool and on where that is asked."""
+    """Send the logs of this process and of the host's drivers to the spool, and on to log servers if set."""
     logins = (settings.zookeeper_login, settings.zookeeper_group, settings.zookeeper_drivers.login)
     try:
         REDACTOR.add([login.login().secret().strip() for login in logins if login is not None])
     except OSError as error:
-        raise SettingsError(f"a file of a login cannot be used: {error}") from error
+        raise SettingsError(f"the file of a login cannot be read: {error}") from error
     for conf in pool_confs(settings.spark):
         REDACTOR.add(secrets_in(conf))
     with LogPipeline(settings.logs, settings.logs_dir, "orchestrator") as pipeline:
@@ -147,7 +147,7 @@ def open_logs(settings: Settings) -> Iterator[LogPipeline]:
 def build_leadership(
     queue_set: QueueSet, context: WorkerContext, settings: Settings, name: str, metrics: Metrics
 ) -> Leadership:
-    """A candidate for the lead with all duties; `metrics` shows what the leader counts."""
+    """A candidate for leader with all duties; `metrics` shows the counts of the leader."""
     nodes, client = Nodes(settings.root), Client(queue_set, context.rules.policy)
     election = Election(queue_set.session, nodes, name)
     duties: list[Duty] = [
@@ -188,11 +188,11 @@ def build_worker(
     accepts: Callable[[str], bool] | None = None,
     logs: LogPipeline | None = None,
 ) -> Worker:
-    """A worker on a session of its own; without a guard it takes jobs however busy its host is.
+    """A worker on a session of its own; without `guarded` it claims jobs however busy its host is.
 
-    `logs`: those of this process, whose trouble it announces.
+    `logs`: the pipeline of this process; the worker announces its trouble.
     """
-    # Unique, so that the entry of a worker that was killed is never mistaken for the new one's.
+    # Unique: nodes of a killed worker are never mistaken for those of its successor.
     name = f"{os.uname().nodename.replace('.', '_')}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     queue_set = build_queue_set(session, settings, owner=name)
     nodes = Nodes(settings.root)
@@ -210,13 +210,13 @@ def build_worker(
     tls = settings.zookeeper_tls
     if tls is not None and tls.certificate_file and not settings.zookeeper_drivers.certificate_file:
         logger.warning(
-            "drivers present no certificate to ZooKeeper, this worker does: where the servers ask for one "
+            "this worker presents a certificate to ZooKeeper, its drivers do not: if the servers require one "
             "(ssl.clientAuth=need), set certificate_file and key_file of zookeeper_drivers"
         )
     in_force = (lambda: config.limits) if limits is None else limits
     metrics = Metrics()
     queue_set.listen(QueueEvents(metrics.registry).note)
-    starts = Starts(settings.state_dir / "starts", name)  # those of all workers with this state directory
+    starts = Starts(settings.state_dir / "starts", name)  # of all workers with this state directory
     policy = Policy(settings.policy, settings.drivers.run_as)
     if runners is None:
         runners = build_runners(settings, owned=owned, warm=accepts is None, users=users_of_drivers(settings))

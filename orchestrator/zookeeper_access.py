@@ -1,4 +1,4 @@
-"""How this program gets into a guarded ZooKeeper: files and names, never a secret."""
+"""Settings of logins and TLS for ZooKeeper: names and files, never a secret."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ from queues.operations import ALL, READ, Grant
 from queues.session.settings import Acl, Login, SessionSettings, Tls
 from spark_runner.plain_file import check_plain
 
-_UNGUESSABLE_CHARACTERS = 22  # 128 bits at random in base64
+_UNGUESSABLE_CHARACTERS = 22  # 128 random bits in base64
 
 
 def _readable(path: Path) -> Path:
-    # Drivers read some of them, from a directory of their own.
+    # Absolute: drivers read some of these files, from a working directory of their own.
     path = path.expanduser().absolute()
     try:
         check_plain(path)
@@ -26,21 +26,21 @@ def _readable(path: Path) -> Path:
 
 
 _File = Annotated[Path, AfterValidator(_readable)]
-_User = Annotated[str, Field(pattern=r"^[^:]+$")]  # for ZooKeeper the password begins at the first colon
+_User = Annotated[str, Field(pattern=r"^[^:]+$")]  # for ZooKeeper the password starts after the first colon
 
 
 class TlsFiles(BaseModel):
-    """An encrypted connection; files are PEM, the key one without a password."""
+    """An encrypted connection; the files are PEM, the key without a password."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    ca_file: _File | None = Field(None, description="who signs the servers; absent = the system's list")
-    certificate_file: _File | None = Field(None, description="of this client, where servers ask for one")
-    key_file: _File | None = Field(None, description="absent = it stands in the certificate's file")
+    ca_file: _File | None = Field(None, description="the CA of the servers; absent = the CAs of the system")
+    certificate_file: _File | None = Field(None, description="of this client, where servers require one")
+    key_file: _File | None = Field(None, description="absent = the key is in certificate_file")
     verify_hostname: bool = True
 
     def tls(self) -> Tls:
-        """The same for a session."""
+        """The settings of a session."""
         return Tls(
             ca_file=str(self.ca_file or ""),
             certificate_file=str(self.certificate_file or ""),
@@ -50,7 +50,7 @@ class TlsFiles(BaseModel):
 
 
 class GroupLogin(BaseModel):
-    """A name that the people of a team share, and the file in which its password stands."""
+    """A user that a team shares, and the file with its password."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -58,12 +58,12 @@ class GroupLogin(BaseModel):
     password_file: _File
 
     def login(self) -> Login:
-        """The same for a session, in the scheme `digest`."""
+        """The login of a session, with the scheme `digest`."""
         return Login(self.user, password_file=str(self.password_file))
 
 
 class LoginFile(BaseModel):
-    """A user, and the file in which the password stands."""
+    """A user, and the file with the password."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -71,38 +71,38 @@ class LoginFile(BaseModel):
     user: _User
     password_file: _File
     own_server: bool = Field(
-        False, description="digest: send it to a server alone that this user runs on this host"
+        False, description="digest: send it only to a server that this user runs on this host"
     )
-    without_tls: bool = Field(False, description="sasl to other hosts without TLS, as through a VPN")
+    without_tls: bool = Field(False, description="sasl to other hosts without TLS, for example through a VPN")
 
     def login(self) -> Login:
-        """The same for a session."""
+        """The settings of a session."""
         owner = os.geteuid() if self.own_server else None
         return Login(self.user, password_file=str(self.password_file), server_uid=owner)
 
 
 class DriverAccess(BaseModel):
-    """What drivers present where ZooKeeper lets nobody in without; never what the worker presents.
+    """The certificate and the login of drivers, where ZooKeeper requires one; never those of the worker.
 
-    All drivers present the same, and user code can read it: it should have no rights on any node.
+    All drivers use the same login, and user code can read it: it should have no rights on any node.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    certificate_file: _File | None = Field(None, description="of drivers, where servers ask for one")
-    key_file: _File | None = Field(None, description="absent = it stands in the certificate's file")
-    login: LoginFile | None = Field(None, description="of drivers, where servers let nobody in without")
+    certificate_file: _File | None = Field(None, description="of drivers, where servers require one")
+    key_file: _File | None = Field(None, description="absent = the key is in certificate_file")
+    login: LoginFile | None = Field(None, description="of drivers, where servers require one")
 
     def settings(
         self, worker: SessionSettings, run: Login | None, owners: Sequence[tuple[str, str]]
     ) -> SessionSettings:
-        """How a driver reaches the ZooKeeper of its worker.
+        """The session settings of a driver.
 
-        `run` is the login of its attempt; `owners` are the worker, as ZooKeeper knows it, who reads what the
-        driver makes.
+        `run` is the login of its attempt. `owners` are the ids of its worker in ZooKeeper: they may read the
+        nodes that the driver creates.
         """
         if run is not None and worker.digest is not None:
-            # A driver may be another user: whose server it is says the login of the worker.
+            # A driver may run as another user: the owner of the server is that of the worker's login.
             run = replace(run, server_uid=worker.digest.server_uid)
         presented = None if self.login is None else self.login.login()
         by_sasl = self.login is not None and self.login.scheme == "sasl"
@@ -127,10 +127,10 @@ class DriverAccess(BaseModel):
 
 
 def _readers(worker: SessionSettings, owners: Sequence[tuple[str, str]]) -> Iterator[Grant]:
-    """The rights of the worker on what a driver makes.
+    """The rights of the worker on the nodes that a driver creates.
 
-    An id of the scheme digest is a hash of a password, without salt. Where that could be guessed a driver
-    does not get it: everybody who has the path can then read what it shows of itself.
+    An id of the scheme digest is an unsalted hash of a password. Where the password could be guessed, drivers
+    do not get the hash: then every user may read those nodes.
     """
     is_guessable = worker.digest is not None and len(worker.digest.secret()) < _UNGUESSABLE_CHARACTERS
     for scheme, name in owners:

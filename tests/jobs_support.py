@@ -9,11 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.client import Client, JobDetail
+from orchestrator.client import Client
 from orchestrator.hooks import Hook
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.models.limits import Limits
+from orchestrator.operating.views import JobDetail
 from orchestrator.settings import Settings
 from orchestrator.wiring import DRIVER_MAIN, build_queue_set, build_worker, open_session
 from orchestrator.worker.worker import Worker

@@ -14,7 +14,8 @@ from orchestrator.callbacks.http_post import Answer, Poster, PostError
 from orchestrator.errors import OrchestratorError
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.definition import Callback
-from orchestrator.policy.policy import Listed, Policy, Refused
+from orchestrator.policy.policy import Policy
+from orchestrator.policy.rules import Listed, PolicyRefused
 
 CALLS_AT_ONCE = 8  # per worker: each call occupies a handler thread, for its timeout at most
 _SUCCESS = "SUCCESS"
@@ -65,7 +66,7 @@ class Callbacks:
     """Calls the receivers, with a limit of concurrent calls. Thread-safe.
 
     `check` returns how the operator lists a host and port, for a pool and the URL of a definition, and raises
-    Refused if they are not allowed.
+    PolicyRefused if they are not allowed.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class Callbacks:
                 check=lambda host, port: self._check(pool, callback.url, host, port),
             )
             return _reply(answer)
-        except Refused as error:
+        except PolicyRefused as error:
             raise CallbackRefused(str(error)) from None
         except (PostError, CallbackError) as error:
             raise CallbackError(f"{receiver}: {error}") from None

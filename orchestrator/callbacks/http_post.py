@@ -17,7 +17,7 @@ from functools import cached_property
 from urllib.parse import quote, unquote, urlsplit
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.policy.policy import Listed
+from orchestrator.policy.rules import Listed
 from spark_runner.metadata_addresses import is_loopback, is_metadata
 
 MAX_ANSWER_BYTES = 64 * 1024

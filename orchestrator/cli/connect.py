@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from orchestrator.access import build_client
+from orchestrator.access import open_session
 from orchestrator.cli.hosts import reached_zookeeper
-from orchestrator.client import Client
-from orchestrator.entry import open_session
+from orchestrator.client import Client, build_client
 from orchestrator.settings import Settings, load_settings
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from orchestrator.entry import build_jobs, find_zookeeper, open_session
+from orchestrator.access import find_zookeeper, open_session
+from orchestrator.entry import build_jobs
 from orchestrator.errors import NotRunning
 from orchestrator.jobs import Jobs
 from orchestrator.settings import Settings, load_settings

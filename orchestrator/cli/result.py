@@ -18,8 +18,8 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
-from orchestrator.client import JobDetail
 from orchestrator.models.job import JobView
+from orchestrator.operating.views import JobDetail
 from orchestrator.states import Status
 from spark_runner.attempt import run_name
 from spark_runner.runners.base import Place, Runner

@@ -7,7 +7,7 @@ from orchestrator.admission.hosts import Announcement, consumers_of, leader_of, 
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.operating.queue_views import QueueViews
-from orchestrator.operating.views import Place, decoded
+from orchestrator.operating.views import TokenLocation, decoded
 from orchestrator.records import decode_job
 from orchestrator.states import Queue
 from queues.names import Layout, Token
@@ -34,7 +34,7 @@ class Lock:
 class Job:
     """A job whose token is the one that its record names."""
 
-    place: Place
+    place: TokenLocation
     path: str  # of the record
     version: int
     modified: int
@@ -120,7 +120,7 @@ def _jobs(
     queue_set: QueueSet, tokens: Mapping[tuple[Queue, str], Sequence[Token]]
 ) -> tuple[list[Job], dict[str, str]]:
     places = [
-        Place(queue, pool, token)
+        TokenLocation(queue, pool, token)
         for (queue, pool), listed in tokens.items()
         if queue is not Queue.FINISH
         for token in listed

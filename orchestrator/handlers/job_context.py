@@ -16,7 +16,7 @@ from orchestrator.models.definition import Definition
 from orchestrator.models.job import JobState
 from orchestrator.models.spark import Spark
 from orchestrator.plan import Plan, decode_plan, plan_path
-from orchestrator.policy.policy import Refused
+from orchestrator.policy.rules import PolicyRefused
 from orchestrator.states import Status
 from orchestrator.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
 from queues.claim import Claim
@@ -123,7 +123,7 @@ class JobContext:
             raise RefusedSubmission(f"the Spark defaults of pool {pool} do not fit: {error}") from error
         try:
             self.context.rules.policy.check(pool, self.definition, spark=filled)
-        except Refused as error:
+        except PolicyRefused as error:
             raise RefusedSubmission(str(error)) from error
         return filled
 

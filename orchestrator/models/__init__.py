@@ -1,1 +1,1 @@
-"""What a job is: the definition that a user writes, the state that the queues carry, the view for people."""
+"""The models of a job: the definition that a user writes, the state in its record, the view for users."""

@@ -1,4 +1,4 @@
-"""What an operator did: recorded with the change, and shown by `job show`."""
+"""Acts of operators: each is recorded with its change, and shown by `job show`."""
 
 import os
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ from queues.documents import timestamp
 from queues.session import Session, printable
 
 KEPT_ACTS = 10
-"""The last acts on one job; each has some 200 bytes."""
+"""The number of last acts that the record of a job keeps; each takes about 200 bytes."""
 
-# Other programs may write these nodes too: what is read is bounded again.
+# Other programs may write these nodes, too, so reads apply the bounds again.
 Word = Annotated[str, AfterValidator(printable)]
 
 
 class Act(BaseModel):
-    """Who did what, and when; `by` is the login that ZooKeeper has seen, `host` what the client says."""
+    """One act; `by` is the login as ZooKeeper reports it, `host` the host as the client reports it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -25,17 +25,17 @@ class Act(BaseModel):
     by: Word
     action: Word
     host: Word = ""
-    detail: Word = ""  # from where to where, and the like
+    detail: Word = ""  # for example the queues of a move
 
     @classmethod
     def now(cls, session: Session, action: str, detail: str = "") -> "Act":
-        """An act of this session; raises as reads do."""
+        """An act of the login of this session, now; raises what reads raise."""
         host = os.uname().nodename
         return cls(at=timestamp(), by=str(session.whoami()), action=action, host=host, detail=detail)
 
     @classmethod
     def noted(cls, document: dict[str, Any], action: str) -> "Act | None":
-        """The act that a node of `note` was made by; None where none is noted."""
+        """The act in the document of a node; None where it names none."""
         by = document.get("by")
         if not isinstance(by, str):
             return None
@@ -45,5 +45,5 @@ class Act(BaseModel):
 
 
 def with_act(acts: Iterable[Act], act: Act) -> tuple[Act, ...]:
-    """The last acts, this one among them."""
+    """The last acts, with this one added."""
     return (*acts, act)[-KEPT_ACTS:]

@@ -1,4 +1,4 @@
-"""The definition of a job: what a user writes, immutable once it is enqueued."""
+"""The definition of a job, as a user writes it; immutable once the job is enqueued."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from orchestrator.backoff import growing
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import Seconds, explain
-from orchestrator.models.part import Part, text, texts
+from orchestrator.models.part import DefinitionPart, text, texts
 from orchestrator.models.reading import read_document
 from orchestrator.models.schedule import Schedule
 from orchestrator.models.spark import Spark
@@ -19,15 +19,15 @@ from queues.errors import InvalidName
 from queues.names import DEFAULT_POOL, LOW, check_pool
 from spark_runner.shortened import shortened
 
-MAX_DEFINITION_BYTES = 384 * 1024  # it rides in the multi that enqueues the job, which may be 768 KiB
+MAX_DEFINITION_BYTES = 384 * 1024  # part of the multi that enqueues the job, whose limit is 768 KiB
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:[A-Za-z0-9_]+\}\S*")
 
 ErrorClass = Literal[
     "user",
     "memory",
     "lost",
-    "no_outcome",  # the driver ended with exit code 0 and reported nothing
-    "killed",  # somebody ended it on its cluster
+    "no_outcome",  # the driver ended with exit code 0 and reported no outcome
+    "killed",  # the application was ended on its cluster
     "submission",
     "timeout",
     "infrastructure",
@@ -38,8 +38,8 @@ ErrorClass = Literal[
 CallbackEvent = Literal["running", "warn", "end"]
 
 
-class Retry(Part):
-    """How often, how soon and after which errors a job is run again."""
+class Retry(DefinitionPart):
+    """How often, how soon and after which errors a failed job runs again."""
 
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
     delay: Annotated[Seconds, Field(ge=0)] = 30.0
@@ -47,45 +47,47 @@ class Retry(Part):
     max_delay: Annotated[Seconds, Field(ge=0)] = 600.0
     on: tuple[ErrorClass, ...] = ("lost", "submission", "infrastructure", "memory", "user")
     submissions: Annotated[int, Field(ge=1, le=100)] = Field(
-        5, description="tries to submit one attempt; they fail for passing reasons, and count apart"
+        5,
+        description="tries to submit one attempt after transient failures; not counted as attempts",
     )
 
     def delay_after(self, failures: int) -> float:
-        """Seconds to wait after this many failures in a row (1 = the first), before jitter."""
+        """The seconds to wait after this many failures in a row (1 = the first), before jitter."""
         return growing(self.delay, self.max_delay, failures, factor=self.factor)
 
 
-class Timeout(Part):
-    """Limits in time; 0 = none, where that is allowed."""
+class Timeout(DefinitionPart):
+    """Time limits; 0 = no limit, where that is allowed."""
 
     queued: Annotated[Seconds, Field(ge=0)] = Field(
-        86_400.0, description="in accept after it is due, then it fails"
+        86_400.0, description="in accept after the job is due; then it fails"
     )
     submit: Annotated[Seconds, Field(ge=1)] = Field(
-        300.0, description="from the intent until the driver has taken the attempt"
+        300.0, description="from the intent until the driver has started the attempt"
     )
     run: Annotated[Seconds, Field(ge=0)] = Field(
-        7_200.0, description="of one attempt, from the driver's start; then it is killed"
+        7_200.0, description="of one attempt, from the start of its driver; then it is killed"
     )
     on_run: Literal["fail", "retry", "demote"] = Field(
-        "fail", description="what comes after `run`: the end, another attempt, or one in the low lane"
+        "fail", description="after `run`: the job ends, gets another attempt, or one in the low lane"
     )
     stall: Annotated[Seconds, Field(ge=0)] = Field(
-        600.0, description="without progress; then the job is RUNNING_WARN until there is some"
+        600.0, description="without progress; then the job is RUNNING_WARN until there is progress"
     )
     lease: Annotated[Seconds, Field(ge=5)] = Field(
-        900.0, description="a driver without contact to ZooKeeper for so long ends itself, and counts as lost"
+        900.0,
+        description="a driver without contact to ZooKeeper for this time ends itself and counts as lost",
     )
 
 
-class Callback(Part):
-    """Whom to tell what happens to a job."""
+class Callback(DefinitionPart):
+    """The receiver of a job's events, and the events that it gets."""
 
-    url: str = Field("", description="http or https; ${env:NAME} is filled in by the worker; empty = nobody")
+    url: str = Field("", description="http or https; the worker fills in ${env:NAME}; empty = no callback")
     on: Annotated[tuple[CallbackEvent, ...], Field(min_length=1)] = Field(
-        ("end",), description="what is told: a driver runs, the job is RUNNING_WARN, the job has ended"
+        ("end",), description="events to send: a driver runs, the job is RUNNING_WARN, the job has ended"
     )
-    ignore_errors: bool = Field(False, description="give each event up when it cannot be told at once")
+    ignore_errors: bool = Field(False, description="drop an event whose first delivery fails")
     attempts: Annotated[int, Field(ge=1, le=100)] = 5
     timeout: Annotated[Seconds, Field(gt=0, le=300)] = 10.0
 
@@ -98,18 +100,20 @@ class Callback(Part):
         return value
 
 
-class Definition(Part):
-    """A push job. `script` and `python` hold the text itself, which travels with the definition."""
+class Definition(DefinitionPart):
+    """A push job. `script` and `python` hold the text of the program itself."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
     script: str = Field("", description="the text of a SQL script")
     python: str = Field("", description="the text of a PySpark program")
-    jar: str = Field("", description="a jar that the worker, or the cluster, can read")
-    main_class: str = Field("", alias="class", description="whose main the jar is to run")
-    file: str = Field("", description="what errors and tracebacks call that text")
-    directory: str = Field("", description="what relative paths mean; errors where a driver has it not")
+    jar: str = Field("", description="a jar that the worker or the cluster can read")
+    main_class: str = Field("", alias="class", description="the class of the jar whose main runs")
+    file: str = Field("", description="the name of the text in errors and tracebacks")
+    directory: str = Field(
+        "", description="the base of relative paths; an error where a driver does not have it"
+    )
     arguments: tuple[str, ...] = ()
     pool: str = DEFAULT_POOL
     spark: Spark = Spark.model_construct()
@@ -117,7 +121,7 @@ class Definition(Part):
     timeout: Timeout = Timeout.model_construct()
     callback: Callback = Callback.model_construct()
     concurrency: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        0, description="running jobs of this name at most, in all pools; 0 = no limit"
+        0, description="most running jobs of this name, in all pools; 0 = no limit"
     )
     schedule: Schedule = Schedule.model_construct()
     variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
@@ -140,7 +144,7 @@ class Definition(Part):
     @classmethod
     def _is_pool(cls, value: str) -> str:
         if value.endswith(LOW):
-            message = f"{value!r} is a low lane, where only demoted jobs go; name the pool"
+            message = f"{value!r} is a low lane, which takes demoted jobs only: name the pool"
             raise ValueError(message)
         try:
             return check_pool(value)
@@ -151,7 +155,7 @@ class Definition(Part):
     @classmethod
     def _is_absolute(cls, value: str) -> str:
         if value and not Path(value).is_absolute():
-            message = f"{value!r} is relative, and nobody knows to what: give an absolute path"
+            message = f"{value!r} is a relative path: give an absolute one"
             raise ValueError(message)
         return value
 
@@ -181,17 +185,17 @@ class Definition(Part):
         if "timeout" in self.retry.on and self.timeout.on_run != "retry":
             message = (
                 "'retry.on' names 'timeout', and 'timeout.on_run' is "
-                f"'{self.timeout.on_run}': say 'on_run: retry', or leave 'timeout' out of 'retry.on'"
+                f"'{self.timeout.on_run}': set 'on_run: retry', or remove 'timeout' from 'retry.on'"
             )
             raise ValueError(message)
         return self
 
 
 def parse_definition(text: str, source: str, directory: Path) -> Definition:
-    """The definition in YAML or JSON text; script files that it names are read relative to `directory`.
+    """The definition in YAML or JSON text; names of script files are relative to `directory`.
 
-    Raises DefinitionError: text that is no mapping, unknown fields (with the nearest name), bad values,
-    files that cannot be read.
+    Raises DefinitionError for text that is not a mapping, unknown fields (with the nearest name), invalid
+    values and files that cannot be read.
     """
     try:
         document = read_document(text, source)
@@ -202,17 +206,17 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
     _refuse_nul(document, source)
     for field in ("script", "python"):
         value = document.get(field)
-        # One line that ends like a file is a file's name; anything else is the text itself.
+        # One line that ends in .sql or .py is the name of a file; anything else is the text itself.
         if isinstance(value, str) and "\n" not in value and value.strip().lower().endswith((".sql", ".py")):
             path = (directory / value.strip()).resolve()
             document |= {field: read_program(path)}
             document.setdefault("file", path.name)
             document.setdefault("directory", str(path.parent))
     if not isinstance(named := document.setdefault("directory", str(directory.resolve())), str):
-        return build_definition(document, source)  # which says so
+        return build_definition(document, source)  # raises: it is not text
     try:
         folder = Path(named).expanduser()
-    except RuntimeError as error:  # no user has that name
+    except RuntimeError as error:  # ~name, and no such user
         raise DefinitionError(f"{source}: field 'directory': {shortened(named, 300)!r}: {error}") from error
     if named and not folder.is_absolute():
         folder = (directory / folder).resolve()
@@ -221,7 +225,7 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
 
 
 def definition_of_program(path: Path, **fields: Any) -> Definition:
-    """The definition of a script or Python file by itself; `fields` add to it."""
+    """The definition of a lone script or Python file, with these fields added."""
     kind = "python" if path.suffix == ".py" else "script"
     if not (text := read_program(path)).strip():
         raise DefinitionError(f"{path}: is empty")
@@ -236,7 +240,7 @@ def definition_of_program(path: Path, **fields: Any) -> Definition:
 
 
 def build_definition(document: dict[str, Any], source: str) -> Definition:
-    """The validated definition; raises DefinitionError with a line per mistake."""
+    """The validated definition; raises DefinitionError with one line per error."""
     try:
         definition = Definition.model_validate(document)
     except ValidationError as error:
@@ -244,8 +248,8 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
     _refuse_nul(definition.model_dump(), source)
     try:
         size = len(definition.model_dump_json().encode())
-    except ValueError as error:  # half of a surrogate pair, or bytes of the command line that are no UTF-8
-        raise DefinitionError(f"{source}: some text in it is no valid Unicode") from error
+    except ValueError as error:  # half of a surrogate pair, or bytes of the command line that are not UTF-8
+        raise DefinitionError(f"{source}: some of its text is not valid Unicode") from error
     if size > MAX_DEFINITION_BYTES:
         raise DefinitionError(
             f"{source}: the definition is {size:,} bytes, the limit is {MAX_DEFINITION_BYTES:,}; "
@@ -256,11 +260,13 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
 
 def _refuse_nul(document: dict[str, Any], source: str) -> None:
     if (field := _with_nul(document)) is not None:
-        raise DefinitionError(f"{source}: field {field!r} holds the character NUL, which no program takes")
+        raise DefinitionError(
+            f"{source}: field {field!r} contains the character NUL, which no program accepts"
+        )
 
 
 def _with_nul(value: object) -> str | None:
-    """The field in which a NUL stands, None where there is none."""
+    """The path of the first field with a NUL; None where there is none."""
     if isinstance(value, str):
         return "" if "\0" in value else None
     items: Iterable[tuple[object, object]] = ()
@@ -282,5 +288,5 @@ def read_program(path: Path) -> str:
         return read_file(path)
     except OSError as error:
         raise DefinitionError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # NUL in a path is one, too
+    except ValueError as error:  # also for NUL in a path
         raise DefinitionError(f"{shortened(str(path), 300)}: {error}") from error

@@ -1,7 +1,8 @@
-"""Field types that definitions and settings share, and errors that name the nearest field."""
+"""Field types and checks that definitions and settings share, and their error messages."""
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Any, get_args
 
@@ -10,19 +11,21 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from spark_runner.connectors.nearest import nearest
+from spark_runner.plain_file import check_plain
 from spark_runner.shortened import shortened
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)")
 MAX_DAYS = 36_525
-"""The longest duration: a hundred years, so that what is due then is a time that calendars have."""
+"""The longest duration: a hundred years, so that each due time is a valid date."""
 
-_MAX_MISTAKES = 20
-_MAX_CHARACTERS = 300  # of what a user wrote, in a message
+_FILES = ("key_file", "ca_file", "token_file", "certificate_file")
+_MAX_ERRORS = 20
+_MAX_CHARACTERS = 300  # of a user's text in a message
 
 
 def parse_seconds(value: str) -> float:
-    """Seconds of a duration such as `30s`; raises ValueError with how to write one."""
+    """The seconds of a duration such as `30s`; raises ValueError, which shows how to write one."""
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         message = (
@@ -34,8 +37,8 @@ def parse_seconds(value: str) -> float:
 
 
 def _bounded(seconds: float) -> float:
-    if not abs(seconds) <= MAX_DAYS * _UNITS["d"]:  # not a number fails every comparison
-        message = f"{seconds:g} s is no duration; the longest is {MAX_DAYS}d"
+    if not abs(seconds) <= MAX_DAYS * _UNITS["d"]:  # NaN fails every comparison
+        message = f"{seconds:g} s is not a duration; the longest is {MAX_DAYS}d"
         raise ValueError(message)
     return seconds
 
@@ -67,11 +70,19 @@ def format_seconds(seconds: float) -> str:
     return f"{count}{unit}"
 
 
+def check_files(part: BaseModel) -> None:
+    """Raise ValueError where a file that a part of the settings names exists and is no regular file."""
+    for name in _FILES:
+        if (path := getattr(part, name, None)) is not None:
+            with suppress(OSError):  # it may be created later: its reader reports a file that is missing
+                check_plain(path.expanduser())
+
+
 def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:
-    """What is wrong, a line per error, with the nearest name for a field that does not exist."""
-    lines = [f"{source}: {line}" for line in islice(_lines(error, model), _MAX_MISTAKES)]
+    """One line per error; for an unknown field with the nearest name."""
+    lines = [f"{source}: {line}" for line in islice(_lines(error, model), _MAX_ERRORS)]
     if (more := error.error_count() - len(lines)) > 0:
-        lines.append(f"{source}: {more:,} more mistakes")
+        lines.append(f"{source}: {more:,} more errors")
     return "\n".join(lines)
 
 

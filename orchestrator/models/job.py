@@ -1,4 +1,4 @@
-"""The state of a job as its record carries it, and the view of it for people."""
+"""The state of a job in its record, and the view of it for users."""
 
 import re
 from typing import Any
@@ -13,14 +13,14 @@ from queues.documents import timestamp
 from queues.record import Record
 
 UNREADABLE = "unreadable"
-"""The error class of what stands for a record that cannot be read."""
+"""The error class in the view of a record that cannot be read."""
 
 _MAX_CLASS, _MAX_MESSAGE, _MAX_TRACEBACK = 200, 4_000, 8_000
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 class JobError(BaseModel):
-    """Why the last attempt did not succeed."""
+    """The reason why the last attempt did not succeed."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -32,8 +32,8 @@ class JobError(BaseModel):
     @field_validator("error_class", "message", "type", "traceback")
     @classmethod
     def _fits(cls, value: str, info: ValidationInfo) -> str:
-        # It stands in the record and on screens: a secret, what JSON would blow up six times, and what UTF-8
-        # cannot carry are replaced.
+        # The text is stored in the record and shown on terminals: this replaces secrets, control characters
+        # (each takes six characters in JSON) and surrogates, which UTF-8 cannot encode.
         value = REDACTOR.mask(value)
         limit = {"traceback": _MAX_TRACEBACK, "error_class": _MAX_CLASS}.get(
             str(info.field_name), _MAX_MESSAGE
@@ -43,23 +43,23 @@ class JobError(BaseModel):
 
 
 class CallbackState(BaseModel):
-    """How far the callback of the present outcome has come."""
+    """The progress of the callback for the current outcome."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     attempts: int = 0
-    done: bool = False  # told, or given up: what follows is not told again
-    error: str | None = None  # why the last try was none
-    stopped: bool = False  # somebody asked to stop the job meanwhile: no answer runs it again
+    done: bool = False  # delivered or given up: it is not sent again
+    error: str | None = None  # why the last try failed
+    stopped: bool = False  # the job was killed meanwhile: no answer may run it again
 
 
 class Notice(BaseModel):
-    """An event before the end of a job; it stays in the record until it is told, or given up."""
+    """An event before the end of a job; it stays in the record until it is delivered or given up."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     number: int
-    body: dict[str, Any]  # what is told, each time the same, but for what each event of the job has
+    body: dict[str, Any]  # the same in each try, but for the fields that all events of the job have
     tries: int = 0
 
 
@@ -76,50 +76,50 @@ class Undelivered(BaseModel):
 
 
 class JobState(BaseModel):
-    """The payload of a job's record. It evolves by copy; times are ISO 8601 in UTC."""
+    """The payload of a job's record. It changes by copy; times are ISO 8601 in UTC."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     status: Status
-    previous: Status | None = None  # the status before
-    attempt: int = 0  # number of the last attempt; never reset
-    failures: int = 0  # attempts that failed; what `retry.attempts` limits
-    submissions: int = 0  # submissions that failed for passing reasons, since one succeeded
-    demotions: int = 0  # times that it ran into `timeout.run` and was put into the low lane
-    handler_errors: int = 0  # what `dead` is decided by; apart from the job's own failures
+    previous: Status | None = None  # the former status
+    attempt: int = 0  # the number of the last attempt; never reset
+    failures: int = 0  # failed attempts; `retry.attempts` limits them
+    submissions: int = 0  # submissions that failed for transient reasons since the last success
+    demotions: int = 0  # times that it exceeded `timeout.run` and was moved to the low lane
+    handler_errors: int = 0  # too many move it to dead; failures of the job itself do not count
     created: str
     updated: str
-    first_started: str | None = None  # start of the first attempt that had one
-    started: str | None = None  # start of the last attempt
-    ended: str | None = None  # when the last verdict was reached
-    application_id: str | None = None  # of the last attempt, once it is known
-    place: dict[str, Any] | None = None  # where the last attempt was submitted
-    unsent: int = 0  # the attempt that was given up before anything was sent to its backend
+    first_started: str | None = None  # the start of the first attempt that started
+    started: str | None = None  # the start of the last attempt
+    ended: str | None = None  # the time of the last verdict
+    application_id: str | None = None  # of the last attempt, once known
+    place: dict[str, Any] | None = None  # the backend and host of the last attempt
+    unsent: int = 0  # the attempt that was given up before it was sent to its backend
     error: JobError | None = None
-    warning: str | None = None  # why it is RUNNING_WARN
-    last_seen: str | None = None  # when the backend told of the last attempt, as of the last change
-    polls: int = 0  # how often it was asked about the last attempt, likewise
-    unknown_answers: int = 0  # how many of them told nothing, likewise
-    queued_limit: float = 0.0  # `timeout.queued` in seconds, so that nobody has to read the definition
-    slot: int | None = None  # its place among the running jobs of a capped pool
-    name_slot: int | None = None  # its place among the running jobs of its name
+    warning: str | None = None  # the reason for RUNNING_WARN
+    last_seen: str | None = None  # when the backend last reported the attempt, as of the last change
+    polls: int = 0  # how often it was asked about the attempt, likewise
+    unknown_answers: int = 0  # how many of its answers were unknown, likewise
+    queued_limit: float = 0.0  # `timeout.queued` in seconds: saves a read of the definition
+    slot: int | None = None  # the slot that it holds in a capped pool
+    name_slot: int | None = None  # the slot that it holds among jobs of its name
     callback: CallbackState = CallbackState.model_construct()
-    notices: int = 0  # events so far that were to be told; never reset, as their numbers are in the keys
-    announced: int = 0  # the last attempt of which it was noted that it runs, where somebody wants to be told
-    outbox: tuple[Notice, ...] = ()  # what is to be told before the end, the first one first
+    notices: int = 0  # events so far; never reset, as their numbers are part of the delivery keys
+    announced: int = 0  # the last attempt whose start is an event, where the callback asks for it
+    outbox: tuple[Notice, ...] = ()  # events to deliver before the end, oldest first
     undelivered: tuple[Undelivered, ...] = ()  # the last callbacks that were given up
-    archive: str | None = None  # the host that writes it into its archive: nobody else does
-    buried_from: dict[str, str] | None = None  # in dead: the queue and the status that it had
-    buried_error: JobError | None = None  # in dead: the error that it had before the one that buried it
-    times: dict[str, str] = {}  # queue -> when the job last came to it
-    waiting: Waiting | None = None  # why a worker left it in accept, at the last look since it came there
-    submitted: Act | None = None  # who enqueued it
-    actions: tuple[Act, ...] = ()  # what operators did to it, the last ones, oldest first
+    archive: str | None = None  # the only host that writes the job into its archive
+    buried_from: dict[str, str] | None = None  # in dead: the former queue and status
+    buried_error: JobError | None = None  # in dead: the error before the one that moved it there
+    times: dict[str, str] = {}  # queue -> when the job last entered it
+    waiting: Waiting | None = None  # why the last worker that claimed it in accept deferred it
+    submitted: Act | None = None  # the act that enqueued it
+    actions: tuple[Act, ...] = ()  # the last acts of operators, oldest first
 
     @classmethod
     def enqueued(cls, name: str, *, queued_limit: float = 0.0, submitted: Act | None = None) -> "JobState":
-        """The state of a job that is being enqueued now."""
+        """The state of a job that is enqueued now."""
         now = timestamp()
         return cls(
             name=name,
@@ -132,10 +132,11 @@ class JobState(BaseModel):
         )
 
     def evolve(self, **changes: Any) -> "JobState":
-        """A copy with these fields changed, and with what follows: the status before, the first start.
+        """A copy with these fields changed, and the fields that depend on them: `previous`, `first_started`.
 
-        With a status it waits for nothing that was said before. The next end has another number once a
-        callback is done, and in accept again: a worker may have told an end, and died before it wrote so.
+        A status clears `waiting`. `notices` grows when a callback is done, and on the way back to accept, so
+        that the next end gets another number: a worker may have delivered an end and crashed before it
+        recorded the delivery.
         """
         if "status" in changes:
             changes.setdefault("waiting", None)
@@ -152,7 +153,7 @@ class JobState(BaseModel):
 
 
 class JobView(BaseModel):
-    """A job as `list` shows it."""
+    """A job as `job list` shows it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -170,7 +171,7 @@ class JobView(BaseModel):
     ended: str | None
     application_id: str | None = None
     error: JobError | None
-    buried_error: JobError | None = None  # in dead: the error before the one that buried it
+    buried_error: JobError | None = None  # in dead: the error before the one that moved it there
     warning: str | None = None
     callback: CallbackState = CallbackState.model_construct()
     undelivered: tuple[Undelivered, ...] = ()
@@ -180,9 +181,9 @@ class JobView(BaseModel):
 
     @classmethod
     def unreadable(cls, job_id: str, pool: str, queue: Queue, *, since: str, reason: str) -> "JobView":
-        """The view of a record that cannot be read: where its token stands since when, and what is wrong.
+        """The view of a record that cannot be read: the queue and the time of its token, and the error.
 
-        It has no name, and the status of what cannot be processed; whoever claims it brings it to dead.
+        It has no name. Its status is DEAD: the next worker that claims it moves it to dead.
         """
         return cls(
             id=job_id,
@@ -202,17 +203,17 @@ class JobView(BaseModel):
 
     @property
     def is_readable(self) -> bool:
-        """Whether more is known of it than its token tells."""
+        """Whether its record could be read."""
         return self.error is None or self.error.error_class != UNREADABLE
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing will happen to the job any more."""
+        """Whether no worker will handle the job again."""
         return self.queue is Queue.DEAD or (self.queue is Queue.FINISH and self.status in FINAL)
 
     @classmethod
     def of(cls, record: Record) -> "JobView":
-        """The view of a record; raises ValidationError for a payload that is no job's."""
+        """The view of a record; raises ValidationError for a payload that is not that of a job."""
         state = JobState.model_validate(record.payload)
         return cls(
             id=record.id,

@@ -1,4 +1,4 @@
-"""Where metrics and probes are served, and who may read them."""
+"""The address at which a worker serves metrics and probes, and its readers' token."""
 
 import re
 from pathlib import Path
@@ -13,14 +13,14 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 
 class Listening(BaseModel):
-    """Off by default. Beyond this host a token is demanded, and TLS so that nobody on the way reads it."""
+    """The listener, off by default. An address beyond loopback requires a token, and TLS to protect it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    address: str = Field("", description="[host:]port, loopback without a host; empty = nothing listens")
-    token_file: Path | None = Field(None, description="its text is the bearer token that readers send")
-    certificate_file: Path | None = Field(None, description="PEM; with it the server speaks TLS alone")
-    key_file: Path | None = Field(None, description="absent = it stands in the certificate's file")
+    address: str = Field("", description="[host:]port, loopback without a host; empty = off")
+    token_file: Path | None = Field(None, description="contains the bearer token that readers send")
+    certificate_file: Path | None = Field(None, description="PEM; with it the server accepts TLS only")
+    key_file: Path | None = Field(None, description="absent = the key is in certificate_file")
 
     @field_validator("address", mode="before")
     @classmethod
@@ -42,13 +42,13 @@ class Listening(BaseModel):
     @model_validator(mode="after")
     def _is_guarded(self) -> Self:
         if self.key_file is not None and self.certificate_file is None:
-            message = "key_file is for a certificate_file, and there is none"
+            message = "key_file needs certificate_file, which is not set"
             raise ValueError(message)
         if not self.address or is_loopback(self.host):
             return self
         if self.token_file is None or self.certificate_file is None:
             message = (
-                f"{self.address} can be reached from other hosts: set token_file and certificate_file, "
+                f"other hosts can reach {self.address}: set token_file and certificate_file, "
                 f"or the address {self.port}, which is on loopback"
             )
             raise ValueError(message)
@@ -61,7 +61,7 @@ class Listening(BaseModel):
 
     @property
     def port(self) -> int:
-        """The port of the address; 0 = any that is free."""
+        """The port of the address; 0 = any free port."""
         return _parts(self.address)[1]
 
 
@@ -69,14 +69,16 @@ def _parts(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     is_port = _PORT.fullmatch(port) is not None and int(port) <= _MAX_PORT
     if not is_port or (colon and not _HOST.fullmatch(host)):
-        message = f"{address!r} is not [host:]port with a port up to {_MAX_PORT}; all hosts are 0.0.0.0"
+        message = (
+            f"{address!r} is not [host:]port with a port up to {_MAX_PORT}; 0.0.0.0 listens on all interfaces"
+        )
         raise ValueError(message)
     return host.strip("[]") or _LOOPBACK, int(port)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to this host stays on this one."""
-    import ipaddress  # noqa: PLC0415 - each command reads settings, and few have an address
+    """Whether data that is sent to this host stays on this machine."""
+    import ipaddress  # noqa: PLC0415 - lazy: each command reads settings, few have an address
 
     try:
         return ipaddress.ip_address(host).is_loopback

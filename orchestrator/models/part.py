@@ -1,23 +1,23 @@
-"""What all parts of a definition have in common."""
+"""The base of all parts of a definition, and the conversion of YAML values to text."""
 
 from pydantic import BaseModel, ConfigDict
 
 
-class Part(BaseModel):
-    """Immutable, and nothing in it that is not known."""
+class DefinitionPart(BaseModel):
+    """An immutable part that accepts no unknown field."""
 
-    # Parts are checked as parts of the whole, which takes no validator of their own: their defaults are made
-    # without one, too.
+    # The validator of the whole definition checks its parts, so none builds a validator of its own. Their
+    # defaults are constructed without one, too.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
 
 
 def texts(value: object) -> object:
-    """A mapping of texts from what YAML gives; numbers and booleans become the text that Spark wants."""
+    """A mapping with its values as text; numbers and booleans become the text that Spark expects."""
     return {str(key): text(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def text(item: object) -> str:
-    """One of them; raises ValueError for what is no text, number or truth."""
+    """One value as text; raises ValueError unless it is text, a number or a boolean."""
     if isinstance(item, bool):
         return str(item).lower()
     if isinstance(item, str | int | float):

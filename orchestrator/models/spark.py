@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from orchestrator.models.memory import checked_memory
-from orchestrator.models.part import Part, texts
+from orchestrator.models.part import DefinitionPart, texts
 from spark_runner.runners.base import Target, backend_of
 from spark_runner.runners.registry import is_installed
 
@@ -15,10 +15,10 @@ _HOSTS = r"[A-Za-z0-9._-]+:[0-9]{1,5}(,[A-Za-z0-9._-]+:[0-9]{1,5})*"
 _FORMS = {
     "local": (re.compile(r"local(\[(\*|[1-9][0-9]{0,5})(, *[0-9]{1,9})?\])?"), "local, local[N] or local[*]"),
     "standalone": (re.compile(rf"spark://{_HOSTS}"), "spark://host:7077, or spark://host1:7077,host2:7077"),
-    "yarn": (re.compile(r"yarn"), "yarn: where it is stands in HADOOP_CONF_DIR of the worker"),
+    "yarn": (re.compile(r"yarn"), "yarn: the worker finds the cluster by HADOOP_CONF_DIR"),
     "kubernetes": (re.compile(r"k8s://https?://[^\s/]+(/\S*)?"), "k8s://https://host:port"),
 }
-"""By backend: what its masters look like, and how to say it."""
+"""By backend: the pattern of its masters, and the hint for users."""
 
 _PACKAGE = re.compile(r"[^\s:,]+:[^\s:,]+:[^\s:,]+")
 _LABEL = r"^$|^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"  # a name in Kubernetes: RFC 1123
@@ -35,8 +35,8 @@ def _filled(own: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
-class Driver(Part):
-    """What the driver process gets; 0 and empty = Spark's default."""
+class Driver(DefinitionPart):
+    """The resources of the driver process; 0 and empty = Spark's default."""
 
     cores: Annotated[int, Field(ge=0, le=1024)] = 0
     memory: str = Field("", description="heap in Spark's notation, for example 1g; empty = Spark's default")
@@ -44,48 +44,48 @@ class Driver(Part):
     _is_memory = field_validator("memory")(checked_memory)
 
 
-class Executor(Part):
-    """What the executors get, where there are others than the driver; 0 and empty = Spark's default."""
+class Executor(DefinitionPart):
+    """The resources of the executors, except with a local master; 0 and empty = Spark's default."""
 
     instances: Annotated[int, Field(ge=0, le=100_000)] = 0
     cores: Annotated[int, Field(ge=0, le=1024)] = 0
-    memory: str = Field("", description="heap of each, as of the driver")
+    memory: str = Field("", description="heap of each, in the notation of the driver's")
 
     _is_memory = field_validator("memory")(checked_memory)
 
 
-class Standalone(Part):
-    """What only a standalone cluster knows."""
+class Standalone(DefinitionPart):
+    """Options of standalone clusters."""
 
     rest: str = Field("", description="host:port,host:port of the masters' REST; empty = their hosts, 6066")
     ui: str = Field("", description="host:port,host:port of the masters' pages; empty = their hosts, 8080")
-    staging: str = Field("", description="a folder that all nodes see, for cluster mode; empty = state_dir")
+    staging: str = Field("", description="a folder that all nodes share, for cluster mode; empty = state_dir")
 
 
-class Yarn(Part):
-    """What only YARN knows."""
+class Yarn(DefinitionPart):
+    """Options of YARN."""
 
     queue: str = Field("", description="empty = YARN's default")
     resource_manager: str = Field(
-        "", description="http(s)://host:port,... of its pages; empty = as yarn-site.xml says"
+        "", description="http(s)://host:port,... of its pages; empty = from yarn-site.xml"
     )
 
 
-class Kubernetes(Part):
-    """What only Kubernetes knows."""
+class Kubernetes(DefinitionPart):
+    """Options of Kubernetes."""
 
     namespace: str = Field("", pattern=_LABEL, description="empty = default")
     service_account: str = Field("", pattern=_LABEL, description="of the driver")
-    image: str = Field("", description="has Java and Spark, and for all but jars Python with PySpark")
+    image: str = Field("", description="with Java and Spark, and except for jars with Python and PySpark")
     driver: Literal["", "jvm", "python"] = Field(
-        "", description="of a jar: jvm = nothing but Java; python = measured as other jobs are; empty = jvm"
+        "", description="of a jar: jvm = Java only; python = measured like other jobs; empty = jvm"
     )
     pod_template: str = Field("", description="a file on the worker's host, for driver and executors")
     context: str = Field("", description="of the worker's kubeconfig; empty = its current one")
 
 
-class Spark(Part):
-    """Where and how Spark runs; what is empty is as the worker says for the pool, else Spark's default."""
+class Spark(DefinitionPart):
+    """Where and how Spark runs; empty = the worker's setting for the pool, else Spark's default."""
 
     master: str = Field(
         "",
@@ -93,13 +93,13 @@ class Spark(Part):
         "empty = local[*]",
     )
     deploy_mode: Literal["", "client", "cluster"] = Field(
-        "", description="client = the driver is on the worker's host; empty = cluster on k8s, else client"
+        "", description="client = the driver runs on the worker's host; empty = cluster on k8s, else client"
     )
     conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
     start: Literal["", "auto", "fast", "full", "warm"] = Field(
         "",
-        description="fast = a JVM for short jobs, full = for long ones; empty, auto = as its last runs took; "
-        "warm = SQL in a JVM that is kept for the pool, where it can be, else fast",
+        description="fast = a JVM for short jobs, full = for long ones; empty, auto = by its last runs; "
+        "warm = SQL in a JVM that the pool keeps, where possible, else fast",
     )
     driver: Driver = Driver.model_construct()
     executor: Executor = Executor.model_construct()
@@ -113,19 +113,19 @@ class Spark(Part):
     options: dict[str, str] = Field(default_factory=dict, description="for the runner of a plug-in")
 
     def filled(self, defaults: "Spark") -> "Spark":
-        """The same with what is empty as in `defaults`; properties of both, its own first.
+        """A copy whose empty fields are those of `defaults`; it has the properties of both, its own win.
 
-        Raises ValueError where the two do not go together.
+        Raises ValueError where the two contradict each other.
         """
         return Spark.model_validate(_filled(self.model_dump(), defaults.model_dump()))
 
     @property
     def target(self) -> Target:
-        """Where it shall run, for the runners."""
+        """The target for the runners: master, deploy mode and options of the backend."""
         master = self.master or DEFAULT_MASTER
         backend = backend_of(master)
         mode = self.deploy_mode or ("cluster" if backend == "kubernetes" else "client")
-        parts: dict[str, Part] = {
+        parts: dict[str, DefinitionPart] = {
             "standalone": self.standalone,
             "yarn": self.yarn,
             "kubernetes": self.kubernetes,
@@ -135,7 +135,7 @@ class Spark(Part):
 
     @property
     def properties(self) -> dict[str, str]:
-        """All that is said here as Spark properties; a field of its own goes before `conf`."""
+        """All fields as Spark properties; a named field wins over `conf`."""
         named = {
             "spark.driver.cores": self.driver.cores,
             "spark.driver.memory": self.driver.memory,
@@ -166,11 +166,11 @@ class Spark(Part):
         if backend in _FORMS:
             form, words = _FORMS[backend]
             if not form.fullmatch(value):
-                message = f"master {value!r} is not understood; write {words}"
+                message = f"invalid master {value!r}: write {words}"
                 raise ValueError(message)
         elif not is_installed(backend):
             words = "; ".join(words for _, words in _FORMS.values())
-            message = f"master {value!r} is not supported; there are {words}"
+            message = f"unknown master {value!r}: expected {words}"
             raise ValueError(message)
         return value
 
@@ -179,7 +179,7 @@ class Spark(Part):
     def _is_conf(cls, value: dict[str, str]) -> dict[str, str]:
         for key in value:
             if not key.startswith("spark."):
-                message = f"{key!r} does not start with 'spark.', and Spark would ignore it"
+                message = f"{key!r} does not start with 'spark.': Spark would ignore it"
                 raise ValueError(message)
         return value
 
@@ -197,7 +197,7 @@ class Spark(Part):
     def _are_files(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if not name or "," in name:
-                message = f"{name!r} cannot name a file: Spark separates them by commas"
+                message = f"{name!r} cannot name a file: Spark separates files by commas"
                 raise ValueError(message)
         return value
 
@@ -208,6 +208,6 @@ class Spark(Part):
             message = "deploy_mode 'cluster' needs a cluster: master is " + repr(self.master)
             raise ValueError(message)
         if backend == "kubernetes" and self.deploy_mode == "client":
-            message = "on Kubernetes the driver is a pod of its own: leave deploy_mode out, or say cluster"
+            message = "on Kubernetes the driver is a pod of its own: omit deploy_mode, or set it to cluster"
             raise ValueError(message)
         return self

@@ -1,4 +1,4 @@
-"""Why a job does not run yet: handlers and workers say it, who looks at the job reads it."""
+"""The reason why a job does not run yet, as handlers and workers record it."""
 
 from enum import StrEnum
 
@@ -6,13 +6,13 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Reason(StrEnum):
-    """What a job waits for."""
+    """The condition that a job waits for."""
 
-    HELD = "held"  # a worker has it in hand and is about to start it
-    STARTING = "starting"  # it was submitted, and its driver has not begun
+    HELD = "held"  # a worker has claimed it and is about to start it
+    STARTING = "starting"  # it was submitted, and its driver has not started
     DUE = "due"
-    BACKOFF = "backoff"  # an attempt, or a look at the job, has failed
-    SUBMISSION = "submission"  # it could not be submitted: its cluster is out of reach, mostly
+    BACKOFF = "backoff"  # an attempt or a handler has failed
+    SUBMISSION = "submission"  # it could not be submitted: mostly, its cluster is out of reach
     PAUSED = "paused"
     NO_WORKER = "no-worker"
     CAP = "cap"
@@ -21,27 +21,27 @@ class Reason(StrEnum):
     PRESSURE = "pressure"
     MEMORY = "memory"
     DRAINING = "draining"
-    TURN = "turn"  # nothing is in its way
+    TURN = "turn"  # nothing blocks it
 
 
 class Waiting(BaseModel):
-    """One reason, and a sentence for people; `reason` is a `Reason`, or what a newer version calls one."""
+    """A reason, and a sentence for users; `reason` is a `Reason`, or one of a newer version."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     reason: str
     message: str
-    worker: str = ""  # who says so, or has the job
-    at: str = ""  # since when, where it was said once and may have changed; ISO 8601
-    until: str = ""  # when it is looked at again at the latest, where that is known; ISO 8601
+    worker: str = ""  # the worker that reports it, or holds the job
+    at: str = ""  # the time of the report, where it may be outdated; ISO 8601
+    until: str = ""  # the latest time of the next check, where known; ISO 8601
 
 
 def at_cap(pool: str, running: int, cap: int) -> Waiting:
-    """A pool runs as many jobs as it may."""
+    """The pool runs as many jobs as its cap allows."""
     return Waiting(reason=Reason.CAP, message=f"{running} jobs of pool {pool} run, and its cap is {cap}")
 
 
 def at_concurrency(name: str, running: int, limit: int) -> Waiting:
-    """As many jobs of one name run as may."""
+    """As many jobs of one name run as its concurrency allows."""
     words = f"{running} jobs named {name} run, and its concurrency is {limit}"
     return Waiting(reason=Reason.CONCURRENCY, message=words)

@@ -1,4 +1,4 @@
-"""Reading YAML as people mean it."""
+"""Reads YAML strictly: with the plain words of version 1.2, and bounds on aliases."""
 
 import re
 from collections.abc import Hashable
@@ -10,14 +10,14 @@ from spark_runner.shortened import shortened
 
 MAX_DEPTH = 50
 MAX_WEIGHT = 20_000
-"""Of a document, what aliases repeat counted each time: one per node, and one per fifty characters."""
+"""The limit of a document: one per node and one per fifty characters, aliases counted at each use."""
 
 _CHARACTERS = 50
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """What YAML may say, and no definition."""
+    """Valid YAML that no definition may use."""
 
     def __init__(self, problem: str, mark: Any) -> None:
         super().__init__(None, None, problem, mark)
@@ -36,23 +36,25 @@ class _Loader(yaml.SafeLoader):
         self._weights: dict[int, int] = {}  # of nodes, by identity
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """The next node; raises _Refused above a limit: aliases of aliases take no room here, but later."""
+        """The next node; raises _Refused above a limit: nested aliases take space only once expanded."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise _Refused(f"nested more than {MAX_DEPTH} deep, which is the limit", event.start_mark)
+            raise _Refused(f"nested deeper than the limit of {MAX_DEPTH}", event.start_mark)
         before = self._weight
         node = super().compose_node(parent, index)
         if isinstance(event, yaml.AliasEvent):
             if id(node) not in self._weights:
-                raise _Refused(f"the alias {event.anchor!r} stands in what it repeats", event.start_mark)
+                raise _Refused(
+                    f"the alias {event.anchor!r} is part of the value that it repeats", event.start_mark
+                )
             self._weight += self._weights[id(node)]
         elif node is not None:
             self._weight += 1 + (len(node.value) // _CHARACTERS if isinstance(node.value, str) else 0)
             self._weights[id(node)] = self._weight - before
             self._check(node)
         if self._weight > MAX_WEIGHT:
-            problem = f"too much stands here, with what aliases repeat; the limit is {MAX_WEIGHT:,} values"
+            problem = f"too many values, with those that aliases repeat; the limit is {MAX_WEIGHT:,}"
             raise _Refused(problem, event.start_mark)
         self._depth -= 1
         return node
@@ -60,18 +62,18 @@ class _Loader(yaml.SafeLoader):
     def _check(self, node: yaml.Node) -> None:
         for key in (key for key, _ in node.value) if isinstance(node, yaml.MappingNode) else ():
             if not isinstance(key, yaml.ScalarNode):
-                raise _Refused("the name of a field is text, not a list or mapping", key.start_mark)
+                raise _Refused("the name of a field must be text, not a list or mapping", key.start_mark)
         implicit = (True, False) if isinstance(node, yaml.ScalarNode) else True
         plain = self.resolve(type(node), node.value, implicit)  # type: ignore[no-untyped-call]
         if node.tag not in {plain, _TEXT if isinstance(node, yaml.ScalarNode) else plain}:
-            raise _Refused(f"the tag {node.tag[:100]!r} does not fit; leave it out", node.start_mark)
+            raise _Refused(f"the tag {node.tag[:100]!r} does not fit: remove it", node.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """A mapping; raises _Refused for a key that stands twice."""
+        """A mapping; raises _Refused for a key that is given twice."""
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen and key.tag != _MERGE:
-                raise _Refused(f"field {shortened(key.value, 100)!r} stands twice", key.start_mark)
+                raise _Refused(f"field {shortened(key.value, 100)!r} is given twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
 
@@ -88,7 +90,7 @@ for _tag, _pattern, _first in (
 
 
 def read_yaml(text: str, source: str) -> Any:
-    """What YAML text says; raises ValueError with place and reason for text that is none."""
+    """The value of YAML text; raises ValueError with position and reason for text that is not YAML."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from SafeLoader
     except yaml.YAMLError as error:

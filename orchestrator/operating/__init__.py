@@ -1,1 +1,1 @@
-"""What people do by hand, and what they look at."""
+"""Views of jobs and queues, and the admin operations on them."""

@@ -1,39 +1,36 @@
-"""Changing one job as its holder would: what all operators' acts share."""
+"""The base of all admin operations on one job: claim it, change it in one multi, record the act."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from orchestrator.admission.slots import Slots
 from orchestrator.audit.trail import Trail
 from orchestrator.errors import JobHeld, StateConflict
 from orchestrator.job_nodes import JobNodes
 from orchestrator.models.act import Act, with_act
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
-from orchestrator.operating.stops import Stops
-from orchestrator.records import state_of
+from orchestrator.operating.side_nodes import SideNodes
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
-from queues.errors import Conflict, CorruptRecord, ItemHeld, NotClaimed
-from queues.operations import Delete, Operation
+from queues.errors import Conflict, ItemHeld, NotClaimed
+from queues.operations import Operation
 from queues.queue import QueueSet
-from queues.record import Record
 
-_MAX_TRIES = 10  # a node that rides along comes or goes in the moment of the change: somebody was faster
+_MAX_TRIES = 10  # a node in the multi is created or removed meanwhile: another client was faster
 
 
-class ByHand:
-    """Takes jobs and changes each in one multi. Safe to use from several threads."""
+class Operator:
+    """Claims jobs as an operator and changes each in one multi. Safe to use from several threads."""
 
     def __init__(self, queue_set: QueueSet) -> None:
         self.set = queue_set
-        nodes = Nodes(queue_set.layout.root)
-        self.trail = Trail(queue_set.session, nodes)
-        self.stops = Stops(queue_set)
-        self._slots = Slots(queue_set.session, nodes, queue_set.pools)
+        self.trail = Trail(queue_set.session, Nodes(queue_set.layout.root))
+        self.side_nodes = SideNodes(queue_set)
 
     @contextmanager
-    def taken(self, job_id: str, *, force: bool = False, remedy: str = "try again later") -> Iterator[Claim]:
+    def claimed(
+        self, job_id: str, *, force: bool = False, remedy: str = "try again later"
+    ) -> Iterator[Claim]:
         """A claim on the job for the time of the context.
 
         Raises ItemNotFound, CorruptRecord, and JobHeld unless forced: its holder then loses its claim.
@@ -53,18 +50,8 @@ class ByHand:
             claim.give_up()
 
     def belongings(self, job_id: str) -> JobNodes:
-        """What hangs below the record of a job now."""
+        """The nodes below the record of a job as they are now."""
         return JobNodes.read(self.set.session, self.set.layout.record(job_id))
-
-    def left_behind(self, claim: Claim, *pools: str) -> list[Delete]:
-        """What takes away requests to stop the job, here and in `pools`, and its places of a running job."""
-        record = claim.record
-        stops = self.stops.removals({record.pool, *pools}, record.id, record.run_key)
-        try:
-            state = state_of(record)
-        except CorruptRecord:  # then it does not say which places it has
-            return stops
-        return [*stops, *self._slots.release(record.pool, state, record.run_key)]
 
     def commit(
         self,
@@ -78,14 +65,15 @@ class ByHand:
         keeps_failures: bool = False,
         extra: Callable[[], Sequence[Operation]] = tuple,
     ) -> None:
-        """Give the job this state in this queue and let go of it; what `extra` looks up rides along.
+        """Move the job to this queue with this state and release it, in one multi.
 
-        The act stands in its record from then on, and rides along as an entry of the trail.
+        The multi includes the operations that `extra` returns, the act in the record of the job, and its
+        entry in the audit trail.
         """
         state = state.evolve(actions=with_act(state.actions, act))
         payload = state.model_dump(mode="json", exclude_defaults=True)
         record = claim.record
-        insist(
+        retry_on_conflict(
             lambda: claim.commit(
                 payload=payload,
                 queue=queue,
@@ -93,20 +81,20 @@ class ByHand:
                 due=due,
                 failures=record.failures if keeps_failures else 0,
                 error=record.error if keeps_failures else None,
-                extra=[*extra(), *self.entries(act, record, state)],
+                extra=[*extra(), *self.entries(act, claim, state)],
                 release=True,
             )
         )
 
-    def entries(self, act: Act, record: Record, after: JobState | None) -> list[Operation]:
-        """The entries of the trail for an act that brings a job to a state; None = it is removed."""
+    def entries(self, act: Act, claim: Claim, after: JobState | None) -> list[Operation]:
+        """The audit entries of an act that gives a job a state; None = the act removes the job."""
         leaves = after is None or after.status is not Status.ACCEPT
-        submissions = self.trail.submission_entries(record) if leaves else []
-        return [self.trail.job_entry(act, record), *submissions]
+        submissions = self.trail.submission_entries(claim.record) if leaves else []
+        return [self.trail.job_entry(act, claim.record), *submissions]
 
 
-def insist(act: Callable[[], None]) -> None:
-    """Do it, and again when somebody was faster at a node that rides along; raises Conflict in the end."""
+def retry_on_conflict(act: Callable[[], None]) -> None:
+    """Call `act`, again after each Conflict, at most 10 times; then raises the Conflict."""
     for tries_left in reversed(range(_MAX_TRIES)):
         try:
             act()

@@ -1,12 +1,12 @@
-"""What operators do to jobs beside the transition table: run again, move, delay."""
+"""Admin operations on jobs that the transition table does not have: retry, move, requeue."""
 
 from collections.abc import Callable
 
 from orchestrator.errors import AlreadyEnded, MoveRefused, NotEnded
 from orchestrator.models.act import Act
 from orchestrator.models.job import JobState, JobView
-from orchestrator.operating.by_hand import ByHand
-from orchestrator.operating.moves import moved, stands_in
+from orchestrator.operating.by_hand import Operator
+from orchestrator.operating.moves import home_queue, moved
 from orchestrator.records import state_of, view_of
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
@@ -15,10 +15,10 @@ from queues.names import LOW
 from queues.operations import Operation
 from queues.record import Record
 
-_HOLDS_PLACES = {Queue.RUNNING, Queue.KILL}
+_HOLDS_SLOTS = {Queue.RUNNING, Queue.KILL}
 
 
-_COUNTED_ANEW = (
+_RESET = (
     "failures",
     "submissions",
     "demotions",
@@ -42,45 +42,47 @@ _COUNTED_ANEW = (
 
 
 def reopened(state: JobState) -> JobState:
-    """A job that has ended, as it is when it is brought back to accept by hand.
+    """The state of an ended job that an operator brings back to accept.
 
-    All that was counted against it is counted anew. The number of its last attempt stays: the names of its
-    runs in the outside world are made of it.
+    Its counters restart. The number of its last attempt stays: the external names of its runs contain it.
     """
     now = timestamp()
-    anew = {name: JobState.model_fields[name].get_default() for name in _COUNTED_ANEW}
+    reset = {name: JobState.model_fields[name].get_default() for name in _RESET}
     times = {**state.times, Queue.ACCEPT.value: now}
-    return state.evolve(**anew, status=Status.ACCEPT, updated=now, times=times)
+    return state.evolve(**reset, status=Status.ACCEPT, updated=now, times=times)
 
 
-class Operations:
+class JobOperations:
     """Each act is one claim and one multi; each can raise ItemNotFound, CorruptRecord and JobHeld.
 
-    What is looked at is looked at before the claim too: who asks for what makes no sense hears that, and not
-    who holds the job. Only the second look, with the claim in hand, decides.
+    Each checks the job before the claim, too, so that an operation that makes no sense is refused with that
+    reason and not with the holder of the job. Only the second check, under the claim, decides.
     """
 
-    def __init__(self, by_hand: ByHand) -> None:
-        self._set = by_hand.set
-        self._by_hand = by_hand
+    def __init__(self, operator: Operator, retention: Callable[[], float]) -> None:
+        """`retention`: the seconds for which finish keeps a job."""
+        self._set = operator.set
+        self._operator = operator
+        self._retention = retention
 
     def retry(self, job_id: str, *, force: bool = False) -> JobView:
-        """Bring a job that has ended back to accept, with all its tries; a success only by force.
+        """Bring an ended job back to accept, with all its tries; a successful one only by force.
 
-        A demoted job goes back to its pool. Raises NotEnded, AlreadyEnded, AttemptOpen.
+        A demoted job returns to its pool. Raises NotEnded, AlreadyEnded, AttemptOpen, JobHeld, ItemNotFound,
+        CorruptRecord.
         """
         self._check_ended(self._set.get(job_id), force=force)
-        with self._by_hand.taken(job_id) as claim:
+        with self._operator.claimed(job_id) as claim:
             self._check_ended(claim.record, force=force)
             pool = claim.record.pool.removesuffix(LOW)
-            self._by_hand.commit(
+            self._operator.commit(
                 claim,
                 reopened(state_of(claim.record)),
                 Queue.ACCEPT,
-                act=self._by_hand.trail.act("retry", _way(claim.record, Queue.ACCEPT)),
+                act=self._operator.trail.act("retry", _route(claim.record, Queue.ACCEPT)),
                 pool=pool,
                 due=self._set.clock.now_ms(),
-                extra=lambda: self._by_hand.left_behind(claim, pool),
+                extra=lambda: self._operator.side_nodes.removals(claim.record, pool),
             )
         return view_of(claim.record)
 
@@ -89,80 +91,78 @@ class Operations:
         if not view.is_final:
             raise NotEnded(f"job {view.id!r} has not ended: it is {view.status} in {view.queue}")
         if view.status is Status.SUCCESS and not force:
-            raise AlreadyEnded(f"job {view.id!r} has ended as SUCCESS; only by force it is run again")
-        self._by_hand.belongings(view.id).check_closed(view.id, view.queue)
+            raise AlreadyEnded(f"job {view.id!r} has ended as SUCCESS; it can be run again only with force")
+        self._operator.belongings(view.id).check_closed(view.id, view.queue)
 
-    def move(
-        self, job_id: str, queue: Queue, *, force: bool = False, retention: Callable[[], float]
-    ) -> JobView:
-        """Bring a job to another queue, by force from whoever holds it; see `orchestrator.operating.moves`.
+    def move(self, job_id: str, queue: Queue, *, force: bool = False) -> JobView:
+        """Move a job to another queue, by force also when it is held; see `orchestrator.operating.moves`.
 
-        It is due at once; in finish after as many seconds as `retention` says. Raises MoveRefused,
-        AttemptOpen.
+        It is due at once, in finish after the retention. Raises MoveRefused, AttemptOpen, JobHeld,
+        ItemNotFound, CorruptRecord.
         """
         self._moved(self._set.get(job_id), queue)
-        with self._by_hand.taken(job_id, force=force, remedy="wait, or take it by force") as claim:
+        with self._operator.claimed(job_id, force=force, remedy="wait, or move it by force") as claim:
             after = self._moved(claim.record, queue)
             if claim.queue == queue and after.status is state_of(claim.record).status:
                 return view_of(claim.record)
-            delay = retention() if queue is Queue.FINISH else 0.0
-            way = _way(claim.record, queue) + (" by force" if force else "")
-            act = self._by_hand.trail.act("move", way)
-            self._by_hand.commit(
+            delay = self._retention() if queue is Queue.FINISH else 0.0
+            route = _route(claim.record, queue) + (" by force" if force else "")
+            act = self._operator.trail.act("move", route)
+            self._operator.commit(
                 claim,
                 after,
                 queue,
                 act=act,
-                # In dead nothing is due, and what goes back from there is due when it would have been.
+                # Nothing is due in dead: a replayed job keeps its due time.
                 due=None if queue is Queue.DEAD else self._set.clock.now_ms() + round(delay * 1000),
-                extra=lambda: self._riders(claim, queue, act),
+                extra=lambda: self._extra_operations(claim, queue, act),
             )
         return view_of(claim.record)
 
     def _moved(self, record: Record, queue: Queue) -> JobState:
-        stands, belongings = Queue(record.queue), self._by_hand.belongings(record.id)
-        after = moved(record.id, state_of(record), stands, queue, belongings)
-        return after if queue in _HOLDS_PLACES else after.evolve(slot=None, name_slot=None)
+        source, belongings = Queue(record.queue), self._operator.belongings(record.id)
+        after = moved(record.id, state_of(record), source, queue, belongings)
+        return after if queue in _HOLDS_SLOTS else after.evolve(slot=None, name_slot=None)
 
-    def _riders(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
+    def _extra_operations(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
         match queue:
             case Queue.KILL:  # a driver that no worker reaches obeys the request by itself
-                return self._by_hand.stops.creation(claim.record, act)
+                return self._operator.side_nodes.stop_creation(claim.record, act)
             case Queue.RUNNING:
-                record = claim.record
-                return [*self._by_hand.stops.removals({record.pool}, record.id, record.run_key)]
+                return [*self._operator.side_nodes.stop_removals(claim.record)]
             case _:
-                return [*self._by_hand.left_behind(claim)]
+                return [*self._operator.side_nodes.removals(claim.record)]
 
     def requeue(self, job_id: str, *, delay: float = 0.0) -> JobView:
-        """Make a job due after `delay` seconds where it stands; in finish, that is when it is removed.
+        """Make a job due after `delay` seconds in its queue; in finish, it is removed then.
 
-        Raises MoveRefused for one in dead, where nothing is ever due, and AttemptOpen.
+        Raises MoveRefused for a job in dead, where nothing is ever due, AttemptOpen, JobHeld, ItemNotFound,
+        CorruptRecord.
         """
         self._check_due(self._set.get(job_id))
-        with self._by_hand.taken(job_id) as claim:
+        with self._operator.claimed(job_id) as claim:
             record = claim.record
             self._check_due(record)
             due = self._set.clock.now_ms() + round(delay * 1000)
-            self._by_hand.commit(
+            self._operator.commit(
                 claim,
                 state_of(record),
                 Queue(record.queue),
-                act=self._by_hand.trail.act("requeue", f"due in {record.queue} after {delay:g} s"),
+                act=self._operator.trail.act("requeue", f"due in {record.queue} after {delay:g} s"),
                 due=due,
                 keeps_failures=True,
             )
         return view_of(claim.record)
 
     def _check_due(self, record: Record) -> None:
-        queue = stands_in(state_of(record), Queue(record.queue))
+        queue = home_queue(state_of(record), Queue(record.queue))
         if queue is Queue.DEAD:
             raise MoveRefused(
-                f"job {record.id!r} is in dead, where nobody waits for it; "
+                f"job {record.id!r} is in dead, where nothing is ever due; "
                 f"`orchestrator queue replay {record.id}` brings it back"
             )
-        self._by_hand.belongings(record.id).check_closed(record.id, queue)
+        self._operator.belongings(record.id).check_closed(record.id, queue)
 
 
-def _way(record: Record, queue: Queue) -> str:
+def _route(record: Record, queue: Queue) -> str:
     return f"{record.queue} -> {queue}"

@@ -1,4 +1,4 @@
-"""Looking at the queues without touching them."""
+"""Read-only views of the queues."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orchestrator.models.job import JobState
-from orchestrator.operating.views import READ_AT_ONCE, Place, decoded
+from orchestrator.operating.views import READ_AT_ONCE, TokenLocation, decoded
 from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
-from queues.members import read_members
 from queues.names import DEFAULT_POOL, LOW
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -24,27 +23,17 @@ _Read = tuple[Record, JobState] | CorruptRecord
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """How many jobs stand in one queue of one pool, and what binds the pool.
+    """The number of jobs in one queue of one pool, and the limits of the pool.
 
-    The limits are None for a low lane: those of its pool hold for it too, a pause among them.
+    The limits are None for a low lane: those of its pool apply to it, too, including a pause.
     """
 
     queue: Queue
     pool: str
     jobs: int
     paused: bool
-    cap: int | None  # running jobs of the pool at most; 0 = no limit
-    weight: int | None  # turns that it gets while other pools get one
-
-
-@dataclass(frozen=True, slots=True)
-class PoolLoad:
-    """How many jobs a pool has in all its queues, how many workers serve it, and its limits."""
-
-    pool: str
-    jobs: int
-    workers: int
-    limits: PoolLimits
+    cap: int | None  # most running jobs of the pool; 0 = no limit
+    weight: int | None  # turns that it gets while a pool of weight 1 gets one
 
 
 class QueueViews:
@@ -56,24 +45,26 @@ class QueueViews:
         self._layout = queue_set.layout
 
     def standing(self, queue: Queue, pool: str | None = None) -> list[dict[str, Any]]:
-        """What stands in a queue, in the order in which it is due: id, pool, status, due, held_by, reason.
+        """The jobs in a queue in due order: id, pool, status, due, held_by, reason, waiting.
 
-        And `waiting`, why it does not run yet, where it waits for that.
+        `waiting` is the reason why a job does not run yet; None where it does not wait.
         """
-        places = sorted(
+        locations = sorted(
             (
-                Place(queue, name, token)
+                TokenLocation(queue, name, token)
                 for name in self._pools(pool)
                 for token in self._set.tokens(queue, name)
             ),
-            key=lambda place: place.token,
+            key=lambda location: location.token,
         )
         rows, waits = list[dict[str, Any]](), Waits(self._set)
-        for start in range(0, len(places), READ_AT_ONCE):
-            part = places[start : start + READ_AT_ONCE]
-            records = self._session.get_many([self._layout.record(place.token.id) for place in part])
-            locks = self._session.get_many([self._layout.lock(place.pool, place.token.id) for place in part])
-            read = [_read(place, record) for place, record in zip(part, records, strict=True)]
+        for start in range(0, len(locations), READ_AT_ONCE):
+            part = locations[start : start + READ_AT_ONCE]
+            records = self._session.get_many([self._layout.record(location.token.id) for location in part])
+            locks = self._session.get_many(
+                [self._layout.lock(location.pool, location.token.id) for location in part]
+            )
+            read = [_read(location, record) for location, record in zip(part, records, strict=True)]
             attempts = self._attempts(read) if queue is Queue.RUNNING else [None] * len(part)
             rows += [
                 self._row(*row, waits) for row in zip(part, read, map(decoded, locks), attempts, strict=True)
@@ -81,7 +72,7 @@ class QueueViews:
         return rows
 
     def _attempts(self, read: Sequence[_Read]) -> list[dict[str, Any] | None]:
-        """The last attempt of each."""
+        """The last attempt of each job."""
         paths = [
             attempt_path(self._layout.record(found[0].id), found[0].run_key, found[1].attempt)
             for found in read
@@ -92,16 +83,16 @@ class QueueViews:
 
     def _row(
         self,
-        place: Place,
+        location: TokenLocation,
         read: _Read,
         lock: dict[str, Any] | None,
         attempt: dict[str, Any] | None,
         waits: Waits,
     ) -> dict[str, Any]:
-        token = place.token
+        token = location.token
         row: dict[str, Any] = {
             "id": token.id,
-            "pool": place.pool,
+            "pool": location.pool,
             "status": None,
             "due": datetime.fromtimestamp(token.due / 1000, UTC).isoformat(timespec="milliseconds"),
             "held_by": (lock or {}).get("worker"),
@@ -109,26 +100,26 @@ class QueueViews:
             "waiting": None,
         }
         if isinstance(read, CorruptRecord):
-            # What is buried has its reason in the token: its record was left as it was.
-            note = decoded(self._session.get(self._layout.token(place.queue, place.pool, token))) or {}
+            # The token of an unreadable job in dead has the reason: its record was left unchanged.
+            note = decoded(self._session.get(self._layout.token(location.queue, location.pool, token))) or {}
             return {**row, "reason": str(note.get("reason", read))}
         record, state = read
         waiting = waits.of(record, state, lock=lock, attempt=attempt)
-        told = {
+        known = {
             "status": state.status.value,
             "reason": state.error.message if state.error else None,
             "waiting": waiting and waiting.model_dump(exclude_defaults=True),
         }
-        return row | told
+        return row | known
 
     def count(self, queue: Queue, pool: str | None = None) -> int:
-        """How many stand in a queue."""
+        """The number of jobs in a queue, of all pools unless one is given."""
         return sum(self._set.count(queue, name) for name in self._pools(pool))
 
     def load(self) -> list[QueueLoad]:
-        """How many stand in each queue of each pool, and what binds the pools; in three requests."""
+        """The number of jobs in each queue of each pool, and the limits of the pools, in three requests."""
         counts, limits = self._set.look.counts(), self.limits()
-        pools = sorted(limits, key=lambda pool: (pool.removesuffix(LOW), pool))
+        pools = sorted(limits, key=pool_order)
         loads = []
         for pool in pools:
             own, low = limits[pool], pool.endswith(LOW)
@@ -137,22 +128,8 @@ class QueueViews:
             loads += [QueueLoad(queue, pool, counts[queue].get(pool, 0), paused, *binding) for queue in Queue]
         return loads
 
-    def pools(self) -> list[PoolLoad]:
-        """Every pool, low lanes behind theirs."""
-        counts, limits = self._set.look.counts(), self.limits()
-        members = read_members(self._session, self._layout).values()
-        return [
-            PoolLoad(
-                pool,
-                sum(by_pool.get(pool, 0) for by_pool in counts.values()),
-                sum(member.serves(pool) for member in members),
-                limits[pool],
-            )
-            for pool in sorted(limits, key=lambda pool: (pool.removesuffix(LOW), pool))
-        ]
-
     def limits(self) -> dict[str, PoolLimits]:
-        """The limits of each pool, low lanes among them."""
+        """The limits of each pool, low lanes included."""
         pools = self._pools(None)
         nodes = self._session.get_many([self._layout.pool(pool) for pool in pools])
         return {
@@ -166,9 +143,14 @@ class QueueViews:
         return sorted({DEFAULT_POOL, *self._set.pools.names(low=True)})
 
 
-def _read(place: Place, record: Found) -> _Read:
+def pool_order(pool: str) -> tuple[str, str]:
+    """The sort key of pools: each low lane follows its pool."""
+    return pool.removesuffix(LOW), pool
+
+
+def _read(location: TokenLocation, record: Found) -> _Read:
     try:
-        found = Record.decode(place.token.id, b"" if record is None else record[0])
+        found = Record.decode(location.token.id, b"" if record is None else record[0])
         return found, state_of(found)
     except CorruptRecord as error:
         return error

@@ -1,9 +1,9 @@
-"""Removing a job by hand, with all that ZooKeeper has of it."""
+"""Removes a job at the request of an operator, with all its nodes in ZooKeeper."""
 
 from orchestrator.errors import JobHeld
 from orchestrator.job_nodes import JobNodes
 from orchestrator.models.act import Act
-from orchestrator.operating.by_hand import ByHand, insist
+from orchestrator.operating.by_hand import Operator, retry_on_conflict
 from orchestrator.states import Queue
 from queues.claim import Claim
 from queues.errors import Conflict, CorruptRecord, ItemNotFound, QueueError
@@ -11,32 +11,33 @@ from queues.names import Token
 from queues.operations import Check, Create, Delete, Operation
 from queues.transaction import commit
 
-_AT_ONCE = 500  # nodes of attempts that go in one multi; few jobs have more than three
+_AT_ONCE = 500  # nodes of attempts in one multi; few jobs have more than three
 
 
 class Removal:
     """Removes jobs of which no attempt is open. Files of their runs stay on the hosts where they ran."""
 
-    def __init__(self, by_hand: ByHand) -> None:
-        self._by_hand = by_hand
-        self._set = by_hand.set
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._set = operator.set
 
     def remove(self, job_id: str) -> None:
-        """Remove a job, wherever it stands; raises ItemNotFound, JobHeld, AttemptOpen, StateConflict.
+        """Remove a job from any queue; files of its runs stay on the hosts where it ran.
 
-        One that cannot be read can be removed too, once it is in dead; before that CorruptRecord is raised.
+        A job that cannot be read can be removed once it is in dead; before that this raises CorruptRecord.
+        Raises ItemNotFound, JobHeld, AttemptOpen, StateConflict.
         """
         try:
             self._check(job_id)
-            with self._by_hand.taken(job_id) as claim:
-                act = self._by_hand.trail.act("remove", f"from {claim.queue}")
-                insist(lambda: self._remove(claim, act))
+            with self._operator.claimed(job_id) as claim:
+                act = self._operator.trail.act("remove", f"from {claim.queue}")
+                retry_on_conflict(lambda: self._remove(claim, act))
         except (CorruptRecord, ItemNotFound) as error:
             self._remove_unreadable(job_id, error)
 
     def _check(self, job_id: str) -> JobNodes:
-        # First, so that who wants to remove a running job hears of `job kill` and not of its holder.
-        belongings = self._by_hand.belongings(job_id)
+        # Before the claim, so that the error for a running job names `job kill` and not its holder.
+        belongings = self._operator.belongings(job_id)
         belongings.check_closed(job_id, self._set.get(job_id).queue)
         return belongings
 
@@ -47,11 +48,11 @@ class Removal:
         while len(deletes) > _AT_ONCE:  # the oldest attempts first: a crash in between leaves a whole job
             claim.commit(extra=deletes[:_AT_ONCE])
             deletes = deletes[_AT_ONCE:]
-        entries = self._by_hand.entries(act, claim.record, None)
-        claim.remove([*self._by_hand.left_behind(claim), *deletes, *entries])
+        entries = self._operator.entries(act, claim, None)
+        claim.remove([*self._operator.side_nodes.removals(claim.record), *deletes, *entries])
 
     def _remove_unreadable(self, job_id: str, error: QueueError) -> None:
-        """Remove the token in dead, and what there is of a record; the error again when there is no token."""
+        """Remove the token in dead, and the record if there is one; raises `error` when there is no token."""
         for pool in self._set.pools.names(low=True):
             for token in self._set.tokens(Queue.DEAD, pool):
                 if token.id == job_id:
@@ -61,25 +62,25 @@ class Removal:
 
     def _remove_token(self, pool: str, token: Token) -> None:
         layout, session = self._set.layout, self._set.session
-        record, stood = layout.record(token.id), layout.token(Queue.DEAD, pool, token)
+        record, token_path = layout.record(token.id), layout.token(Queue.DEAD, pool, token)
         lock, stop = layout.lock(pool, token.id), layout.stop(pool, token.id)
         found = session.get(record)
-        belongings = self._by_hand.belongings(token.id)
+        belongings = self._operator.belongings(token.id)
         belongings.check_closed(token.id, Queue.DEAD)
         belongings.clear(session)
-        operations: list[Operation] = [Create(lock, ephemeral=True), Delete(stood)]
+        operations: list[Operation] = [Create(lock, ephemeral=True), Delete(token_path)]
         if found is not None:
-            # The same bytes still, and those cannot be read: whoever mends them is not robbed of the job.
+            # Refused if the bytes have changed: the record may have been repaired meanwhile.
             operations += [Check(record, found[1].version), *belongings.deletes, Delete(record)]
         if session.exists(stop) is not None:
             operations.append(Delete(stop))
-        trail = self._by_hand.trail
+        trail = self._operator.trail
         act = trail.act("remove", "from dead; its record could not be read")
         operations += [Delete(lock), trail.entry(act, "job", token.id, pool=pool)]
         try:
             commit(session, operations)
         except Conflict as conflict:
-            if conflict.ambiguous and session.exists(stood) is None:
+            if conflict.ambiguous and session.exists(token_path) is None:
                 return
             if conflict.index == 0:
                 raise JobHeld(token.id, "", "try again later") from conflict

@@ -1,4 +1,4 @@
-"""Bringing jobs back from dead to where they came from."""
+"""Brings jobs back from dead to the queues that they came from."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from orchestrator.errors import NotDead, OrchestratorError, StateConflict
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.job_nodes import JobNodes
 from orchestrator.models.job import JobError, JobState
-from orchestrator.operating.by_hand import ByHand
+from orchestrator.operating.by_hand import Operator
 from orchestrator.records import state_of
 from orchestrator.states import FINAL, Queue, Status
 from queues.claim import Claim
@@ -27,7 +27,7 @@ _STATUS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What became of one job: the queue in which it stands again, or why it stays in dead."""
+    """The result for one job: its queue, or the error for which it stays in dead."""
 
     id: str
     queue: Queue | None = None
@@ -35,14 +35,14 @@ class Replayed:
 
 
 class Replay:
-    """Brings jobs back, each by itself: one that cannot be brought back says why and stays."""
+    """Brings jobs back one by one: a job that cannot be brought back stays, with its error in the result."""
 
-    def __init__(self, by_hand: ByHand) -> None:
-        self._by_hand = by_hand
-        self._set = by_hand.set
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._set = operator.set
 
     def replay(self, ids: Iterable[str] | None = None) -> list[Replayed]:
-        """Bring these jobs back from dead, or all that are there; never raises for one of them."""
+        """Bring these jobs back from dead, or all that are there; never raises for a single job."""
         wanted = None if ids is None else dict.fromkeys(ids)
         done = dict[str, Replayed]()
         for pool in self._set.pools.names(low=True):
@@ -51,7 +51,7 @@ class Replay:
                     done[token.id] = self._try(pool, token)
         for job_id in wanted or ():
             if job_id not in done:
-                done[job_id] = Replayed(job_id, error=self._absence(job_id))
+                done[job_id] = Replayed(job_id, error=self._why_missing(job_id))
         return [done[job_id] for job_id in (done if wanted is None else wanted)]
 
     def _try(self, pool: str, token: Token) -> Replayed:
@@ -60,29 +60,31 @@ class Replay:
         except (QueueError, OrchestratorError) as error:
             return Replayed(token.id, error=error)
 
-    def _absence(self, job_id: str) -> QueueError | OrchestratorError:
+    def _why_missing(self, job_id: str) -> QueueError | OrchestratorError:
         try:
             record = self._set.get(job_id)
         except QueueError as error:
             return error
-        return NotDead(f"job {job_id!r} is not in dead, it stands in {record.queue}")
+        return NotDead(f"job {job_id!r} is not in dead but in {record.queue}")
 
     def _replay(self, pool: str, token: Token) -> Queue:
         note = self._set.session.get(self._set.layout.token(Queue.DEAD, pool, token))
-        claim = self._set.claim(Queue.DEAD, pool, token)  # by its token: a record may say something else
+        claim = self._set.claim(
+            Queue.DEAD, pool, token
+        )  # by its token: an unreadable record may name another place
         if claim is None:
             raise NotClaimed(token.id, Refusal.HELD)
         try:
             before = state_of(claim.record)
-            belongings = self._by_hand.belongings(token.id)
+            belongings = self._operator.belongings(token.id)
             queue, status = _origin(before, claim, b"" if note is None else note[0], belongings)
-            self._by_hand.commit(
+            self._operator.commit(
                 claim,
-                _raised(before, queue, status, belongings),
+                _restored(before, queue, status, belongings),
                 queue,
-                act=self._by_hand.trail.act("replay", f"dead -> {queue}"),
+                act=self._operator.trail.act("replay", f"dead -> {queue}"),
                 due=max(token.due, self._set.clock.now_ms()),
-                extra=lambda: self._by_hand.left_behind(claim),
+                extra=lambda: self._operator.side_nodes.removals(claim.record),
             )
         finally:
             claim.give_up()
@@ -90,13 +92,13 @@ class Replay:
 
 
 def _origin(state: JobState, claim: Claim, note: bytes, belongings: JobNodes) -> tuple[Queue, Status]:
-    """The queue to which a job goes back, and the status that it has there; raises StateConflict."""
+    """The queue to which a job returns, and its status there; raises StateConflict."""
     noted = _queue((claim.record.error or {}).get("queue")) or _queue(_decoded(note).get("queue"))
     status: Status
-    if state.status is not Status.DEAD:  # its record could not be read, was left as it was, and is mended
+    if state.status is not Status.DEAD:  # its unreadable record was left unchanged, and has been repaired
         queue, status = noted or state.status.queue, state.status
-    elif (told := _told(state)) is not None:
-        queue, status = told
+    elif (recorded := _recorded(state)) is not None:
+        queue, status = recorded
     elif noted is Queue.FINISH:
         queue, status = noted, _ended_as(claim.id, belongings)
     else:
@@ -104,13 +106,13 @@ def _origin(state: JobState, claim: Claim, note: bytes, belongings: JobNodes) ->
     if queue is Queue.FINISH and status in FINAL:
         return queue, status
     if belongings.in_use and status.queue not in {Queue.RUNNING, Queue.KILL}:
-        return Queue.RUNNING, Status.RUNNING  # its driver is looked after again, whatever was noted
+        return Queue.RUNNING, Status.RUNNING  # its driver needs supervision, whatever was noted
     return status.queue, status
 
 
-def _told(state: JobState) -> tuple[Queue, Status] | None:
-    buried = state.buried_from or {}
-    queue, status = _queue(buried.get("queue")), buried.get("status")
+def _recorded(state: JobState) -> tuple[Queue, Status] | None:
+    origin = state.buried_from or {}
+    queue, status = _queue(origin.get("queue")), origin.get("status")
     if queue is None or status not in set(Status) - {Status.DEAD}:
         return None
     return queue, Status(status)
@@ -123,7 +125,7 @@ def _queue(name: object) -> Queue | None:
 def _ended_as(job_id: str, belongings: JobNodes) -> Status:
     if belongings.last is None or belongings.in_use:
         raise StateConflict(
-            f"nobody noted how job {job_id!r} had ended; `orchestrator job retry {job_id}` starts it anew"
+            f"the end of job {job_id!r} was not recorded; `orchestrator job retry {job_id}` restarts it"
         )
     return verdict_of_attempt(belongings.last).status
 
@@ -135,8 +137,8 @@ def _decoded(data: bytes) -> dict[str, Any]:
         return {}
 
 
-def _raised(before: JobState, queue: Queue, status: Status, belongings: JobNodes) -> JobState:
-    """The job without what had brought it to dead: errors of handlers, and what exhausted its demotions."""
+def _restored(before: JobState, queue: Queue, status: Status, belongings: JobNodes) -> JobState:
+    """The state without the causes of its death: errors of handlers, and demotions."""
     now = timestamp()
     return before.evolve(
         status=status,
@@ -155,7 +157,7 @@ def _raised(before: JobState, queue: Queue, status: Status, belongings: JobNodes
 def _error(before: JobState, status: Status, belongings: JobNodes) -> JobError | None:
     if before.buried_error is not None or status is not Status.ERROR_FAIL:
         return before.buried_error
-    # Buried with nothing on record: `retry.on` decides by what its attempt says.
+    # No error was recorded: `retry.on` then decides by the outcome of the attempt.
     last = belongings.last
     verdict = None if last is None or last.state.is_open else verdict_of_attempt(last)
     return before.error if verdict is None or verdict.error is None else verdict.error

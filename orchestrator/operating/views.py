@@ -1,4 +1,4 @@
-"""Looking at jobs without touching them."""
+"""Read-only views of jobs."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from orchestrator.models.job import JobView
 from orchestrator.models.waiting import Waiting
 from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of, view_of
-from orchestrator.states import Queue
+from orchestrator.states import Queue, Status
 from queues.documents import decode
 from queues.errors import AccessDenied, CorruptRecord
 from queues.names import Token
@@ -19,34 +19,34 @@ from queues.record import Record
 from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, attempt_number, attempt_path
 
-READ_AT_ONCE = 256  # records: a request of some 20 KiB, its answer some hundred
+READ_AT_ONCE = 256  # records: a request of about 20 KiB, a reply of some hundred
 
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
-    """All that is known of one job."""
+    """Everything that ZooKeeper stores about one job."""
 
     job: JobView
     run_key: str
     record_path: str
     definition: dict[str, Any]
     attempts: list[dict[str, Any]]
-    progress: dict[str, Any] | None  # what the driver shows while it runs
+    progress: dict[str, Any] | None  # as the driver reports it while it runs
     held_by: dict[str, Any] | None  # the lock
-    due: str | None  # when it may be begun, while it waits in accept
-    waiting: Waiting | None = None  # why it does not run yet; None when it does, or has ended
+    due: str | None  # the earliest start, while it waits in accept
+    waiting: Waiting | None = None  # why it does not run yet; None when it runs or has ended
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a job stands."""
+class TokenLocation:
+    """The queue, the pool and the token of a job."""
 
     queue: Queue
     pool: str
     token: Token
 
     def unreadable(self, error: CorruptRecord) -> JobView:
-        """What is known of a job whose record cannot be read."""
+        """The view of a job whose record cannot be read."""
         since = _time(self.token.seq // 1000)
         return JobView.unreadable(self.token.id, self.pool, self.queue, since=since, reason=str(error))
 
@@ -60,46 +60,49 @@ class Views:
         self._layout = queue_set.layout
 
     # ------------------------------------------------------------------ many jobs
-    def jobs(self, queues: Collection[Queue]) -> Iterator[JobView]:
+    def jobs(self, queues: Collection[Queue] = tuple(Queue)) -> Iterator[JobView]:
         """All jobs in these queues of all pools, each once, in the order of the queues.
 
-        What cannot be read is among them, as `JobView.unreadable`.
+        A job that moves meanwhile is reported from the queue where it was first met. A job whose record
+        cannot be read is included as `JobView.unreadable`.
         """
-        yield from self._read(self._places(queues).values(), queues)
+        yield from self._read(self._locations(queues).values(), queues)
 
     def list(
         self,
         *,
         pools: Collection[str] = (),
         names: Collection[str] = (),
-        statuses: Collection[str] = (),
+        statuses: Collection[Status] = (),
         queues: Collection[Queue] = (),
         limit: int | None = None,
     ) -> Sequence[JobView]:
-        """The jobs that fit, the newest first, at most `limit`; what is empty excludes nothing.
+        """The jobs that match, newest first, at most `limit`; an empty filter matches all jobs.
 
-        What cannot be read has neither name nor status: it fits unless these are asked for.
+        A job whose record cannot be read is included as `JobView.unreadable`, unless names or statuses are
+        given: it has neither.
         """
         wanted = tuple(queues or Queue)
-        # The sequence in a token's name is of the moment of the submission: no record has to be read to sort.
-        places = sorted(
-            self._places(wanted, pools).values(), key=lambda place: (-place.token.seq, place.token.id)
+        # The sequence in a token's name is the time of the submission, so the order needs no record.
+        locations = sorted(
+            self._locations(wanted, pools).values(),
+            key=lambda location: (-location.token.seq, location.token.id),
         )
         fitting = (
             view
-            for view in self._read(places, wanted)
+            for view in self._read(locations, wanted)
             if (not names or view.name in names)
             and (not statuses or (view.status in statuses and view.is_readable))
             and (not pools or view.pool in pools)
         )
         return tuple(islice(fitting, limit))
 
-    def _places(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, Place]:
-        """Where jobs stand, by their ids, each where it was first met."""
-        found = dict[str, Place]()
+    def _locations(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, TokenLocation]:
+        """The location of each job by its id, where it was first met."""
+        found = dict[str, TokenLocation]()
         listed = set[tuple[str, str]]()
-        # Jobs move while folder after folder is listed, mostly forward, so that they are met twice. One that
-        # went into a folder that was empty, or back to accept, would be missed: those are listed once more.
+        # Jobs move while this lists folder after folder, mostly forward, so that they are met twice. A job
+        # that moved into a folder that was empty, or back to accept, would be missed: those are listed again.
         for last in (False, True):
             for queue, by_pool in self._set.look.counts().items():
                 for pool, count in by_pool.items():
@@ -108,30 +111,30 @@ class Views:
                         continue
                     listed.add((queue, pool))
                     for token in self._set.tokens(queue, pool):
-                        found.setdefault(token.id, Place(Queue(queue), pool, token))
+                        found.setdefault(token.id, TokenLocation(Queue(queue), pool, token))
         return found
 
-    def _read(self, places: Iterable[Place], queues: Collection[Queue]) -> Iterator[JobView]:
-        left = iter(places)
+    def _read(self, locations: Iterable[TokenLocation], queues: Collection[Queue]) -> Iterator[JobView]:
+        left = iter(locations)
         while part := list(islice(left, READ_AT_ONCE)):
-            found = self._session.get_many([self._layout.record(place.token.id) for place in part])
-            for place, node in zip(part, found, strict=True):
+            found = self._session.get_many([self._layout.record(location.token.id) for location in part])
+            for location, node in zip(part, found, strict=True):
                 if node is None:
                     continue  # removed meanwhile
                 try:
-                    view = view_of(Record.decode(place.token.id, node[0]))
+                    view = view_of(Record.decode(location.token.id, node[0]))
                 except CorruptRecord as error:
-                    yield place.unreadable(error)
+                    yield location.unreadable(error)
                     continue
                 if view.queue in queues:
                     yield view
 
     # ------------------------------------------------------------------ one job
     def detail(self, job_id: str) -> JobDetail:
-        """All that is known of one job; raises ItemNotFound, CorruptRecord."""
+        """Everything that ZooKeeper stores about one job; raises ItemNotFound, CorruptRecord."""
         record = self._set.get(job_id)
         view, path = view_of(record), self._layout.record(job_id)
-        # Those that are there: the number in the record may be anything.
+        # From the existing nodes: the number in a damaged record may be anything.
         children = self._session.children(path) or ()
         named = {number: name for name in children if (number := attempt_number(name)) is not None}
         found = self._session.get_many([f"{path}/{named[number]}" for number in sorted(named)])
@@ -156,15 +159,15 @@ class Views:
         try:
             return Attempt.read(self._session, self._attempt_path(view))
         except ValueError as error:
-            raise CorruptRecord(view.id, f"its attempt {view.attempt} is none: {error}") from error
+            raise CorruptRecord(view.id, f"its attempt {view.attempt} is damaged: {error}") from error
 
     def progress(self, view: JobView) -> dict[str, Any] | None:
-        """What the driver shows of itself while it runs; None when none does."""
+        """The progress that the driver reports while it runs; None without a running driver."""
         if view.attempt == 0 or view.is_final:
             return None
         try:
             return self._document(f"{self._attempt_path(view)}/alive")
-        except AccessDenied:  # its driver has closed it to everybody
+        except AccessDenied:  # the driver has closed the node to other users
             return None
 
     def _attempt_path(self, view: JobView) -> str:
@@ -179,7 +182,7 @@ def _time(epoch_ms: int) -> str:
 
 
 def decoded(found: Found) -> dict[str, Any] | None:
-    """The document in a node that was read; bytes that are none as text, None where there is nothing."""
+    """The document of a node that was read; damaged bytes as text; None without a node or data."""
     if found is None or not found[0]:
         return None
     try:

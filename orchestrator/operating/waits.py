@@ -1,4 +1,4 @@
-"""Why jobs do not run yet: one reason for each, from where handlers, workers and operators leave it."""
+"""The reason why a job does not run yet, from what handlers, workers and operators have recorded."""
 
 import time
 from collections import Counter
@@ -19,17 +19,17 @@ from queues.queue import QueueSet
 from queues.record import Record
 from spark_runner.attempt import AttemptState
 
-_PASSED = {Queue.SUCCESS, Queue.FAIL, Queue.KILL}  # jobs on their way to an end, or to the next attempt
-_NAMED = 3  # workers in one sentence
-_MAX_CHARACTERS = 300  # of what has failed, in one sentence
+_PASSED = {Queue.SUCCESS, Queue.FAIL, Queue.KILL}  # on the way to the end, or to the next attempt
+_NAMED = 3  # workers named in one sentence
+_MAX_CHARACTERS = 300  # of an error in one sentence
 
 
 class Waits:
-    """One look at workers and pools, for any number of jobs.
+    """One snapshot of workers and pools, for any number of jobs.
 
-    A handler that leaves a job in accept says why in its record. A worker that takes no job at all says why
-    in its announcement. The rest is in the nodes: who holds the job, when it is due, what binds its pool.
-    Nothing is written, so it goes by the clock of this host: that of the ensemble is known by a write alone.
+    A handler that leaves a job in accept records the reason in the job. A worker that claims no job at all
+    announces the reason. The nodes have the rest: the holder, the due time, the limits of the pool. This
+    class writes nothing, so it uses the clock of this host: only a write shows the time of the ensemble.
     """
 
     def __init__(self, queue_set: QueueSet) -> None:
@@ -46,9 +46,9 @@ class Waits:
         lock: Mapping[str, Any] | None,
         attempt: Mapping[str, Any] | None,
     ) -> Waiting | None:
-        """Why a job does not get on, None when it runs or has ended; `lock` and `attempt` as they are there.
+        """The reason why a job waits, None when it runs or has ended; `lock` and `attempt` are its nodes.
 
-        Reads what binds its pool, once for all jobs of the pool.
+        Reads the limits of its pool once for all jobs of the pool.
         """
         holder = str((lock or {}).get("worker", ""))
         if record.queue == Queue.ACCEPT:
@@ -65,7 +65,7 @@ class Waits:
 
     def _in_accept(self, record: Record, state: JobState, holder: str | None) -> Waiting | None:
         if holder is not None:
-            words = f"worker {holder} has taken it and is about to start it"
+            words = f"worker {holder} has claimed it and is about to start it"
             return Waiting(reason=Reason.HELD, message=words, worker=holder)
         if _is_later(record):
             return _until_due(record.token.due, state)
@@ -78,16 +78,16 @@ class Waits:
             or self._at_cap(main)
             or self._refused(main)
             or self._left(state)
-            or Waiting(reason=Reason.TURN, message="it is due, and the next worker that looks takes it")
+            or Waiting(reason=Reason.TURN, message="it is due; the next worker that polls claims it")
         )
 
     def _not_started(self, record: Record, state: JobState, holder: str) -> Waiting | None:
         if not holder and _is_later(record):
             return _until_due(record.token.due, state)
         if not holder:
-            words = "nobody holds it; the next worker that looks goes on with it"
+            words = "no worker holds it; the next one that polls adopts it"
             return self._without_worker(record.pool) or Waiting(reason=Reason.TURN, message=words)
-        words = f"worker {holder} has announced its driver, which has not begun"
+        words = f"worker {holder} has submitted its driver, which has not started"
         if state.warning:
             words += f": {_line(state.warning)}"
         return Waiting(reason=Reason.STARTING, message=words, worker=holder)
@@ -102,7 +102,9 @@ class Waits:
             lanes = [layout.queue(Queue.RUNNING, lane) for lane in (main, main + LOW)]
             found = self._set.session.get_many([self._nodes.slots(main), *lanes])
             placed, *running = [0 if node is None else node[1].children for node in found]
-            self._running[main] = max(placed, sum(running))  # some may run since before there was a cap
+            self._running[main] = max(
+                placed, sum(running)
+            )  # some jobs may have started before the pool had a cap
         running_now = self._running[main]
         return at_cap(main, running_now, cap) if running_now >= cap else None
 
@@ -116,37 +118,39 @@ class Waits:
         if any(serves(worker, pool) for worker in self._workers.values()):
             return None
         main = pool.removesuffix(LOW)
-        others = sum(worker.get("pools") != [] for worker in self._workers.values())  # `run` serves its own
+        others = sum(
+            worker.get("pools") != [] for worker in self._workers.values()
+        )  # `run` serves its own job only
         words = "no worker is connected; `orchestrator worker` starts one"
         if others:
             words = f"no worker serves pool {main}; `orchestrator worker --pool {main}` starts one that does"
         return Waiting(reason=Reason.NO_WORKER, message=words)
 
     def _refused(self, pool: str) -> Waiting | None:
-        """Why none of the workers of a pool takes any job; None when one of them does."""
+        """The reason why no worker of a pool claims jobs; None when one of them does."""
         refusals: list[tuple[str, str, str]] = []
         for name, worker in sorted(self._workers.items()):
             if not serves(worker, pool):
                 continue
-            told = worker.get("refuses")
-            if not isinstance(told, dict) or not told.get("reason"):
+            refusal = worker.get("refuses")
+            if not isinstance(refusal, dict) or not refusal.get("reason"):
                 return None
-            refusals.append((name, str(told["reason"]), _line(str(told.get("message", "")))))
+            refusals.append((name, str(refusal["reason"]), _line(str(refusal.get("message", "")))))
         if len(refusals) == 1:
             name, reason, words = refusals[0]
-            return Waiting(reason=reason, message=f"worker {name} takes no new job: {words}", worker=name)
+            return Waiting(reason=reason, message=f"worker {name} claims no new job: {words}", worker=name)
         (reason, _), *_others = Counter(reason for _, reason, _ in refusals).most_common()
         words = "; ".join(f"{name}: {said}" for name, _, said in refusals[:_NAMED])
         more = f"; and {len(refusals) - _NAMED} more" if len(refusals) > _NAMED else ""
-        message = f"none of the {len(refusals)} workers of its pool takes a new job: {words}{more}"
+        message = f"none of the {len(refusals)} workers of its pool claims a new job: {words}{more}"
         return Waiting(reason=reason, message=message)
 
     def _left(self, state: JobState) -> Waiting | None:
-        """Why a worker that is still there could not begin it."""
+        """The reason why a worker that is still connected deferred it."""
         said = state.waiting
         if said is None or said.worker not in self._workers:
             return None
-        words = f"worker {said.worker} left it at {local_time(said.at)}: {_line(said.message)}"
+        words = f"worker {said.worker} deferred it at {local_time(said.at)}: {_line(said.message)}"
         return said.model_copy(update={"message": words})
 
 
@@ -160,15 +164,15 @@ def _until_due(due_ms: int, state: JobState) -> Waiting:
     error = f": {_line(state.error.message)}" if state.error else ""
     if state.submissions and state.error:
         reason = Reason.SUBMISSION
-        words = f"it could not be submitted, and the next try is at {at}{error}"
+        words = f"it could not be submitted; the next try is at {at}{error}"
     elif state.handler_errors:
         reason = Reason.BACKOFF
-        told = state.warning or (state.waiting.message if state.waiting else "")
-        words = f"error {state.handler_errors} in a row while it was handled; the next try is at {at}"
-        words += f": {_line(told)}" if told else ""
+        cause = state.warning or (state.waiting.message if state.waiting else "")
+        words = f"error {state.handler_errors} in a row in its handler; the next try is at {at}"
+        words += f": {_line(cause)}" if cause else ""
     elif state.attempt:
         reason = Reason.BACKOFF
-        words = f"attempt {state.attempt} is over, and the next may begin at {at}{error}"
+        words = f"attempt {state.attempt} has ended; the next may start at {at}{error}"
     else:
         reason, words = Reason.DUE, f"it is due at {at}"
     return Waiting(reason=reason, message=words, until=due)

@@ -1,1 +1,1 @@
-"""What operators allow definitions to use."""
+"""The policy: the clusters, files, code and ports that operators allow definitions to use."""

@@ -1,14 +1,16 @@
-"""From where the code of a job comes: packages, repositories, and files that Spark would fetch."""
+"""The sources of a job's code: packages, repositories, and files that Spark would fetch."""
 
 import re
 
 from orchestrator.models.definition import Definition
 from orchestrator.models.spark import Spark
 from orchestrator.policy.properties import FILE_LISTS, items
-from orchestrator.policy.rules import Refused, Rules
+from orchestrator.policy.rules import PolicyRefused, Rules
 from spark_runner.runners.base import backend_of
 
-_REMOTE = re.compile(r"(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*:|.*\$\{")  # what Spark fills in, too
+_REMOTE = re.compile(
+    r"(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*:|.*\$\{"
+)  # also references that Spark fills in
 _CLASS_PATHS = tuple(
     f"spark.{part}.{name}"
     for part in ("driver", "executor")
@@ -21,16 +23,17 @@ _PAST_PACKAGES = (
     "spark.sql.maven.additionalRemoteRepositories",
     *_CLASS_PATHS,
 )
-_QUOTES = str.maketrans("", "", "\"'\\")  # that spark-submit takes out of Java's options
+_QUOTES = str.maketrans("", "", "\"'\\")  # spark-submit removes them from Java's options
 _JAVA_OPTIONS = re.compile(r"spark\.(?:driver|executor)\.(?:extra|default)JavaOptions")
 _SETS_SPARK = re.compile(r"-Dspark\.|\$\{")
 
 
 def check_code(rules: Rules, definition: Definition, filled: Spark | None) -> None:
-    """Packages, repositories, and files that Spark would fetch.
+    """Raise PolicyRefused for packages, repositories and remote files that the policy does not allow.
 
-    With a list of packages nothing comes from elsewhere, unless a list of repositories says so. On Kubernetes
-    packages are on the class path of the worker's own spark-submit, with its credentials: none without lists.
+    With a list of packages no code may come from other places, unless a list of repositories allows them. On
+    Kubernetes packages are on the class path of the worker's own spark-submit, with its credentials, so
+    without lists none is allowed.
     """
     own = definition.spark
     conf = own.conf
@@ -53,7 +56,8 @@ def check_code(rules: Rules, definition: Definition, filled: Spark | None) -> No
         if name in _PAST_PACKAGES or (
             _JAVA_OPTIONS.fullmatch(name) and _SETS_SPARK.search(value.translate(_QUOTES))
         ):
-            raise Refused(
-                f"`conf` of a definition cannot set {name} in pool {rules.pool}: it brings code past the "
-                f"setting {setting}. An operator can set it in the setting `spark` of the pool"
+            raise PolicyRefused(
+                f"`conf` of a definition cannot set {name} in pool {rules.pool}: it loads code that "
+                f"the setting {setting} does not control. "
+                "An operator can set it in the setting `spark` of the pool"
             )

@@ -1,6 +1,6 @@
-"""Files of the worker's host that a definition names and a cluster gets: the worker itself reads them.
+"""Files of the worker's host that a definition sends to a cluster: the worker reads them as its own user.
 
-A driver on the worker's host reads its files as its own user, so nothing is asked for it.
+A driver on the worker's host reads its files as the user of the driver, so this module does not check them.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from orchestrator.models.definition import Definition
 from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.properties import FILE_LISTS, items
-from orchestrator.policy.rules import Refused, Rules, reserved
+from orchestrator.policy.rules import PolicyRefused, Rules, reserved
 from queues.private_directory import is_replaceable
 from spark_runner.runners.base import Target
 
@@ -21,48 +21,49 @@ _LISTS = (
     *("spark.kerberos.keytab", "spark.yarn.keytab", "spark.kubernetes.kerberos.krb5.path"),
     *("spark.metrics.conf", "spark.kubernetes.file.upload.path", "spark.yarn.stagingDir"),
 )
-"""Properties that name files which spark-submit reads, or a folder that it writes to."""
+"""Properties that name files that spark-submit reads, or a folder that it writes to."""
 
 _CODE_OF_THE_WORKER = (
     *("spark.jars.ivySettings", "spark.jars.ivy", "spark.driver.defaultExtraClassPath"),
     *("spark.hadoop.hadoop.security.*", "spark.hadoop.hadoop.kerberos.*"),
 )
-"""Properties with which spark-submit runs code or programs that they name, before any driver is there."""
+"""Properties that make spark-submit itself run code or programs, before any driver starts."""
 
 _FILE_SYSTEMS = ("spark.hadoop.fs.viewfs.*", "spark.hadoop.fs.*.impl")
-"""Properties with which an address of another scheme leads to files of this host."""
+"""Properties that can map addresses of another scheme to files of this host."""
 
-_TO_FILES = frozenset({"viewfs", "har"})  # schemes of Hadoop that can lead there by themselves
+_TO_FILES = frozenset({"viewfs", "har"})  # schemes of Hadoop that can map to local files by themselves
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
-_UNCLEAR = re.compile(r"[*?\[\]{}\\%]")  # several files at once, or a name that Spark reads in another way
+_UNCLEAR = re.compile(r"[*?\[\]{}\\%]")  # a pattern for several files, or a name that Spark decodes
 
 
 class Unclear(ValueError):
-    """It cannot be told which file is meant."""
+    """The name may mean more than one file."""
 
 
 def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as: bool) -> None:
-    """Raise Refused for what a job in cluster mode may not have; `runs_as`: its pool has a user of its own.
+    """Raise PolicyRefused for a file that a job in cluster mode may not use.
 
-    With such a user a spark-submit for YARN runs as that user, too, and reads what the user may read.
+    `runs_as`: the pool has a user of its own. A spark-submit for YARN then runs as that user, too, and reads
+    what the user may read.
     """
     setting, listed = rules.find("files")
     if target.deploy_mode != "cluster":
         return
     is_asked = listed is not None or (runs_as and target.backend != "yarn")
     if is_asked or target.backend == "kubernetes":
-        _refuse(definition, _CODE_OF_THE_WORKER, "it says what the worker itself runs")
+        _refuse(definition, _CODE_OF_THE_WORKER, "it sets what the worker itself runs")
     if not is_asked:
         return
-    _refuse(definition, _FILE_SYSTEMS, "it says what the addresses of files mean")
+    _refuse(definition, _FILE_SYSTEMS, "it sets which files addresses mean")
     for name, directory in _named_files(definition):
         try:
             path = of_this_host(name, directory)
         except Unclear as error:
-            raise Refused(f"the file {name!r} is refused in pool {rules.pool}: {error}") from None
+            raise PolicyRefused(f"the file {name!r} is refused in pool {rules.pool}: {error}") from None
         if path is None or (is_for_all(path) if listed is None else is_listed(listed, path)):
             continue
-        allowed = ("what each user of the host may read",) if listed is None else listed
+        allowed = ("files that every user of the host may read",) if listed is None else listed
         raise rules.refusal(setting, allowed, f"the file {name!r}")
 
 
@@ -73,7 +74,7 @@ def _refuse(definition: Definition, patterns: Sequence[str], reason: str) -> Non
 
 
 def _named_files(definition: Definition) -> Iterator[tuple[str, str]]:
-    """What a definition says of files, here or elsewhere, and the folder that relative names mean, if any."""
+    """The files that a definition names, on any host, each with the folder of relative names, if any."""
     own = definition.spark
     for name in filter(None, (*own.jars, *own.py_files, *own.files, definition.jar)):
         yield name, definition.directory or "/"
@@ -83,8 +84,8 @@ def _named_files(definition: Definition) -> Iterator[tuple[str, str]]:
 
 
 def of_this_host(name: str, directory: str) -> Path | None:
-    """The file that is meant, None for one elsewhere; raises Unclear."""
-    path = name.partition("#")[0]  # as in archive.zip#environment
+    """The file of this host that the name means; None for a file elsewhere. Raises Unclear."""
+    path = name.partition("#")[0]  # for example archive.zip#environment
     if parts := _SCHEME.fullmatch(path):
         if (scheme := parts[1].lower()) in _TO_FILES:
             raise Unclear(f"{scheme}: may lead to any file")
@@ -103,12 +104,12 @@ def of_this_host(name: str, directory: str) -> Path | None:
 
 
 def is_listed(patterns: Sequence[str], path: Path) -> bool:
-    """Whether the file, and what it leads to where it is a link, is in a list."""
+    """Whether the list includes the file and, if it is a link, also its target."""
     return matches_any(patterns, str(path)) and matches_any(patterns, str(path.resolve()))
 
 
 def is_for_all(path: Path) -> bool:
-    """Whether each user of this host may read a file, and none but root and this user can exchange it."""
+    """Whether every user of this host may read a file that only root and this user can replace."""
     try:
         real = path.resolve(strict=True)
         found = real.stat()

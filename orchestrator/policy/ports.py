@@ -1,6 +1,6 @@
-"""What a definition may not open: ports of a driver on the worker's host, without a login or beyond loopback.
+"""Ports of drivers on the worker's host: a definition may not open one without a login or beyond loopback.
 
-They are opened by settings alone. What the program of a job opens by itself, no setting prevents.
+Only the settings of the operator may. No check prevents ports that the program of a job opens by itself.
 """
 
 import re
@@ -12,35 +12,39 @@ from spark_runner.runners.base import Target
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 _ON_THE_HOST = {
-    "spark.ui.enabled": (frozenset({"false"}), "the pages of Spark have no login"),
+    "spark.ui.enabled": (frozenset({"false"}), "the web UI of Spark has no login"),
     "spark.api.mode": (frozenset({"classic"}), "Spark Connect has no login"),
     "spark.remote": (frozenset(), "Spark Connect has no login"),
 }
-"""Of each driver that is a process of a worker's host: which values are allowed, and why no others."""
+"""For each driver on the worker's host: the allowed values, and why no others are."""
 
 _WITH_LOCAL_MASTER = {
-    "spark.driver.host": (_LOOPBACK, "the driver is for this host alone"),
-    "spark.driver.bindAddress": (_LOOPBACK, "the driver is for this host alone"),
-    "spark.authenticate": (frozenset({"true"}), "each user of the host reaches the ports of the driver"),
-    "spark.authenticate.*": (frozenset(), "each user of the host reaches the ports of the driver"),
-    "spark.network.crypto.*": (frozenset({"true"}), "each user of the host reaches the ports of the driver"),
+    "spark.driver.host": (_LOOPBACK, "only this host may reach the driver"),
+    "spark.driver.bindAddress": (_LOOPBACK, "only this host may reach the driver"),
+    "spark.authenticate": (frozenset({"true"}), "every user of the host can reach the ports of the driver"),
+    "spark.authenticate.*": (frozenset(), "every user of the host can reach the ports of the driver"),
+    "spark.network.crypto.*": (
+        frozenset({"true"}),
+        "every user of the host can reach the ports of the driver",
+    ),
 }
-"""Likewise, where nobody but this host needs its ports."""
+"""The same for a driver with a local master, whose ports no other host needs."""
 
 _PLUGINS = ("spark.plugins", "spark.plugins.defaultList")
 _CONNECT = re.compile(r"\borg\.apache\.spark\.sql\.connect\.|\$\{")  # Spark fills in references
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
 _QUOTES = str.maketrans("", "", "\"'\\")
-# Remote management and debuggers; settings of Spark, which go past the names above; files of further options.
+# Remote management, debuggers, settings of Spark that bypass the names above, files with further options.
 _OPENING = re.compile(
     r"-Dcom\.sun\.management|-Dspark\.|-agent(?:lib|path):|-Xrun|-XX:(?:Flags|VMOptionsFile)|(?:^|[\x00-\x20])@"
 )
 
 
 def openings(own: Spark, filled: Spark | None) -> Iterator[tuple[str, str]]:
-    """The settings of a definition that open ports, and why that is not for a definition to say.
+    """The settings of a definition that open ports, each with the reason of its refusal.
 
-    `filled`: with what the worker fills in; without it, only what it cannot change is looked at.
+    `filled`: the Spark part with the values that the worker fills in. Without it, only settings that the
+    worker cannot change are checked.
     """
     target = (filled or own).target
     if filled is None and not own.master:
@@ -56,7 +60,10 @@ def openings(own: Spark, filled: Spark | None) -> Iterator[tuple[str, str]]:
             yield name, "Spark Connect has no login"
     for name in _JAVA_OPTIONS:
         if found := _OPENING.search(own.conf.get(name, "").translate(_QUOTES)):
-            yield name, f"{found[0].strip()} lets others into the JVM, or sets what has a name of its own"
+            yield (
+                name,
+                f"{found[0].strip()} opens the JVM to other users, or sets a property past its own name",
+            )
 
 
 def _of_rules(

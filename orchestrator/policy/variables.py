@@ -1,16 +1,16 @@
-"""Variables of an environment: which a definition may name, and to whom its receiver would show them."""
+"""Environment variables that a definition may name, and receivers that may get their values."""
 
 import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from orchestrator.models.definition import Definition
-from orchestrator.policy.rules import ALL_POOLS, Refused, Rules, setting_name
+from orchestrator.policy.rules import ALL_POOLS, PolicyRefused, Rules, setting_name
 
-_REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot it is Hadoop that fills it in
+_REFERENCE = re.compile(r"\$\{env[:.](\w{0,200})")  # with a dot Hadoop fills it in
 _NESTED_REFERENCE = re.compile(
     r"\$\{[^}$]{0,200}\$(?:\{[^}]{0,50}\})?"
-)  # Hadoop fills in the inner one first
+)  # Hadoop fills in the inner reference first
 _SET_VARIABLE = re.compile(
     r"spark\.(?:executorEnv|kubernetes\.driverEnv|yarn\.appMasterEnv|kubernetes\.(?:driver|executor)\.secretKeyRef)"
     r"\.(.+)"
@@ -20,7 +20,7 @@ _WHOLE_HOST = re.compile(rf"{_VARIABLE}(?::(?:[0-9]+|{_VARIABLE}))?")
 
 
 def check_variables(rules: Rules, definition: Definition) -> None:
-    """Each variable that anybody fills in, or that is set for drivers and executors."""
+    """Check each variable that a definition refers to, or sets for drivers and executors."""
     texts = (
         *(definition.callback.url, definition.jar, *definition.arguments),
         *definition.variables.values(),
@@ -35,7 +35,7 @@ def check_variables(rules: Rules, definition: Definition) -> None:
 
 
 def check_named(rules: Rules, texts: Iterable[str], others: Iterable[str] = ()) -> None:
-    """Each variable that one of the texts names, and these."""
+    """Check each variable that one of the texts refers to, and these others."""
     names = {match[1] for text in texts for match in _REFERENCE.finditer(text)}.union(others)
     for name in sorted(names):
         rules.allow("environment", name, f"the environment variable {name!r}")
@@ -52,10 +52,10 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def check_receiver(rules: Rules, url: str) -> None:
-    """A receiver that is named in the definition; one that a variable names is looked at when it is called.
+    """Check a receiver whose host the definition names; a host from a variable is checked at the call.
 
-    A variable of the worker goes to no host of the definition's choice, unless the operator lists either: not
-    as part of that host either, for then a name server is asked for it.
+    The worker sends its variables to no host that a definition chooses, unless the operator lists the host or
+    the variable. That includes the host name itself: a name server would get it.
     """
     if not url:
         return
@@ -66,7 +66,7 @@ def check_receiver(rules: Rules, url: str) -> None:
         return
     lists = (rules.find("callback_hosts")[1], rules.find("environment")[1])
     if (named := _REFERENCE.search(url)) and lists == (None, None):
-        raise Refused(
+        raise PolicyRefused(
             f"the callback would send the worker's variable {named[1]!r} to {host}: an operator can list the "
             f"host in the setting {setting_name(ALL_POOLS, 'callback_hosts')}, or the variable in "
             f"{setting_name(ALL_POOLS, 'environment')}; or the variable can hold the whole address"
@@ -77,6 +77,6 @@ def check_receiver(rules: Rules, url: str) -> None:
         parts = urlsplit(_REFERENCE.sub("", url))
         name, port = parts.hostname, parts.port
     except ValueError:
-        raise Refused("the URL of the callback cannot be read") from None
+        raise PolicyRefused("the URL of the callback cannot be read") from None
     if name:
         rules.check_host(name, port or (443 if parts.scheme == "https" else 80))

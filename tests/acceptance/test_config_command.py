@@ -140,7 +140,7 @@ def test_what_cannot_be_read_in_zookeeper_is_named_with_how_to_mend_it(
     with zookeeper_client(shared_desk.environment["ZOOKEEPER_HOSTS"]) as client:
         client.set(node, b"rubbish")
     ended = shared_desk.type("config", "show")
-    assert_says(ended, 1, f"{node} is no configuration", f"orchestrator zkcli set {node} {{}}")
+    assert_says(ended, 1, f"{node} is not a valid configuration", f"orchestrator zkcli set {node} {{}}")
     assert shared_desk.type("zkcli", "set", node, "{}").code == 0
     assert shown(shared_desk)["warn_after"]["origin"] == "default"
 
@@ -186,7 +186,7 @@ def test_the_default_pool_can_be_limited_before_anybody_has_used_it(shared_desk:
 
 def test_a_pool_that_is_not_there_is_not_made(shared_desk: Desk, queues: QueueSet) -> None:
     ended = shared_desk.type("config", "set", "pool.defualt.paused", "true")
-    assert_says(ended, 4, "no pool 'defualt'", "there are default", "made by its first job")
+    assert_says(ended, 4, "no pool 'defualt'", "existing pools: default", "the first job of a pool")
     assert queues.pools.names() == ["default"]
 
 

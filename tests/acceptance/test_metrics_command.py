@@ -56,7 +56,7 @@ def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_desk: Des
 
 @pytest.mark.parametrize(
     ("address", "words"),
-    [("0.0.0.0:9187", "can be reached from other hosts"), (":9187", "is not [host:]port")],
+    [("0.0.0.0:9187", "other hosts can reach"), (":9187", "is not [host:]port")],
 )
 def test_an_address_that_is_open_to_others_or_none_is_refused(desk: Desk, address: str, words: str) -> None:
     assert_says(desk.type("worker", "--metrics-address", address), 2, words)

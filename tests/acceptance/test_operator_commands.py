@@ -300,7 +300,7 @@ def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Desk, stage
     claim = stage.hold("held")
     job = operator.type("queue", "move", "a", "accept", "-o", "json").json()
     assert (job["id"], job["queue"], job["status"]) == ("a", "accept", "ACCEPT")
-    assert_says(operator.type("queue", "move", "a", "success"), 5, "not moved to success", "finish")
+    assert_says(operator.type("queue", "move", "a", "success"), 5, "cannot be moved to success", "finish")
     assert_says(operator.type("queue", "move", "runs", "dead"), 5, "is open", "job kill runs")
     assert_says(operator.type("queue", "move", "runs", "dead", "--force"), 5, "is open", "job kill runs")
     assert_says(operator.type("queue", "move", "held", "finish"), 5, "held by worker-7", "by force")
@@ -325,7 +325,7 @@ def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Desk, 
     assert "cannot be read" in rows["damaged"]["error"]
     assert "the record of 'damaged' cannot be read" in ended.stderr
     assert [row["id"] for row in operator.type("queue", "show", "dead", "-o", "json").json()] == ["damaged"]
-    assert_says(operator.type("queue", "replay", "a"), 5, "'a' is not in dead, it stands in fail")
+    assert_says(operator.type("queue", "replay", "a"), 5, "'a' is not in dead but in fail")
     assert_says(operator.type("queue", "replay", "nobody"), 4, "nobody")
     assert operator.type("job", "remove", "damaged", "--yes").code == 0
     assert operator.type("queue", "replay").stderr == "nothing is in dead\n"

@@ -200,7 +200,7 @@ def test_what_cannot_be_read_leaves_the_last_good_limits_and_is_told_once(
         worker._look()  # noqa: SLF001 - what it does every 15 s
     assert worker.limits.warn_after == 4
     assert len(warnings) == 1
-    assert f"version 2 of {node} is no configuration" in warnings[0]
+    assert f"version 2 of {node} is not a valid configuration" in warnings[0]
     write(session, node, data)  # another version, as bad
     wait_until(lambda: len(warnings) == 2, SOON_S, "that is told too")
     write(session, node, b'{"values": {"warn_after": "6"}}')

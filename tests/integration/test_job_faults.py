@@ -10,7 +10,6 @@ from typing import Any
 import psutil
 import pytest
 
-from orchestrator.client import Client
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from queues.claim import Claim
@@ -215,13 +214,13 @@ def test_a_job_that_ends_in_the_moment_of_ctrl_c_is_shown_as_it_ended(
 
     office.worker()
     job_id = office.submit("pass")
-    kill = Client.kill
+    kill = office.client.kill
 
-    def after_the_end(self: Client, stopped: str) -> None:
-        self.wait(stopped, timeout=30)
-        kill(self, stopped)
+    def after_the_end(stopped: str) -> None:
+        office.client.wait(stopped, timeout=30)
+        kill(stopped)
 
-    monkeypatch.setattr(Client, "kill", after_the_end)
+    monkeypatch.setattr(office.client, "kill", after_the_end)
     screen: Any = SimpleNamespace(show=lambda *_: None, say=lambda _words: None)
     interrupt: Any = SimpleNamespace(is_set=lambda: True)
     assert _follow(office.client, job_id, screen, interrupt).status is Status.SUCCESS

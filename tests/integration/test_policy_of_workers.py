@@ -8,7 +8,8 @@ from orchestrator.callbacks import http_post
 from orchestrator.callbacks.callback import CallbackError, Callbacks
 from orchestrator.client import Client
 from orchestrator.models.definition import Callback
-from orchestrator.policy.policy import Policy, Refused
+from orchestrator.policy.policy import Policy
+from orchestrator.policy.rules import PolicyRefused
 from orchestrator.policy.settings import PoolPolicy
 from orchestrator.states import Status
 from tests.hostile_server import stranger
@@ -75,7 +76,7 @@ def test_a_refused_job_brings_no_variable_of_the_worker_to_its_receiver(
 
 def test_who_submits_with_the_settings_is_refused_before_anything_is_enqueued(office: Office) -> None:
     client = Client(office.queues, Policy({"*": NONE_LISTED}))
-    with pytest.raises(Refused, match="the master 'spark://evil:7077' is refused"):
+    with pytest.raises(PolicyRefused, match="the master 'spark://evil:7077' is refused"):
         client.submit(python_job("pass", spark={"master": "spark://evil:7077"}))
     assert list(client.list()) == []
 

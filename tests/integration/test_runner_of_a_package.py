@@ -59,7 +59,7 @@ def test_a_job_whose_master_a_package_serves_runs_there(office: Office, tmp_path
 
 
 def test_without_it_the_master_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="master 'shed://corner' is not supported; there are local"):
+    with pytest.raises(DefinitionError, match="unknown master 'shed://corner': expected local"):
         build_definition({"name": "x", "python": "pass", "spark": {"master": "shed://corner"}}, "test")
     runners = build_runners(Settings(state_dir=tmp_path))
     with pytest.raises(RefusedSubmission, match="no runner serves the master 'shed://corner'"):

@@ -99,7 +99,7 @@ def test_until_the_next_attempt_may_begin(scripted_office: ScriptedOffice) -> No
     scripted_office.worker()
     job_id = scripted_office.submit("fail('no rows today')", retry={"attempts": 2, "delay": "1h"})
     waiting = waits(scripted_office, job_id, Reason.BACKOFF)
-    assert waiting.message.startswith("attempt 1 is over, and the next may begin at ")
+    assert waiting.message.startswith("attempt 1 has ended; the next may start at ")
     assert "no rows today" in waiting.message
     assert waiting.until
 
@@ -115,7 +115,7 @@ def test_while_its_cluster_is_out_of_reach(scripted_office: ScriptedOffice) -> N
     scripted_office.worker(runner=Unreachable(scripted_office.settings.state_dir))
     job_id = scripted_office.submit("pass", retry={"attempts": 1, "submissions": 5, "delay": "1h"})
     waiting = waits(scripted_office, job_id, Reason.SUBMISSION)
-    assert waiting.message.startswith("it could not be submitted, and the next try is at ")
+    assert waiting.message.startswith("it could not be submitted; the next try is at ")
     assert "nobody listens at rm:8032" in waiting.message
 
 
@@ -146,7 +146,7 @@ def test_after_an_error_of_a_handler(
     scripted_office.worker(runner=runner)
     runner.bug = method
     waiting = waits(scripted_office, scripted_office.submit("pass"), Reason.BACKOFF)
-    assert waiting.message.startswith("error 1 in a row while it was handled; the next try is at ")
+    assert waiting.message.startswith("error 1 in a row in its handler; the next try is at ")
     assert f"no rule for {method}" in waiting.message
     assert waiting.until
 
@@ -192,7 +192,7 @@ def test_without_memory_for_its_driver(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker(memory_guard=True)
     job_id = scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})
     waiting = waits(scripted_office, job_id, Reason.MEMORY)
-    assert waiting.message.startswith(f"worker {worker.name} left it at ")
+    assert waiting.message.startswith(f"worker {worker.name} deferred it at ")
     assert "its driver may use" in waiting.message
     worker.drain()  # what a worker that is gone has said holds no more
     assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
@@ -205,7 +205,7 @@ def test_until_its_driver_begins(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker()
     job_id = scripted_office.submit("pass")
     waiting = waits(scripted_office, job_id, Reason.STARTING)
-    assert waiting.message == f"worker {worker.name} has announced its driver, which has not begun"
+    assert waiting.message == f"worker {worker.name} has submitted its driver, which has not started"
     hold.unlink()
     assert scripted_office.wait(job_id).waiting is None
 
@@ -214,7 +214,7 @@ def test_an_attempt_that_nobody_holds_waits_for_a_worker(scripted_office: Script
     Stage(scripted_office).put(Queue.RUNNING, None, AttemptState.INTENT)
     waits(scripted_office, JOB, Reason.NO_WORKER)
     announce(scripted_office, "ours", pools=None)
-    assert "nobody holds it" in waits(scripted_office, JOB, Reason.TURN).message
+    assert "no worker holds it" in waits(scripted_office, JOB, Reason.TURN).message
 
 
 @pytest.mark.parametrize("queue", [Queue.FAIL, Queue.SUCCESS, Queue.KILL])
@@ -231,11 +231,11 @@ def test_while_all_slots_of_the_workers_are_taken(scripted_office: ScriptedOffic
     occupied(scripted_office, tmp_path / "go")
     job_id = scripted_office.submit("pass")
     waiting = waits(scripted_office, job_id, Reason.SLOTS)
-    assert waiting.message == f"worker {worker.name} takes no new job: its slots are taken, all 1"
+    assert waiting.message == f"worker {worker.name} claims no new job: its slots are taken, all 1"
     announce(scripted_office, "other", refuses={"reason": "pressure", "message": "its disk is busy"})
     both = scripted_office.client.detail(job_id).waiting
     assert both is not None
-    assert both.message.startswith("none of the 2 workers of its pool takes a new job: ")
+    assert both.message.startswith("none of the 2 workers of its pool claims a new job: ")
     assert "other: its disk is busy" in both.message
     (tmp_path / "go").touch()
     scripted_office.wait(job_id)
@@ -249,7 +249,7 @@ def test_while_the_host_is_under_pressure(
     worker = scripted_office.worker()
     job_id = scripted_office.submit("pass")
     waiting = waits(scripted_office, job_id, Reason.PRESSURE)
-    assert waiting.message == f"worker {worker.name} takes no new job: the host is busy"
+    assert waiting.message == f"worker {worker.name} claims no new job: the host is busy"
     busy.clear()
     assert scripted_office.wait(job_id).waiting is None
 
@@ -259,7 +259,7 @@ def test_while_its_worker_is_about_to_end(scripted_office: ScriptedOffice) -> No
     worker.stop_taking()  # as `up` does while it ends what runs
     job_id = scripted_office.submit("pass")
     waiting = waits(scripted_office, job_id, Reason.DRAINING)
-    assert waiting.message == f"worker {worker.name} takes no new job: it is about to end"
+    assert waiting.message == f"worker {worker.name} claims no new job: it is about to end"
 
 
 def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word(
@@ -341,7 +341,7 @@ def test_a_reason_of_a_newer_version_and_a_time_that_is_none_are_shown_as_they_a
     state = state_of(record).evolve(waiting=Waiting(**told))
     waiting = Waits(scripted_office.queues).of(record, state, lock=None, attempt=None)
     assert waiting is not None
-    assert (waiting.reason, waiting.message) == ("moon", "worker ours left it at tonight: it is full")
+    assert (waiting.reason, waiting.message) == ("moon", "worker ours deferred it at tonight: it is full")
 
 
 def test_what_was_said_of_a_job_goes_with_its_status() -> None:

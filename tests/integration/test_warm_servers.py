@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.client import JobDetail
 from orchestrator.models.definition import Definition, build_definition
+from orchestrator.operating.views import JobDetail
 from orchestrator.settings import Settings
 from orchestrator.states import Status
 from orchestrator.wiring import DRIVER_MAIN

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from orchestrator.client import Client, JobDetail
+from orchestrator.client import Client
+from orchestrator.operating.views import JobDetail
 from orchestrator.states import Queue, Status
 from queues.errors import CorruptRecord, ItemNotFound
 from queues.scrubber import Scrubber

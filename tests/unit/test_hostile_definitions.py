@@ -25,20 +25,20 @@ MERGES = "a0: &a0 {k: v}\n" + "".join(
 LONG = "labels: {" + ", ".join([f"a: &a {'x' * 100_000}", *(f"b{n}: *a" for n in range(5_000))]) + "}"
 
 REFUSED = {
-    "aliases of aliases": (LAUGHS, "with what aliases repeat; the limit is"),
-    "merges of merges": (MERGES, "with what aliases repeat; the limit is"),
-    "a long text repeated": (HEAD + LONG, "with what aliases repeat; the limit is"),
-    "an alias in itself": ("labels: &a {b: *a}", "the alias 'a' stands in what it repeats"),
+    "aliases of aliases": (LAUGHS, "with those that aliases repeat; the limit is"),
+    "merges of merges": (MERGES, "with those that aliases repeat; the limit is"),
+    "a long text repeated": (HEAD + LONG, "with those that aliases repeat; the limit is"),
+    "an alias in itself": ("labels: &a {b: *a}", "the alias 'a' is part of the value that it repeats"),
     "flow lists in lists": ("[" * 100_000, "nested"),
-    "flow mappings in mappings": ("a: " + "{a: " * 50_000, "nested more than 50 deep"),
-    "block lists in lists": ("- " * 100_000, "nested more than 50 deep"),
+    "flow mappings in mappings": ("a: " + "{a: " * 50_000, "nested deeper than the limit of 50"),
+    "block lists in lists": ("- " * 100_000, "nested deeper than the limit of 50"),
     "lists in lists in JSON": ('{"labels": ' + "[" * 100_000, "nested"),
-    "values without end": (HEAD + "labels: {" + "a: b, " * 100_000, "the limit is 20,000 values"),
-    "a list as the name of a field": ("? [a]\n: b", "the name of a field is text"),
-    "a mapping as the name of a field": ("{{a: b}: c}", "the name of a field is text"),
+    "values without end": (HEAD + "labels: {" + "a: b, " * 100_000, "the limit is 20,000"),
+    "a list as the name of a field": ("? [a]\n: b", "the name of a field must be text"),
+    "a mapping as the name of a field": ("{{a: b}: c}", "the name of a field must be text"),
     "a list as a name in a merge": (
         HEAD + "labels: {<<: {? [a] : b}}",
-        "the name of a field is text",
+        "the name of a field must be text",
     ),
     "a tag of Python": ("!!python/object/apply:os.system [ls]", "the tag 'tag:yaml.org,2002:python"),
     "a tag of one's own": ("name: !mine x", "the tag '!mine' does not fit"),
@@ -48,18 +48,18 @@ REFUSED = {
     "a number that is none": ("name: !!int ''", "the tag 'tag:yaml.org,2002:int' does not fit"),
     "digits without end in YAML": ("name: " + "9" * 100_000, "Exceeds the limit"),
     "digits without end in JSON": ('{"name": ' + "9" * 100_000 + "}", "job.yaml: Exceeds the limit"),
-    "no number in JSON": ('{"name": "x", "script": "a", "timeout": {"run": NaN}}', "NaN is no number"),
+    "NaN in JSON": ('{"name": "x", "script": "a", "timeout": {"run": NaN}}', "NaN is not a JSON number"),
     "more than a number in JSON": (
         '{"name": "x", "script": "a", "timeout": {"run": 1e400}}',
-        "inf s is no duration",
+        "inf s is not a duration",
     ),
     "a name that stands twice, at the end": (
         '{"labels": {' + ", ".join(f'"k{n}": 1' for n in range(40_000)) + ', "z": 1, "z": 2}}',
-        "field 'z' stands twice",
+        "field 'z' is given twice",
     ),
     "unknown fields without end": (
         '{"name": "x", ' + ", ".join(f'"k{n}": 1' for n in range(40_000)) + "}",
-        "more mistakes",
+        "more errors",
     ),
     "an unknown field without end": (
         f'{{"name": "x", "script": "a", "{"k" * 300_000}": 1}}',
@@ -67,7 +67,7 @@ REFUSED = {
     ),
     "a timezone without end": (
         f'{{"name": "x", "script": "a", "schedule": {{"cron": "* * * * *", "timezone": "{"A" * 300_000}"}}}}',
-        "is no timezone",
+        "is not a time zone",
     ),
     "a choice without end": (
         f'{{"name": "x", "script": "a", "timeout": {{"on_run": "{"fail" * 70_000}"}}}}',
@@ -77,14 +77,17 @@ REFUSED = {
         f'{{"name": "x", "script": "a", "timeout": {{"run": "{"1" * 300_000}s"}}}}',
         "is not a duration",
     ),
-    "half of a surrogate pair": ('{"name": "x", "script": "\\ud800"}', "no valid Unicode"),
+    "half of a surrogate pair": ('{"name": "x", "script": "\\ud800"}', "not valid Unicode"),
     "half of a surrogate pair in YAML": ('name: x\nscript: "\\ud800"', "Unicode"),
     "a character beyond the last": ('name: x\nscript: "\\UFFFFFFFF"', "job.yaml"),
     "NUL in a variable": (
         '{"name": "x", "script": "a", "variables": {"v": "a\\u0000b"}}',
         "field 'variables.v'",
     ),
-    "NUL in a name": ('{"name": "x", "script": "a", "labels": {"l\\u0000": "b"}}', "holds the character NUL"),
+    "NUL in a name": (
+        '{"name": "x", "script": "a", "labels": {"l\\u0000": "b"}}',
+        "contains the character NUL",
+    ),
     "NUL in an argument": ('{"name": "x", "python": "a", "arguments": ["\\u0000"]}', "field 'arguments.0'"),
     "NUL in a path": ('{"name": "x", "script": "a\\u0000b.sql"}', "NUL"),
     "a folder of an unknown user": (

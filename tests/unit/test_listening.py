@@ -34,7 +34,7 @@ def test_loopback_needs_no_token(address: object, host: str, port: int) -> None:
 @pytest.mark.parametrize("address", ["0.0.0.0:9187", "[::]:9187", "worker-1:9187", "10.0.0.1:9187"])
 def test_beyond_loopback_a_token_and_tls_are_demanded(address: str) -> None:
     for given in ({}, {"token_file": "/t"}, {"certificate_file": "/c"}):
-        with pytest.raises(ValidationError, match="can be reached from other hosts: set token_file and cert"):
+        with pytest.raises(ValidationError, match=r"other hosts can reach .*: set token_file and cert"):
             Listening.model_validate({"address": address, **given})
     assert Listening.model_validate({"address": address, **FILES}).port == 9187
 
@@ -49,7 +49,7 @@ def test_what_is_no_address_is_refused(address: object) -> None:
 
 
 def test_a_key_without_a_certificate_is_refused() -> None:
-    with pytest.raises(ValidationError, match="key_file is for a certificate_file"):
+    with pytest.raises(ValidationError, match="key_file needs certificate_file"):
         Listening.model_validate({"address": "1", "key_file": "/k"})
 
 
@@ -64,5 +64,5 @@ def test_the_flag_goes_before_the_file_and_keeps_its_token(
     assert (settings.metrics.port, settings.metrics.token_file) == (2000, Path("/token"))
     monkeypatch.setenv("ORCHESTRATOR_METRICS__ADDRESS", "3000")
     assert load_settings().metrics.port == 3000
-    with pytest.raises(SettingsError, match="can be reached from other hosts"):
+    with pytest.raises(SettingsError, match="other hosts can reach"):
         load_settings(metrics={"address": "0.0.0.0:1"})

@@ -7,7 +7,8 @@ import pytest
 from orchestrator.models.definition import Definition, build_definition
 from orchestrator.plan import compile_program
 from orchestrator.policy.patterns import matches_any
-from orchestrator.policy.policy import Listed, Policy, Refused
+from orchestrator.policy.policy import Policy
+from orchestrator.policy.rules import Listed, PolicyRefused
 from orchestrator.policy.settings import PoolPolicy
 from orchestrator.pool_spark import pool_spark
 
@@ -26,7 +27,7 @@ def policy(**lists: list[str]) -> Policy:
 
 
 def refused(made: Policy, job: Definition, **more: Any) -> str:
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(PolicyRefused) as raised:
         made.check("team", job, **more)
     return str(raised.value)
 
@@ -323,7 +324,7 @@ def test_on_kubernetes_the_worker_runs_no_packages_but_those_that_are_listed() -
 
 
 def test_a_master_over_plain_http_is_refused() -> None:
-    assert "https alone" in refused(Policy(), definition({"master": "k8s://http://one:6443"}))
+    assert "https only" in refused(Policy(), definition({"master": "k8s://http://one:6443"}))
 
 
 def test_what_the_settings_say_of_the_pool_needs_no_list() -> None:
@@ -373,7 +374,7 @@ CREATE VIEW v AS SELECT * FROM CSV.`/x`; INSERT INTO p SELECT * FROM v
 
     check("INSERT INTO p SELECT 1")
     for script in scripts:
-        with pytest.raises(Refused, match="the connector 'csv' is refused"):
+        with pytest.raises(PolicyRefused, match="the connector 'csv' is refused"):
             check(script)
 
 
@@ -385,7 +386,7 @@ def test_hosts_of_callbacks_are_listed_with_or_without_a_port() -> None:
     assert made.check_callback("team", "", "10.0.0.1", 80) is Listed.BY_NAME
     assert Policy().check_callback("team", "", "any", 80) is Listed.OPEN
     for host, port in (("one", 80), ("evil.org", 443), ("evil/.example.org", 443)):
-        with pytest.raises(Refused, match="by the setting policy"):
+        with pytest.raises(PolicyRefused, match="by the setting policy"):
             made.check_callback("team", "", host, port)
 
 
@@ -444,5 +445,5 @@ def test_a_variable_that_is_a_part_of_the_host_opens_no_host_of_the_definition_s
     assert "would send the worker's variable" in refused(Policy(), job)
     policy(environment=["*"]).check("team", job)
     # The worker asks once more, when it knows the host.
-    with pytest.raises(Refused, match="environment variable"):
+    with pytest.raises(PolicyRefused, match="environment variable"):
         Policy({"*": PoolPolicy(environment=())}).check_callback("team", url, "evil.example.org", 443)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.policy.policy import Policy, Refused
+from orchestrator.policy.policy import Policy
+from orchestrator.policy.rules import PolicyRefused
 from orchestrator.policy.settings import PoolPolicy
 from tests.unit.test_policy import K8S, definition
 
@@ -46,7 +47,7 @@ def check(made: Policy, spark: dict[str, Any], pool: str = "team", **fields: Any
 
 
 def refused(made: Policy, spark: dict[str, Any], **fields: Any) -> str:
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(PolicyRefused) as raised:
         check(made, spark, **fields)
     return str(raised.value)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orchestrator.policy.policy import Policy, Refused
+from orchestrator.policy.policy import Policy
+from orchestrator.policy.rules import PolicyRefused
 from orchestrator.pool_spark import pool_spark
 from tests.opened_ports import OPENINGS
 from tests.unit.test_policy import definition
@@ -36,10 +37,10 @@ OF_LOCAL_MASTERS = [
 def test_settings_that_open_ports_are_refused_in_a_definition_and_not_in_the_pool(
     conf: dict[str, str],
 ) -> None:
-    with pytest.raises(Refused, match="cannot set spark"):
+    with pytest.raises(PolicyRefused, match="cannot set spark"):
         Policy().check("team", definition({"master": "local[2]", "conf": conf}))
     filled_in_later = definition({"conf": conf})
-    with pytest.raises(Refused, match="cannot set spark"):
+    with pytest.raises(PolicyRefused, match="cannot set spark"):
         Policy().check("team", filled_in_later, spark=filled_in_later.spark)
     own = definition()
     filled = pool_spark({"team": {"master": "local[2]", "conf": conf}})("team", own.spark)
@@ -50,7 +51,7 @@ def test_settings_that_open_ports_are_refused_in_a_definition_and_not_in_the_poo
 def test_of_a_driver_in_client_mode_those_are_refused_that_open_more_than_executors_need(
     conf: dict[str, str],
 ) -> None:
-    with pytest.raises(Refused, match="cannot set spark"):
+    with pytest.raises(PolicyRefused, match="cannot set spark"):
         Policy().check(
             "team", definition({"master": "spark://one:7077", "conf": conf, "deploy_mode": "client"})
         )

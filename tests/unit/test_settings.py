@@ -62,10 +62,10 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(
         ("zookeeper_acl = 'creator'", "needs zookeeper_login, or a certificate"),
         (
             "zookeeper_hosts = 'h:1'\n[zookeeper_group]\nuser = 'team'\npassword_file = '/etc/passwd'",
-            "beside it each one needs zookeeper_login with scheme sasl",
+            "each member also needs zookeeper_login with scheme sasl",
         ),
         ("zookeeper_hosts = 'h:1'\nzookeeper_acl = 'mine'", "field 'zookeeper_acl'"),
-        ("[zookeeper_tls]\nverify_hostname = true", "are for the servers that zookeeper_hosts names"),
+        ("[zookeeper_tls]\nverify_hostname = true", "need zookeeper_hosts, which is not set"),
         ("[zookeeper_tls]\nca_file = '/no/such'", "the file /no/such cannot be read: No such file"),
         ("[zookeeper_login]\nuser = 'ada'", "'zookeeper_login.password_file' is missing"),
         ("[zookeeper_login]\nuser = 'ada'\npassword = 'x'", "unknown field 'zookeeper_login.password'"),

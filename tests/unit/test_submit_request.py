@@ -55,7 +55,7 @@ def test_a_file_that_is_not_there_is_named_with_the_host(
         request(tmp_path, spark)
     assert (
         str(caught.value)
-        == f"{words.format(tmp_path)} on {os.uname().nodename}, from where the job is submitted"
+        == f"{words.format(tmp_path)} on {os.uname().nodename}, the host that submits the job"
     )
 
 

@@ -10,11 +10,12 @@ from enum import StrEnum
 from threading import Event
 from typing import IO
 
-from orchestrator.client import Client, JobDetail
+from orchestrator.client import Client
 from orchestrator.driver_logs.facts import read_secrets
 from orchestrator.errors import LogsElsewhere, NoSuchAttempt
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
+from orchestrator.operating.views import JobDetail
 from spark_runner.attempt import run_name
 from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import OLDER

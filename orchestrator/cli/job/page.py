@@ -7,8 +7,8 @@ from rich.table import Table
 from orchestrator.cli.job.attempts import application, attempts_table, written
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.output import duration, elapsed, stdout_console, table
-from orchestrator.client import JobDetail
 from orchestrator.models.job import JobError, JobView
+from orchestrator.operating.views import JobDetail
 from orchestrator.times import local_time
 
 

@@ -4,9 +4,10 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.job.page import show_detail, show_gone
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import show_page
-from orchestrator.client import Client, JobDetail
+from orchestrator.client import Client
 from orchestrator.errors import NotRunning
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
+from orchestrator.operating.views import JobDetail
 from queues.errors import ItemNotFound
 
 _DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by", "due")

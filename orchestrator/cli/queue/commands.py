@@ -14,10 +14,10 @@ from orchestrator.cli.exit_codes import Exit
 from orchestrator.cli.exits import explain_error
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
 from orchestrator.cli.output import repeat, show_rows, stderr_console, stdout_console
-from orchestrator.client import QueueLoad
 from orchestrator.errors import DefinitionError
 from orchestrator.models.fields import parse_seconds
 from orchestrator.models.job import JobView
+from orchestrator.operating.queue_views import QueueLoad
 from orchestrator.states import Queue
 from orchestrator.times import local_time
 
