@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from orchestrator.driver_logs.folders import Folder, FolderWatch
+from orchestrator.driver_logs.folders import FolderWatch, LogFolder
 from orchestrator.driver_logs.run_logs import RunLogs
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
@@ -28,7 +28,7 @@ class DriverLogs:
     """A thread that appends what drivers write to the spool."""
 
     def __init__(self, state_dir: Path, spool: Spool, days: Days, redactor: Redactor) -> None:
-        def root(path: Path, folders: Sequence[Folder]) -> "_Root":
+        def root(path: Path, folders: Sequence[LogFolder]) -> "_Root":
             return _Root(path, folders, spool, days, redactor)
 
         self._state_dir, self._root = state_dir, root
@@ -60,32 +60,32 @@ class DriverLogs:
         return _LOOK_SECONDS
 
 
-def folders_of(state_dir: Path) -> list[Folder]:
+def folders_of(state_dir: Path) -> list[LogFolder]:
     """Where the runs of a state directory have logs: those of its shims, and copies of logs elsewhere."""
     runs = state_dir / "runs"
     warm = state_dir / "warm" / "runs"
     return [
-        Folder(runs, runs, has_shims=True),
-        Folder(warm, warm, has_shims=True),
-        Folder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-", is_mixed=True),
+        LogFolder(runs, runs, has_shims=True),
+        LogFolder(warm, warm, has_shims=True),
+        LogFolder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-", is_mixed=True),
         _executors_in(state_dir),
-        Folder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=MAX_LOG_BYTES),
+        LogFolder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=MAX_LOG_BYTES),
     ]
 
 
-def _folders_of_staging(path: Path) -> list[Folder]:
-    return [Folder(path / "runs", path / "runs"), _executors_in(path)]
+def _folders_of_staging(path: Path) -> list[LogFolder]:
+    return [LogFolder(path / "runs", path / "runs"), _executors_in(path)]
 
 
-def _executors_in(path: Path) -> Folder:
-    return Folder(path / FOLDER, path / "runs", has_ends=False, mark="copy-")
+def _executors_in(path: Path) -> LogFolder:
+    return LogFolder(path / FOLDER, path / "runs", has_ends=False, mark="copy-")
 
 
 class _Root:
     """The folders below one directory, which one process at a time collects."""
 
     def __init__(
-        self, path: Path, folders: Sequence[Folder], spool: Spool, days: Days, redactor: Redactor
+        self, path: Path, folders: Sequence[LogFolder], spool: Spool, days: Days, redactor: Redactor
     ) -> None:
         self._path, self._folders = path, folders
         self._spool, self._days, self._redactor = spool, days, redactor

@@ -11,7 +11,7 @@ _TRIES = 3  # a log is cut within moments, and then not for a long time
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogSlice:
     """Bytes that stand one behind the other; `offset` counts from the first one that was ever written."""
 
     offset: int
@@ -25,7 +25,7 @@ class CutLog:
 
     path: Path
 
-    def read(self, offset: int, size: int, *, ended: bool) -> Part | None:
+    def read(self, offset: int, size: int, *, ended: bool) -> LogSlice | None:
         """What stands there from `offset` on; later ones where those were cut before anybody read them.
 
         None while the log is being cut. `ended`: nobody writes or cuts it any more.
@@ -48,7 +48,7 @@ class CutLog:
             return Cut(cut.total)
         return Cut(cut.total + cut.pending)
 
-    def _read(self, cut: Cut, offset: int, size: int) -> Part:
+    def _read(self, cut: Cut, offset: int, size: int) -> LogSlice:
         data = b""
         if offset < cut.total:
             older = Path(f"{self.path}{OLDER}")
@@ -58,12 +58,12 @@ class CutLog:
                 data = _pread(older, min(size, cut.older_end - offset), offset - begin)
                 is_all = offset + len(data) == cut.older_end
                 if cut.older_end < cut.total or not is_all:
-                    return Part(offset, data, is_torn=is_all)
+                    return LogSlice(offset, data, is_torn=is_all)
             else:
                 offset = cut.total
         behind = offset + len(data)
         # One sequence: a line may begin in the older part and end here.
-        return Part(offset, data + _pread(self.path, size - len(data), behind - cut.total))
+        return LogSlice(offset, data + _pread(self.path, size - len(data), behind - cut.total))
 
 
 def _size(path: Path) -> int:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from orchestrator.driver_logs.records import Kind, Record
+from orchestrator.driver_logs.records import ParsedRecord, RecordKind
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, encoded, quoted
@@ -56,7 +56,7 @@ class Documents:
         """Have these fields in each document from now on."""
         self._tail = "".join(_field(name, value) for name, value in fields.items() if value != "") + "}\n"
 
-    def build(self, records: Sequence[Record], epoch: float) -> Iterator[tuple[bytes, int]]:
+    def build(self, records: Sequence[ParsedRecord], epoch: float) -> Iterator[tuple[bytes, int]]:
         """What was read at `epoch`, by which it belongs to its day, and how loud each record is."""
         # In an event of Spark a secret may stand with characters that JSON has escaped.
         redactor = self._redactor
@@ -64,11 +64,11 @@ class Documents:
         for record in records:
             yield self._built(record, epoch)
 
-    def _built(self, record: Record, epoch: float) -> tuple[bytes, int]:
+    def _built(self, record: ParsedRecord, epoch: float) -> tuple[bytes, int]:
         if not self._is_printed and (event := spark_event(record.data)) is not None:
             return self._of_event(record.offset, event)
         text = record.data.decode("utf-8", "replace")
-        if record.kind is Kind.LINE:
+        if record.kind is RecordKind.LINE:
             text = text.rstrip("\r\n")
             if self._is_printed:
                 return self._document(record.offset, epoch, _INFO, text, "")
@@ -86,9 +86,11 @@ class Documents:
         level = _LEVELS.get(event.level, _INFO)
         return self._document(offset, event.time.timestamp(), level, event.message, "".join(more))
 
-    def _of_trace(self, record: Record, epoch: float, level: tuple[str, int], text: str) -> tuple[bytes, int]:
+    def _of_trace(
+        self, record: ParsedRecord, epoch: float, level: tuple[str, int], text: str
+    ) -> tuple[bytes, int]:
         lines = text.splitlines()
-        says = lines[0] if record.kind is Kind.JAVA else _last_word(lines)
+        says = lines[0] if record.kind is RecordKind.JAVA else _last_word(lines)
         more = self._trace(text) + "".join(self._error(_THREAD.sub("", says, count=1)))
         return self._document(record.offset, epoch, level, says, more)
 
@@ -125,7 +127,7 @@ class Documents:
         return quoted(self._fit(text, limit))
 
 
-def _text_of(records: Sequence[Record]) -> str:
+def _text_of(records: Sequence[ParsedRecord]) -> str:
     return b"".join(record.data for record in records).decode("utf-8", "replace")
 
 

@@ -15,7 +15,7 @@ _TICK_NS = 2_000_000_000  # what changes after a look within the same tick of th
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class LogFolder:
     """A folder of `<run>/<incarnation>/`."""
 
     path: Path
@@ -28,7 +28,7 @@ class Folder:
 
 
 @dataclass(slots=True)
-class _Run:
+class _WatchedRun:
     changed_ns: int = -1  # of its directory, when it was looked at
     recent_until_ns: int = 0  # by the clock of the file system
     incarnations: set[str] = field(default_factory=set)
@@ -37,12 +37,12 @@ class _Run:
 class FolderWatch:
     """Finds each submission of a folder once; a look costs a stat as long as there is nothing new."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: LogFolder) -> None:
         self.folder = folder
         self._path = str(folder.path)  # thousands of times: without a Path's detours
         self._changed_ns = -1
         self._whole_at = self._recent_at = 0.0  # monotonic
-        self._runs = dict[str, _Run]()
+        self._runs = dict[str, _WatchedRun]()
 
     def new(self) -> Iterator[Path]:
         """The directories of submissions that were not there before."""
@@ -56,7 +56,7 @@ class FolderWatch:
             for gone in self._runs.keys() - names:
                 del self._runs[gone]
             for name in names - self._runs.keys():
-                self._runs[name] = _Run()
+                self._runs[name] = _WatchedRun()
             look_at = list(self._runs)
         elif now >= self._recent_at:
             self._recent_at, wall = now + _RECENT_SECONDS, time.time_ns()

@@ -11,7 +11,7 @@ from itertools import accumulate, repeat
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class RecordKind(Enum):
     """What a record is."""
 
     LINE = auto()  # of a private key several, which are masked as one
@@ -19,12 +19,12 @@ class Kind(Enum):
     PYTHON = auto()  # a traceback, those that it came from, and what Java says below it
 
 
-class Record(NamedTuple):
+class ParsedRecord(NamedTuple):
     """Some lines with their ends; `offset` of the first byte."""
 
     offset: int
     data: bytes
-    kind: Kind
+    kind: RecordKind
 
 
 _BLANKS = (b" ", b"\t")
@@ -53,7 +53,7 @@ _CHAINED = (
 _OF_JAVA = b": "  # the second line of a Py4JJavaError: what was thrown in the JVM
 
 
-def records(data: bytes, offset: int, *, whole: bool) -> list[Record]:
+def records(data: bytes, offset: int, *, whole: bool) -> list[ParsedRecord]:
     """The records of these bytes, which begin at `offset`.
 
     `whole`: nothing will come that belongs to them. Else the last ones are left out as long as that may be.
@@ -67,27 +67,27 @@ def records(data: bytes, offset: int, *, whole: bool) -> list[Record]:
     ends = _grouped(lines)
     if not whole:
         ends = ends[: _settled(lines, ends)]
-    found, start = list[Record](), 0
+    found, start = list[ParsedRecord](), 0
     for end, kind in ends:
         text = lines[start] if end == start + 1 else b"".join(lines[start:end])
-        found.append(Record(offset, text, kind))
+        found.append(ParsedRecord(offset, text, kind))
         offset += len(text)
         start = end
     return found
 
 
-def _plain(lines: Sequence[bytes], offset: int) -> list[Record]:
+def _plain(lines: Sequence[bytes], offset: int) -> list[ParsedRecord]:
     offsets = accumulate(map(len, lines), initial=offset)
-    return list(map(Record, offsets, lines, repeat(Kind.LINE)))
+    return list(map(ParsedRecord, offsets, lines, repeat(RecordKind.LINE)))
 
 
-def _grouped(lines: Sequence[bytes]) -> list[tuple[int, Kind]]:
+def _grouped(lines: Sequence[bytes]) -> list[tuple[int, RecordKind]]:
     """Behind which line each record ends, and what it is."""
-    ends, start = list[tuple[int, Kind]](), 0
+    ends, start = list[tuple[int, RecordKind]](), 0
     while start < len(lines):
-        kind, end = Kind.LINE, start + 1
+        kind, end = RecordKind.LINE, start + 1
         if _TRACEBACK.match(lines[start]):
-            kind, end = Kind.PYTHON, _after_traceback(lines, start)
+            kind, end = RecordKind.PYTHON, _after_traceback(lines, start)
             while (
                 end + 3 < len(lines) and _leads_on(lines[end : end + 3]) and _TRACEBACK.match(lines[end + 3])
             ):
@@ -95,7 +95,7 @@ def _grouped(lines: Sequence[bytes]) -> list[tuple[int, Kind]]:
         if _KEY.match(lines[end - 1]) and _END_OF_KEY not in lines[end - 1]:  # also in the words of an error
             end = _after_key(lines, end)
         below = _after_java(lines, end, kind)
-        ends.append((below, Kind.JAVA if kind is Kind.LINE and below > end else kind))
+        ends.append((below, RecordKind.JAVA if kind is RecordKind.LINE and below > end else kind))
         start = below
     return ends
 
@@ -117,8 +117,8 @@ def _after_key(lines: Sequence[bytes], end: int) -> int:
     return end + 1 if end < len(lines) and lines[end].startswith(_END_OF_KEY) else end
 
 
-def _after_java(lines: Sequence[bytes], end: int, kind: Kind) -> int:
-    if kind is Kind.PYTHON and end < len(lines) and lines[end].startswith(_OF_JAVA):
+def _after_java(lines: Sequence[bytes], end: int, kind: RecordKind) -> int:
+    if kind is RecordKind.PYTHON and end < len(lines) and lines[end].startswith(_OF_JAVA):
         end += 1
     while end < len(lines) and _JAVA.match(lines[end]):
         end += 1
@@ -131,12 +131,12 @@ def _leads_on(lines: Sequence[bytes]) -> bool:
     return all(line.strip() in words for line, words in zip(lines, wanted, strict=False))
 
 
-def _settled(lines: Sequence[bytes], ends: Sequence[tuple[int, Kind]]) -> int:
+def _settled(lines: Sequence[bytes], ends: Sequence[tuple[int, RecordKind]]) -> int:
     """How many records can have no further line: the last one can, and what may be between tracebacks."""
     count = len(ends) - 1
     for index in range(len(ends) - 1, max(-1, len(ends) - 5), -1):
         end, kind = ends[index]
         between = lines[end:]
-        if kind is Kind.PYTHON and len(between) <= len(_CHAINED) + 1 and _leads_on(between):
+        if kind is RecordKind.PYTHON and len(between) <= len(_CHAINED) + 1 and _leads_on(between):
             return index
     return max(0, count)

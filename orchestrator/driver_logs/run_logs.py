@@ -8,9 +8,9 @@ from loguru import logger
 
 from orchestrator.driver_logs.documents import Documents
 from orchestrator.driver_logs.facts import Plan, own_fields, read_application, read_plan, read_secrets
-from orchestrator.driver_logs.folders import Folder
+from orchestrator.driver_logs.folders import LogFolder
 from orchestrator.driver_logs.positions import Chunk, Positions
-from orchestrator.driver_logs.stream import Found, Stream
+from orchestrator.driver_logs.stream import LogTail, ParsedChunk
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
@@ -33,7 +33,7 @@ class RunLogs:
     """Appends what one submission says; its file of positions says how far that has come."""
 
     def __init__(
-        self, folder: Folder, directory: Path, *, spool: Spool, days: Days, redactor: Redactor
+        self, folder: LogFolder, directory: Path, *, spool: Spool, days: Days, redactor: Redactor
     ) -> None:
         self.directory = directory
         self.due = 0.0  # monotonic
@@ -41,7 +41,9 @@ class RunLogs:
         self._run_directory = RunDirectory(directory)
         self._positions = Positions(directory)
         self._streams = [
-            Stream(directory / f"{name}.log", name, self._positions.chunk(name), sliding=folder.sliding_bytes)
+            LogTail(
+                directory / f"{name}.log", name, self._positions.chunk(name), sliding=folder.sliding_bytes
+            )
             for name in LOG_STREAMS
         ]
         self._identity = f"{directory.parent.name}-{directory.name}-{folder.mark}"
@@ -94,7 +96,7 @@ class RunLogs:
             return _NEWS_SECONDS
         return _QUIET_SECONDS if quiet < _STALE_AFTER_SECONDS else _STALE_SECONDS
 
-    def _take(self, stream: Stream, *, ended: bool, flush: bool) -> Found | None:
+    def _take(self, stream: LogTail, *, ended: bool, flush: bool) -> ParsedChunk | None:
         """Append one chunk of a stream, if there is one, and tell which."""
         if stream.is_interrupted:
             again = stream.interrupted(ended=ended)
@@ -121,7 +123,7 @@ class RunLogs:
         self._append(stream, found, now)
         return found
 
-    def _append(self, stream: Stream, found: Found, epoch: float) -> None:
+    def _append(self, stream: LogTail, found: ParsedChunk, epoch: float) -> None:
         records = found.records
         appended = self._spool.append_many(self._documents_of(stream.name).build(records, epoch))
         if appended < len(records):

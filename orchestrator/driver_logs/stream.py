@@ -5,26 +5,26 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.driver_logs.cut_log import CutLog, Part
+from orchestrator.driver_logs.cut_log import CutLog, LogSlice
 from orchestrator.driver_logs.positions import Chunk
-from orchestrator.driver_logs.records import Record, records
+from orchestrator.driver_logs.records import ParsedRecord, records
 
 _HOLD_SECONDS = 0.4  # less than between looks: what has not grown by then has nothing that belongs to its end
 CHUNK_BYTES = 1 << 20  # as much as is in memory of a log, and the longest record
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedChunk:
     """Records that stand one behind the other, up to `upto`."""
 
-    records: list[Record]
+    records: list[ParsedRecord]
     offset: int
     upto: int
     is_full: bool = False  # there may be more behind them
     lost_bytes: int = 0  # in front of them: cut before anybody read them
 
 
-class Stream:
+class LogTail:
     """A log and how far it was read. A copy that is `sliding` at some size is read up to there."""
 
     def __init__(self, path: Path, name: str, chunk: Chunk, *, sliding: int = 0) -> None:
@@ -37,7 +37,7 @@ class Stream:
         self._held = False  # whole lines were left, which may have something to do with the next ones
         self._ended = False  # it was read to its end, which is the last one
 
-    def interrupted(self, *, ended: bool) -> tuple[Found, float] | None:
+    def interrupted(self, *, ended: bool) -> tuple[ParsedChunk, float] | None:
         """What was announced and may not have been appended, with its time; once."""
         chunk, self._again = self._again, None
         if chunk is None:
@@ -47,9 +47,9 @@ class Stream:
             self._again = chunk  # it is being cut
             return None
         if part.offset >= chunk.upto:  # cut meanwhile: what has become of it nobody can tell
-            return Found([], chunk.offset, chunk.upto, is_full=True), chunk.time
+            return ParsedChunk([], chunk.offset, chunk.upto, is_full=True), chunk.time
         found = records(part.data[: chunk.upto - part.offset], part.offset, whole=True)
-        return Found(found, chunk.offset, chunk.upto, is_full=True), chunk.time
+        return ParsedChunk(found, chunk.offset, chunk.upto, is_full=True), chunk.time
 
     def resume(self, chunk: Chunk) -> None:
         """Give what was announced once more, or the rest of it."""
@@ -64,7 +64,7 @@ class Stream:
         """Whether `interrupted` has something to give."""
         return self._again is not None
 
-    def next(self, *, ended: bool, flush: bool) -> Found | None:
+    def next(self, *, ended: bool, flush: bool) -> ParsedChunk | None:
         """The next records, None when there are none by now.
 
         The last lines wait for a look at which the log has not grown, or for `flush`; a line without its end
@@ -87,9 +87,9 @@ class Stream:
             self._held = upto < behind and b"\n" in part.data[upto - part.offset :]
         if upto <= self.at:
             return None
-        return Found(found, self.at, upto, is_full or part.is_torn, part.offset - self.at)
+        return ParsedChunk(found, self.at, upto, is_full or part.is_torn, part.offset - self.at)
 
-    def _records(self, part: Part, *, is_full: bool, ended: bool, quiet: bool) -> list[Record]:
+    def _records(self, part: LogSlice, *, is_full: bool, ended: bool, quiet: bool) -> list[ParsedRecord]:
         if part.is_torn or (ended and not is_full):
             return records(part.data, part.offset, whole=True)
         if quiet and not is_full:

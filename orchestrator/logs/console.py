@@ -44,7 +44,7 @@ class _Intercept(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         from loguru import logger  # noqa: PLC0415 - see above
 
-        settle()
+        configure_loguru()
         frame: FrameType | None = logging.currentframe()
         depth = 0
         while frame is not None and (depth == 0 or frame.f_code.co_filename == logging.__file__):
@@ -83,12 +83,12 @@ _LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 def log_to_stderr(level: str, *, verbose: bool = False) -> None:
     """Send this level and above to stderr; kazoo's own chatter only when verbose."""
     _Wanted.level, _Wanted.verbose = level, verbose
-    settle()
+    configure_loguru()
     logging.basicConfig(handlers=[_Intercept()], level=level, force=True)
     logging.getLogger("kazoo").setLevel(level if verbose else logging.ERROR)
 
 
-def settle() -> None:
+def configure_loguru() -> None:
     """Have loguru write what `log_to_stderr` was told, if by now somebody has loaded it."""
     if not _Wanted.level or "loguru" not in sys.modules:
         return

@@ -7,16 +7,15 @@ from typing import Any, Self
 
 from loguru import logger
 
-from orchestrator.logs.console import settle
+from orchestrator.logs.console import configure_loguru
 from orchestrator.logs.errors import SpoolUnusable, TargetRefuses
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.document import DocumentBuilder
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
-from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.targets import open_target
-from orchestrator.logs.sink import SpoolSink, is_ours_to_ship
+from orchestrator.logs.sink import SpoolSink, is_shippable
 from orchestrator.logs.spool.folder import bytes_in, expire
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
@@ -67,7 +66,7 @@ class LogPipeline:
 
     def open(self) -> None:
         """Begin to take records."""
-        settle()  # what was asked for on stderr would else remove our handler later
+        configure_loguru()  # what was asked for on stderr would else remove our handler later
         root = spool_root(self._settings, self._folder)
         limits = SpoolLimits(max_bytes=self._settings.max_bytes, when_full=self._settings.when_full)
         try:
@@ -83,7 +82,7 @@ class LogPipeline:
             SpoolSink(spool, builder),
             level=self._settings.level,
             format="{message}",
-            filter=is_ours_to_ship,
+            filter=is_shippable,
             backtrace=False,
             diagnose=False,  # values of variables may be secrets
             catch=True,
@@ -122,7 +121,7 @@ class LogPipeline:
         if target is None:
             expire(root, max_age=self._settings.retention_days * _DAY_SECONDS, most=_MOST_SPOOLS)
         else:
-            self._shipper = Shipper(root, target, spool=spool, options=ShipperOptions(), say=logger.warning)
+            self._shipper = Shipper(root, target, spool=spool, say=logger.warning)
             self._shipper.start()
 
     def _tell_drops(self) -> None:

@@ -26,6 +26,6 @@ class SpoolSink:
         self._spool.append(index, encoded(document), level=record["level"].no)
 
 
-def is_ours_to_ship(record: "Record") -> bool:
+def is_shippable(record: "Record") -> bool:
     """Whether a record does not come from the libraries with which it would be shipped."""
     return not (record["name"] or "").startswith(_OWN_LIBRARIES)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from orchestrator.logs import pipeline as pipeline_module
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping import pace
+from orchestrator.logs.shipping import shipper as shipper_module
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.spool.folder import folders_in
@@ -37,7 +37,7 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_module, "ShipperOptions", lambda: QUICK_END)
+    monkeypatch.setattr(shipper_module, "ShipperOptions", lambda: QUICK_END)
 
 
 def test_after_an_hour_without_a_server_all_arrives_once_and_without_a_stampede(

@@ -13,7 +13,7 @@ from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.shipping.targets import open_target
 from orchestrator.logs.spool.writer import Spool
 from tests.servers.elasticsearch_secured import SHIPPER, SecuredElasticsearch, secured_elasticsearch
@@ -49,7 +49,7 @@ def settings_of(server: SecuredElasticsearch, key: Path, ca: str = "") -> LogSet
     return LogSettings(url=server.url, alias=ALIAS, key_file=key, ca_file=Path(ca or server.certificates.ca))
 
 
-def target_of(settings: LogSettings) -> Target:
+def target_of(settings: LogSettings) -> LogTarget:
     target = open_target(settings)
     assert target is not None
     return target

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.cli.logs.queries import pattern_of, since_of
 from orchestrator.errors import DefinitionError
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.grep import Grep
 from orchestrator.logs.reading.merged import merged
 from orchestrator.logs.reading.query import LogQuery
@@ -19,11 +19,11 @@ from orchestrator.logs.spool.writer import Spool
 from tests import bounded
 
 
-def entry(number: int, time: Any = "2026-11-22T10:00:00.000000Z", **fields: Any) -> Entry:
-    return Entry(f"p-{number}", {"@timestamp": time, "event.sequence": number, **fields})
+def entry(number: int, time: Any = "2026-11-22T10:00:00.000000Z", **fields: Any) -> LogRecord:
+    return LogRecord(f"p-{number}", {"@timestamp": time, "event.sequence": number, **fields})
 
 
-def names(entries: list[Entry]) -> list[str]:
+def names(entries: list[LogRecord]) -> list[str]:
     return [each.id for each in entries]
 
 

@@ -8,7 +8,7 @@ _STREAMS = {"stdout", "stderr"}  # their lines are shown as they were printed
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogRecord:
     """A document and its id, by which it is known wherever it is found."""
 
     id: str

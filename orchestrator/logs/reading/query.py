@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.grep import Grep
 
 LEVELS = ("trace", "debug", "info", "success", "warning", "error", "critical")
@@ -44,7 +44,7 @@ class LogQuery:
         wanted = LEVELS[LEVELS.index(self.level) :]
         return (*wanted, *(other for other, name in _OTHER_NAMES.items() if name in wanted))
 
-    def fits(self, entry: Entry) -> bool:
+    def fits(self, entry: LogRecord) -> bool:
         """Whether a record is looked for."""
         return (
             all(entry.text(name) in values for name, values in self.terms.items())
@@ -53,7 +53,7 @@ class LogQuery:
             and self.matches(entry)
         )
 
-    def matches(self, entry: Entry) -> bool:
+    def matches(self, entry: LogRecord) -> bool:
         """Whether its words fit: what no index is asked for."""
         if self.grep is None:
             return True

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.logs.errors import TargetError
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.merged import merged
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.spooled import SpooledLogs
@@ -32,20 +32,20 @@ class LogReader:
         self._spooled = SpooledLogs(root)
         self._told = False
 
-    def last(self, query: LogQuery, count: int) -> list[Entry]:
+    def last(self, query: LogQuery, count: int) -> list[LogRecord]:
         """The last ones that fit, oldest first."""
         found = self._ask(lambda search: search.last(query, count))
         self._spooled = SpooledLogs(self._root)  # who follows goes on from here
         return list(merged(found, self._spooled.new(query)))[-count:] if count else []
 
-    def all(self, query: LogQuery) -> Iterator[Entry]:
+    def all(self, query: LogQuery) -> Iterator[LogRecord]:
         """All that fit, oldest first."""
         spooled = SpooledLogs(self._root).new(query)
         if self._search is None:
             return iter(spooled)
         return merged(self._from_search(self._search, query), spooled)
 
-    def follow(self, query: LogQuery, shown: list[Entry]) -> Iterator[list[Entry]]:
+    def follow(self, query: LogQuery, shown: list[LogRecord]) -> Iterator[list[LogRecord]]:
         """What comes after those that were shown, in portions, some of them empty; without end."""
         seen = deque((entry.id for entry in shown), maxlen=_MAX_SEEN)
         known = set(seen)
@@ -62,7 +62,7 @@ class LogReader:
                 newest = max(newest, entry.timestamp)
             yield news
 
-    def _ask(self, question: "Callable[[SearchLogs], list[Entry]]") -> list[Entry]:
+    def _ask(self, question: "Callable[[SearchLogs], list[LogRecord]]") -> list[LogRecord]:
         if self._search is None:
             return []
         try:
@@ -73,7 +73,7 @@ class LogReader:
         self._told = False
         return found
 
-    def _from_search(self, search: "SearchLogs", query: LogQuery) -> Iterator[Entry]:
+    def _from_search(self, search: "SearchLogs", query: LogQuery) -> Iterator[LogRecord]:
         try:
             yield from search.entries(query)
         except TargetError as error:
@@ -93,7 +93,7 @@ def _search_logs(settings: LogSettings) -> "SearchLogs":
     return SearchLogs(http_of(settings), settings.alias)
 
 
-def _entries(search: "SearchLogs", query: LogQuery) -> list[Entry]:
+def _entries(search: "SearchLogs", query: LogQuery) -> list[LogRecord]:
     return list(search.entries(query))
 
 

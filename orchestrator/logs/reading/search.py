@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.logs.errors import TargetRefuses
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.shipping.http import Answer, Http, as_json
 
@@ -21,7 +21,7 @@ class SearchLogs:
     def __init__(self, http: Http, alias: str) -> None:
         self._http, self._alias = http, alias
 
-    def entries(self, query: LogQuery) -> Iterator[Entry]:
+    def entries(self, query: LogQuery) -> Iterator[LogRecord]:
         """All that fit, oldest first, as of now, however many there are."""
         opened = self._http.request("POST", f"/{self._alias}/_pit?keep_alive={_KEEP}&ignore_unavailable=true")
         if opened.status == _NOT_FOUND:  # nothing was logged yet
@@ -46,7 +46,7 @@ class SearchLogs:
         finally:
             self._http.request("DELETE", "/_pit", as_json({"id": point["id"]}))
 
-    def last(self, query: LogQuery, count: int) -> list[Entry]:
+    def last(self, query: LogQuery, count: int) -> list[LogRecord]:
         """The last ones that fit, oldest first; with words to match, of the last 10,000."""
         size = _MAX_RESULT if query.grep is not None else min(count, _MAX_RESULT)
         search = {"size": size, "query": _filters(query), "sort": _sort("desc"), "track_total_hits": False}
@@ -89,5 +89,5 @@ def _checked(hit: Any) -> dict[str, Any]:
     return {"_id": hit["_id"], "_source": dict(hit["_source"]), "sort": hit.get("sort")}
 
 
-def _entry(hit: dict[str, Any]) -> Entry:
-    return Entry(str(hit["_id"]), dict(hit["_source"]))
+def _entry(hit: dict[str, Any]) -> LogRecord:
+    return LogRecord(str(hit["_id"]), dict(hit["_source"]))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.spool.folder import folders_in
 from orchestrator.logs.spool.reader import SpoolReader
@@ -20,12 +20,12 @@ class SpooledLogs:
         self._root = root
         self._readers: dict[Path, SpoolReader] = {}
 
-    def new(self, query: LogQuery) -> list[Entry]:
+    def new(self, query: LogQuery) -> list[LogRecord]:
         """Those that fit and have come since the last call, in their order."""
         found = [entry for entry in self._all() if query.fits(entry)]
         return sorted(found, key=lambda entry: entry.order)
 
-    def _all(self) -> Iterator[Entry]:
+    def _all(self) -> Iterator[LogRecord]:
         there = folders_in(self._root)
         for path in set(self._readers) - set(there):
             del self._readers[path]
@@ -35,10 +35,10 @@ class SpooledLogs:
                 reader = self._readers[path] = SpoolReader(path)
             while batch := reader.read(_AT_ONCE, _BYTES_AT_ONCE):
                 for record in batch.records:
-                    yield entry_of(record)
+                    yield log_record(record)
 
 
-def entry_of(record: bytes) -> Entry:
+def log_record(record: bytes) -> LogRecord:
     """A record of a spool; its crc was right, so it is what was written."""
     action, document, _ = record.split(b"\n", 2)
-    return Entry(str(json.loads(action)["create"]["_id"]), json.loads(document))
+    return LogRecord(str(json.loads(action)["create"]["_id"]), json.loads(document))

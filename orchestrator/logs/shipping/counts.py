@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.target import BatchResult
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class Counts:
     dead: int = 0
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def add(self, reply: Reply) -> None:
+    def add(self, reply: BatchResult) -> None:
         """Count what a request has brought."""
         with self._guard:
             self.requests += 1

@@ -13,13 +13,13 @@ from orchestrator.logs.errors import (
 from orchestrator.logs.shipping.counts import Counts
 from orchestrator.logs.shipping.dead_letters import DeadLetters
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.target import DeadLetter, Reply, Target
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter, LogTarget
 
 
-class Courier:
+class Sender:
     """Sends for several threads at the pace that they share."""
 
-    def __init__(self, target: Target, pace: Pace, counts: Counts, dead_letters: DeadLetters) -> None:
+    def __init__(self, target: LogTarget, pace: Pace, counts: Counts, dead_letters: DeadLetters) -> None:
         self._target, self._pace, self._counts, self._dead = target, pace, counts, dead_letters
 
     def prepare(self) -> bool:
@@ -84,7 +84,7 @@ class Courier:
             half = len(part) // 2
             return [part[half:], part[:half]]
         status = 413 if isinstance(error, RequestTooLarge) else 400
-        reply = Reply(dead=[DeadLetter(part[0], status, str(error))])
+        reply = BatchResult(dead=[DeadLetter(part[0], status, str(error))])
         try:
             self._put_aside(reply)
         except (DeadLettersFull, OSError) as failure:
@@ -94,7 +94,7 @@ class Courier:
         self._pace.succeeded()
         return []
 
-    def _put_aside(self, reply: Reply) -> None:
+    def _put_aside(self, reply: BatchResult) -> None:
         if reply.dead:
             self._dead.write(reply.dead)
 

@@ -11,7 +11,7 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.shipping.http import NDJSON, Answer, Http
-from orchestrator.logs.shipping.target import DeadLetter, Reply
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter
 from orchestrator.logs.shipping.template import install_template
 
 _BULK = (
@@ -37,7 +37,7 @@ class ElasticsearchTarget:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise TargetRefuses(f"this is not how Elasticsearch answers: {error!r}") from error
 
-    def send(self, records: Sequence[bytes]) -> Reply:
+    def send(self, records: Sequence[bytes]) -> BatchResult:
         """One bulk request: each record is created, was there, is to be sent again, or is dead."""
         answer = self._http.request("POST", _BULK, b"".join(records), content_type=NDJSON)
         check_answer(answer)
@@ -55,10 +55,10 @@ class ElasticsearchTarget:
         self._http.close()
 
 
-def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, errors: bool) -> Reply:
+def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, errors: bool) -> BatchResult:
     if not errors:
         diverted = sum(item["create"].get("failure_store") in _DIVERTED for item in items)
-        return Reply(created=len(records) - diverted, diverted=diverted)
+        return BatchResult(created=len(records) - diverted, diverted=diverted)
     created = duplicates = diverted = 0
     retry, dead = list[bytes](), list[DeadLetter]()
     for record, item in zip(records, items, strict=True):
@@ -77,7 +77,7 @@ def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, er
             raise TargetRefuses(f"{status} {kind}: {reason}")
         else:
             dead.append(DeadLetter(record, status, f"{kind}: {reason}"))
-    return Reply(created, duplicates, diverted, retry, dead)
+    return BatchResult(created, duplicates, diverted, retry, dead)
 
 
 def check_answer(answer: Answer) -> None:

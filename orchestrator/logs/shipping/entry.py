@@ -14,7 +14,7 @@ _BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SpooledRecord:
     """A document with its id as `event.id`, by which copies of it are known."""
 
     record: bytes
@@ -23,18 +23,18 @@ class Entry:
     text: str  # the document as JSON
 
 
-def entries_of(records: Sequence[bytes]) -> tuple[list[Entry], list[DeadLetter]]:
+def spooled_records(records: Sequence[bytes]) -> tuple[list[SpooledRecord], list[DeadLetter]]:
     """The entries of records, and those that are none: each with the reason."""
-    entries, dead = list[Entry](), list[DeadLetter]()
+    entries, dead = list[SpooledRecord](), list[DeadLetter]()
     for record in records:
         try:
-            entries.append(entry_of(record))
+            entries.append(spooled_record(record))
         except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
             dead.append(DeadLetter(record, _BAD_REQUEST, f"not a log record: {type(error).__name__} {error}"))
     return entries, dead
 
 
-def entry_of(record: bytes) -> Entry:
+def spooled_record(record: bytes) -> SpooledRecord:
     """The entry of a record; what is no record raises ValueError, KeyError, IndexError or TypeError."""
     action, line = record.split(b"\n", 2)[:2]
     text = line.decode()
@@ -44,4 +44,4 @@ def entry_of(record: bytes) -> Entry:
         identity = json.loads(action)["create"]["_id"]
         document["event.id"] = identity
         text = f'{{"event.id":{json.dumps(identity)},{text[1:]}'
-    return Entry(record, (time - _EPOCH) // _MICROSECOND * 1000, document, text)
+    return SpooledRecord(record, (time - _EPOCH) // _MICROSECOND * 1000, document, text)

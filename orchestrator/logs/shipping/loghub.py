@@ -7,7 +7,7 @@ from typing import Any, cast
 from aliyun.log import LogClient, LogException
 from aliyun.log.proto import LogGroupRaw
 
-from orchestrator.logs.shipping.entry import Entry
+from orchestrator.logs.shipping.entry import SpooledRecord
 from orchestrator.logs.shipping.sls import AccessKey, error_of
 
 _SECONDS = 30  # to connect, and to wait for an answer
@@ -25,7 +25,7 @@ class Loghub:
         # The session follows redirects, and takes the header with the security token along.
         cast("Any", self._client)._session.max_redirects = 0  # noqa: SLF001 - there is no other way to it
 
-    def put(self, topic: str, source: str, entries: Sequence[Entry]) -> None:
+    def put(self, topic: str, source: str, entries: Sequence[SpooledRecord]) -> None:
         """Send entries, once, all or nothing; raises TargetError."""
         group = LogGroupRaw()
         group.Topic, group.Source = topic, source

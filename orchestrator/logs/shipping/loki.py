@@ -15,9 +15,9 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.shipping.entry import Entry, entries_of
+from orchestrator.logs.shipping.entry import SpooledRecord, spooled_records
 from orchestrator.logs.shipping.http import Answer, Http, as_json, basic_login
-from orchestrator.logs.shipping.target import DeadLetter, Reply
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter
 
 _PUSH = "/loki/api/v1/push"
 _OK, _NO_CONTENT = 200, 204
@@ -44,19 +44,21 @@ class LokiTarget:
     def prepare(self) -> None:
         """Nothing: streams come to be with their first line."""
 
-    def send(self, records: Sequence[bytes]) -> Reply:
+    def send(self, records: Sequence[bytes]) -> BatchResult:
         """One push: each record is taken, too old, or not readable; else the push is refused as a whole."""
-        entries, dead = entries_of(records)
+        entries, dead = spooled_records(records)
         if not entries:
-            return Reply(dead=dead)
+            return BatchResult(dead=dead)
         answer = self._http.request("POST", _PUSH, as_json(push_body(entries)))
         old = _too_old(entries, answer)
         if old:
             dead += [DeadLetter(entry.record, answer.status, answer.words()) for entry in old]
             refused = {id(entry) for entry in old}
-            return Reply(dead=dead, retry=[entry.record for entry in entries if id(entry) not in refused])
+            return BatchResult(
+                dead=dead, retry=[entry.record for entry in entries if id(entry) not in refused]
+            )
         _check(answer)
-        return Reply(created=len(entries), dead=dead)
+        return BatchResult(created=len(entries), dead=dead)
 
     def close(self) -> None:
         """End the connections."""
@@ -76,9 +78,9 @@ def loki_headers(key_file: Path | None, tenant: str) -> dict[str, str]:
     return headers
 
 
-def push_body(entries: Sequence[Entry]) -> dict[str, Any]:
+def push_body(entries: Sequence[SpooledRecord]) -> dict[str, Any]:
     """The streams of a push, each in order of time."""
-    streams = dict[tuple[str, ...], list[Entry]]()
+    streams = dict[tuple[str, ...], list[SpooledRecord]]()
     for entry in entries:
         streams.setdefault(_labels(entry), []).append(entry)
     names = (*_LABELS, "hour")
@@ -93,7 +95,7 @@ def push_body(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _labels(entry: Entry) -> tuple[str, ...]:
+def _labels(entry: SpooledRecord) -> tuple[str, ...]:
     """The labels of its stream.
 
     Loki refuses what is an hour older than the newest line of its stream, and after an outage one process
@@ -104,11 +106,11 @@ def _labels(entry: Entry) -> tuple[str, ...]:
     return (*values, time.strftime("%u-%H", time.gmtime(entry.time // 1_000_000_000)))
 
 
-def _time(entry: Entry) -> int:
+def _time(entry: SpooledRecord) -> int:
     return entry.time
 
 
-def _too_old(entries: Sequence[Entry], answer: Answer) -> list[Entry]:
+def _too_old(entries: Sequence[SpooledRecord], answer: Answer) -> list[SpooledRecord]:
     """What Loki refuses by its age alone, as it says where that begins: a backlog needs no halves."""
     found = _OLDEST.search(str(answer.body)) if answer.status == _BAD_REQUEST else None
     if found is None:

@@ -11,11 +11,11 @@ from typing import Any
 from orchestrator.logs.errors import LogsError
 from orchestrator.logs.shipping.counts import Counts
 from orchestrator.logs.shipping.dead_letters import DeadLetters
-from orchestrator.logs.shipping.delivery import Courier
+from orchestrator.logs.shipping.delivery import Sender
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.stream import Delivery, Stream
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.stream import InFlightBatch, SpoolStream
+from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.spool.folder import orphans
 from orchestrator.logs.spool.inventory import DEAD_LETTERS, STATUS
 from orchestrator.logs.spool.position import write_json
@@ -35,7 +35,7 @@ class Shipper:
     def __init__(
         self,
         root: Path,
-        target: Target,
+        target: LogTarget,
         *,
         spool: Spool | None = None,
         options: ShipperOptions | None = None,
@@ -49,10 +49,8 @@ class Shipper:
         self.counts = Counts()
         name = spool.folder.producer if spool is not None else f"drain-{os.getpid()}"
         self._pace = Pace(self._options.in_flight)
-        self._courier = Courier(
-            target, self._pace, self.counts, DeadLetters(root.parent / DEAD_LETTERS, name)
-        )
-        self._streams = [Stream(spool.folder, spool)] if spool is not None else []
+        self._sender = Sender(target, self._pace, self.counts, DeadLetters(root.parent / DEAD_LETTERS, name))
+        self._streams = [SpoolStream(spool.folder, spool)] if spool is not None else []
         self._guard = threading.Lock()  # of the streams
         self._idle_since = time.monotonic()
         self._closing = threading.Event()
@@ -115,16 +113,16 @@ class Shipper:
 
     # ------------------------------------------------------------------ threads that send
     def _work(self) -> None:
-        if not self._courier.prepare():
+        if not self._sender.prepare():
             return
         while (taken := self._next()) is not None:
             stream, delivery = taken
-            if not self._courier.deliver(delivery.batch.records):
+            if not self._sender.deliver(delivery.batch.records):
                 return
             with self._guard:
                 stream.done(delivery)
 
-    def _next(self) -> tuple[Stream, Delivery] | None:
+    def _next(self) -> tuple[SpoolStream, InFlightBatch] | None:
         while not self._drained.is_set():
             with self._guard:
                 taken = self._take()
@@ -142,7 +140,7 @@ class Shipper:
                 self._drained.wait(_POLL_SECONDS / 10)
         return None
 
-    def _take(self) -> tuple[Stream, Delivery] | None:
+    def _take(self) -> tuple[SpoolStream, InFlightBatch] | None:
         now, options = time.monotonic(), self._options
         partial = self._closing.is_set() or now - self._idle_since >= options.max_seconds
         trouble = ""
@@ -186,7 +184,7 @@ class Shipper:
         try:
             for folder in orphans(self._root, held):
                 with self._guard:
-                    self._streams.append(Stream(folder))
+                    self._streams.append(SpoolStream(folder))
         finally:
             self._has_looked = True
 

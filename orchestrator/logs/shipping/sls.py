@@ -14,8 +14,8 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.shipping.entry import Entry, entries_of
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.entry import SpooledRecord, spooled_records
+from orchestrator.logs.shipping.target import BatchResult
 
 _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 413, 429, 500
 _ID, _SECRET, _TOKEN = (
@@ -29,7 +29,7 @@ _LARGE = {"PostBodyTooLarge"}
 _OF_RECORDS = {"PostBodyInvalid", "InvalidTimestamp", "InvalidEncoding", "InvalidKey"}
 _NO_ANSWER = "LogRequestError"  # of the SDK, which gives it the status 200 as well
 
-Put = Callable[[str, str, Sequence[Entry]], None]
+Put = Callable[[str, str, Sequence[SpooledRecord]], None]
 """Sends entries with one topic and source, all or nothing; raises TargetError."""
 
 
@@ -42,10 +42,10 @@ class SlsTarget:
     def prepare(self) -> None:
         """Nothing: the logstore and its index are made by operators, and a key may be for writing only."""
 
-    def send(self, records: Sequence[bytes]) -> Reply:
+    def send(self, records: Sequence[bytes]) -> BatchResult:
         """One request for each job and host; after one that fails, the others wait for the next time."""
-        entries, dead = entries_of(records)
-        groups = dict[tuple[str, str], list[Entry]]()
+        entries, dead = spooled_records(records)
+        groups = dict[tuple[str, str], list[SpooledRecord]]()
         for entry in entries:
             groups.setdefault(_topic_and_source(entry), []).append(entry)
         created, left = 0, list(groups.items())
@@ -57,10 +57,12 @@ class SlsTarget:
                 if not created:
                     raise
                 # What was taken must not come again. The error does, with the first request of the next time.
-                return Reply(created, retry=[each.record for _, rest in left for each in rest], dead=dead)
+                return BatchResult(
+                    created, retry=[each.record for _, rest in left for each in rest], dead=dead
+                )
             created += len(group)
             del left[0]
-        return Reply(created, dead=dead)
+        return BatchResult(created, dead=dead)
 
     def close(self) -> None:
         """Nothing: the connections of the SDK end with it."""
@@ -109,5 +111,5 @@ def error_of(status: int, code: str, message: str) -> TargetError:
     return TargetRefuses(words)
 
 
-def _topic_and_source(entry: Entry) -> tuple[str, str]:
+def _topic_and_source(entry: SpooledRecord) -> tuple[str, str]:
     return str(entry.document.get("job.id") or ""), str(entry.document.get("host.name") or "")

@@ -15,14 +15,14 @@ _FULL_BYTES = 256  # of a record that is smaller than most: for the guess whethe
 
 
 @dataclass(slots=True)
-class Delivery:
+class InFlightBatch:
     """A batch under way."""
 
     batch: Batch
     is_done: bool = False
 
 
-class Stream:
+class SpoolStream:
     """The spool of this process, or an adopted one; used under the lock of the shipper."""
 
     def __init__(self, folder: SpoolFolder, spool: Spool | None = None) -> None:
@@ -35,7 +35,7 @@ class Stream:
             end=None if spool is None else lambda: spool.end,
             whole=spool is None,
         )
-        self._open = deque[Delivery]()
+        self._open = deque[InFlightBatch]()
         self._done = self._saved
         self._is_read = False  # an adopted one gets no more records: once all are read, that is all
 
@@ -44,7 +44,7 @@ class Stream:
         """What could not be read."""
         return self._reader.damaged_bytes
 
-    def take(self, max_records: int, max_bytes: int, *, partial: bool) -> Delivery | None:
+    def take(self, max_records: int, max_bytes: int, *, partial: bool) -> InFlightBatch | None:
         """The next batch; unless `partial`, only a full one. Raises OSError."""
         if len(self._open) >= _MAX_OPEN:
             return None
@@ -55,11 +55,11 @@ class Stream:
         if batch is None:
             self._is_read = self._spool is None
             return None
-        delivery = Delivery(batch)
+        delivery = InFlightBatch(batch)
         self._open.append(delivery)
         return delivery
 
-    def done(self, delivery: Delivery) -> None:
+    def done(self, delivery: InFlightBatch) -> None:
         """Every record of it is settled for good."""
         delivery.is_done = True
         delivery.batch.records.clear()

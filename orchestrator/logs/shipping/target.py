@@ -15,7 +15,7 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class BatchResult:
     """What became of each record of a request."""
 
     created: int = 0
@@ -25,13 +25,13 @@ class Reply:
     dead: Sequence[DeadLetter] = ()
 
 
-class Target(Protocol):
+class LogTarget(Protocol):
     """Takes records as they stand in the spool, two lines each. Safe to use from several threads."""
 
     def prepare(self) -> None:
         """Make there what records need; raises TargetUnreachable, TargetRefuses."""
 
-    def send(self, records: Sequence[bytes]) -> Reply:
+    def send(self, records: Sequence[bytes]) -> BatchResult:
         """Deliver some, all or nothing or each for itself.
 
         Raises TargetUnreachable, TargetBusy, TargetRefuses, RequestTooLarge, RequestMalformed.

@@ -5,10 +5,10 @@ from typing import assert_never
 
 from orchestrator.logs.errors import TargetRefuses
 from orchestrator.logs.settings import LogSettings, TargetKind
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.target import LogTarget
 
 
-def open_target(settings: LogSettings) -> Target | None:
+def open_target(settings: LogSettings) -> LogTarget | None:
     """Where the settings send logs, None where nowhere; raises TargetRefuses."""
     if not settings.urls:
         return None
@@ -23,14 +23,14 @@ def open_target(settings: LogSettings) -> Target | None:
             assert_never(never)
 
 
-def _elasticsearch(settings: LogSettings) -> Target:
+def _elasticsearch(settings: LogSettings) -> LogTarget:
     from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget  # noqa: PLC0415 - see above
     from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
 
     return ElasticsearchTarget(http_of(settings), settings.alias)
 
 
-def _loki(settings: LogSettings) -> Target:
+def _loki(settings: LogSettings) -> LogTarget:
     from orchestrator.logs.shipping.http import Http  # noqa: PLC0415 - see above
     from orchestrator.logs.shipping.loki import LokiTarget, loki_headers  # noqa: PLC0415 - likewise
 
@@ -38,7 +38,7 @@ def _loki(settings: LogSettings) -> Target:
     return LokiTarget(Http(settings.urls, headers=headers, ca_file=settings.ca_file))
 
 
-def _sls(settings: LogSettings) -> Target:
+def _sls(settings: LogSettings) -> LogTarget:
     from orchestrator.logs.shipping.sls import SlsTarget, access_key  # noqa: PLC0415 - see above
 
     try:

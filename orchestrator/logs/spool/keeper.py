@@ -15,7 +15,7 @@ _STOP_SECONDS = 5.0
 _ALSO_SECONDS = 5.0
 
 
-class Keeper:
+class FsyncThread:
     """A thread beside the writer. `current` gives the open file and the number of the segment.
 
     `also` is called now and then, in this thread.

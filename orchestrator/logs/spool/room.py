@@ -1,4 +1,4 @@
-"""Room for one more segment among all spools of a host."""
+"""DiskQuota for one more segment among all spools of a host."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _LOOK_SECONDS = 0.05  # so often is a full disk looked at, whoever asks
 WARNING_LEVEL = 30  # as in loguru and logging
 
 
-class Room:
+class DiskQuota:
     """Says whether a segment may be begun, after it has dropped what may be dropped.
 
     `on_drop` is told how many records went, undelivered as far as is known here.
@@ -25,13 +25,13 @@ class Room:
         self._on_drop = on_drop
         self._full_until = 0.0  # monotonic; nothing is looked at before
 
-    def make(self, level: int) -> bool:
+    def make_room(self, level: int) -> bool:
         """Whether a record of this level may begin a new segment; may wait, as its policy says."""
         match self._limits.when_full:
             case WhenFull.DROP_OLDEST:
-                return self._has_room() or self.drop_oldest()
+                return self._has_space() or self.drop_oldest()
             case WhenFull.DROP_BY_LEVEL:
-                return self._has_room() or (level >= WARNING_LEVEL and self.drop_oldest())
+                return self._has_space() or (level >= WARNING_LEVEL and self.drop_oldest())
             case WhenFull.BLOCK:
                 return self._wait()
 
@@ -41,15 +41,15 @@ class Room:
         for orphan in orphans(root, {own}):
             for segment in segments_in(orphan.path):
                 self._drop(orphan, segment)
-                if self._has_room(now=True):
+                if self._has_space(now=True):
                     orphan.release()
                     return True
             orphan.remove()
         for segment in segments_in(own)[:-1]:  # the last one is being written
             self._drop(self._folder, segment)
-            if self._has_room(now=True):
+            if self._has_space(now=True):
                 return True
-        return self._has_room(now=True)
+        return self._has_space(now=True)
 
     def _drop(self, folder: SpoolFolder, segment: Segment) -> None:
         try:
@@ -59,7 +59,7 @@ class Room:
             return
         self._on_drop(count)
 
-    def _has_room(self, *, now: bool = False) -> bool:
+    def _has_space(self, *, now: bool = False) -> bool:
         if not now and time.monotonic() < self._full_until:
             return False
         free = self._limits.max_bytes - bytes_in(self._folder.path.parent)
@@ -70,7 +70,7 @@ class Room:
 
     def _wait(self) -> bool:
         deadline = time.monotonic() + self._limits.block_seconds
-        while not self._has_room():
+        while not self._has_space():
             if time.monotonic() >= deadline:
                 return False
             # In the log call, as this policy asks: other processes make the room, too.

@@ -9,10 +9,10 @@ from pathlib import Path
 from orchestrator.logs.errors import SpoolUnusable
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, create_line, framed
-from orchestrator.logs.spool.keeper import Keeper
+from orchestrator.logs.spool.keeper import FsyncThread
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.position import Position
-from orchestrator.logs.spool.room import Room
+from orchestrator.logs.spool.room import DiskQuota
 from orchestrator.logs.spool.segments import segment_path
 
 _PIECE_BYTES = 256 * 1024  # of many records in one write: a log call waits for no longer than that takes
@@ -44,19 +44,19 @@ class Spool:
         self._producer, self._sequence = self._folder.producer, 0
         self._number, self._offset = 1, 0
         self._end = (1, 0)
-        self._room = Room(self._folder, self._limits, self._count_drops)
+        self._quota = DiskQuota(self._folder, self._limits, self._count_drops)
         try:
             self._file = self._create(1)
         except OSError as error:
             self._folder.remove()
             raise SpoolUnusable(f"the log spool {self._root} cannot be written: {error.strerror}") from error
-        self._keeper = Keeper(
+        self._fsync_thread = FsyncThread(
             self._folder.path,
             self._limits.fsync_seconds,
             current=lambda: (self._file, self._number),
             also=self._tell_drops,
         )
-        self._keeper.start()
+        self._fsync_thread.start()
 
     # ------------------------------------------------------------------ writing
     def append(self, index: str, document: bytes, *, level: int = 20, identity: str = "") -> bool:
@@ -119,7 +119,7 @@ class Spool:
         if written == len(frame):
             self._offset += written
             self._end = (self._number, self._offset)
-            self._keeper.dirty = True
+            self._fsync_thread.dirty = True
             return True
         try:
             os.ftruncate(self._file, self._offset)  # what is torn would end the segment for readers
@@ -129,14 +129,14 @@ class Spool:
         return False
 
     def _roll(self, level: int) -> bool:
-        if not self._room.make(level):
+        if not self._quota.make_room(level):
             return False
         number = self._number + 1
         try:
             file = self._create(number)
         except OSError:
             return False
-        self._keeper.seal(self._file)
+        self._fsync_thread.seal(self._file)
         self._file, self._number, self._offset = file, number, 0
         self._end = (number, 0)
         return True
@@ -155,16 +155,16 @@ class Spool:
     @property
     def delivered(self) -> Position:
         """Before it nothing has to be kept; who delivers sets it."""
-        return self._keeper.delivered
+        return self._fsync_thread.delivered
 
     @delivered.setter
     def delivered(self, position: Position) -> None:
-        self._keeper.delivered = position
+        self._fsync_thread.delivered = position
 
     def sync(self) -> None:
         """Return when all that was appended is on the disk; raises OSError."""
         if self._file:
-            self._keeper.sync()
+            self._fsync_thread.sync()
 
     def close(self, *, remove: bool = False) -> None:
         """Sync and let go of the folder; with `remove` it goes, unless something in it is not delivered."""
@@ -172,7 +172,7 @@ class Spool:
             self._is_closed = True
             if not self._file:
                 return
-            self._keeper.stop()
+            self._fsync_thread.stop()
             os.close(self._file)
             self._file = 0
             if remove and self.delivered >= self.end:
