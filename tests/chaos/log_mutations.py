@@ -34,7 +34,7 @@ def take_out(protection: Protection, put: Replace) -> None:
         case Protection.CRC:
             put(frames, "zlib", SimpleNamespace(crc32=lambda _: 0))
         case Protection.DEAD_LETTER:
-            put(Sender, "_put_aside", lambda *_: None)
+            put(Sender, "_store_dead", lambda *_: None)
         case Protection.RETRY:
             put(elasticsearch, "_verdict", _without_retry(elasticsearch._verdict))  # noqa: SLF001 - what is taken out
         case Protection.LOCK:
@@ -47,7 +47,7 @@ def _taken_for_done(take: Callable[..., InFlightBatch | None]) -> Callable[..., 
     def taken(stream: SpoolStream, *limits: int, partial: bool) -> InFlightBatch | None:
         delivery = take(stream, *limits, partial=partial)
         if delivery is not None:
-            stream._done = delivery.batch.end  # noqa: SLF001 - what comes too early here
+            stream._done = delivery.content.end  # noqa: SLF001 - what comes too early here
         return delivery
 
     return taken

@@ -75,7 +75,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     spool, told = Spool(root), list[str]()
     for number in range(10):
         spool.append(f"{ALIAS}-2026-11-22", b'{"@timestamp":"2026-11-22T10:00:00Z","message":"m%d"}' % number)
-    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, say=told.append)
+    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, report=told.append)
     shipper.start()
     wait_until(lambda: told, DELIVERED_S, "it says that it may not")
     assert "401" in told[0]
@@ -89,7 +89,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     drain.start()
     assert drain.close(DELIVERED_S), drain.status()
     server.ask("POST", f"/{ALIAS}/_refresh")
-    reader = LogReader(settings, root, say=pytest.fail)
+    reader = LogReader(settings, root, report=pytest.fail)
     assert {entry.text("message") for entry in reader.all(LogQuery())} == {f"m{n}" for n in range(10)}
     indices = daily_indices(settings)
     (index,) = indices.older_than(1) or indices.all()

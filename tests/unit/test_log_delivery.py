@@ -183,7 +183,7 @@ def test_while_nothing_can_be_put_aside_nothing_is_settled(tmp_path: Path) -> No
 
     stub.requests = mend
     assert carrier.deliver([record(1), record(2)])
-    assert "cannot be put aside" in seen[1]
+    assert "cannot be stored" in seen[1]
     assert counts.dead == len(dead_letters(tmp_path / "spool")) == 2
 
 

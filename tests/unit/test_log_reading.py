@@ -118,7 +118,7 @@ def test_spools_of_running_processes_are_read_too_and_each_record_once(tmp_path:
 def test_without_elasticsearch_the_spool_is_followed(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"before"}')
-    reader = LogReader(LogSettings(), tmp_path, say=pytest.fail)
+    reader = LogReader(LogSettings(), tmp_path, report=pytest.fail)
     shown = reader.last(LogQuery(), 10)
     assert [each.text("message") for each in shown] == ["before"]
     news = reader.follow(LogQuery(), shown)
@@ -131,7 +131,7 @@ def test_without_elasticsearch_the_spool_is_followed(tmp_path: Path) -> None:
 def test_an_elasticsearch_that_does_not_answer_is_told_once_and_the_spool_shown(tmp_path: Path) -> None:
     spool, told = Spool(tmp_path), list[str]()
     spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"here"}')
-    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, say=told.append)
+    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, report=told.append)
     shown = reader.last(LogQuery(), 10)
     assert [each.text("message") for each in shown] == ["here"]
     assert next(reader.follow(LogQuery(), shown)) == []

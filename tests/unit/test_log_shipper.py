@@ -34,7 +34,7 @@ def test_a_disk_that_cannot_be_read_for_a_while_is_told_and_costs_nothing(
 
     shelf, root, said = Shelf(), tmp_path / "spool", list[str]()
     with opened(root) as spool:
-        shipper = Shipper(root, shelf, spool=spool, options=QUICK, say=said.append)
+        shipper = Shipper(root, shelf, spool=spool, options=QUICK, report=said.append)
         with monkeypatch.context() as patch:
             patch.setattr(os, "pread", failing)
             shipper.start()
@@ -94,7 +94,7 @@ def test_who_is_told_may_fail(tmp_path: Path) -> None:
 
     shelf, root = Shelf(away), tmp_path / "spool"
     with opened(root) as spool:
-        shipper = Shipper(root, shelf, spool=spool, options=QUICK, say=failing)
+        shipper = Shipper(root, shelf, spool=spool, options=QUICK, report=failing)
         shipper.start()
         append(spool, range(10))
         wait_until(lambda: shipper.status()["trouble"], WAIT_S, "it is in trouble")

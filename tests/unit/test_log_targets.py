@@ -133,7 +133,7 @@ def test_an_access_key_is_in_a_file_or_in_the_environment_and_is_not_shown(tmp_p
 def test_half_an_access_key_is_refused(tmp_path: Path, text: str) -> None:
     key = tmp_path / "key"
     key.write_text(text, encoding="utf-8")
-    with pytest.raises(TargetRefuses, match="is to hold id:secret"):
+    with pytest.raises(TargetRefuses, match="must contain id:secret"):
         access_key(key)
 
 

@@ -1,4 +1,4 @@
-"""Logs for people: from Elasticsearch where it answers, and from the spools of this host."""
+"""Reads logs from Elasticsearch, if it is configured and answers, and from the spools of this host."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,35 +18,35 @@ from orchestrator.logs.settings import LogSettings
 if TYPE_CHECKING:
     from orchestrator.logs.reading.search import SearchLogs
 
-_OVERLAP = timedelta(seconds=15)  # what comes late, from hosts that ship once a second, is found still
-_MAX_SEEN = 100_000  # ids that are remembered while following
+_OVERLAP = timedelta(seconds=15)  # finds records that arrive late: hosts ship once a second
+_MAX_SEEN = 100_000  # ids kept while following
 
 
 class LogReader:
-    """One view of all places. `say` gets a sentence when Elasticsearch cannot be asked."""
+    """One view of all sources. `report` receives a message when Elasticsearch cannot be read."""
 
-    def __init__(self, settings: LogSettings, root: Path, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, settings: LogSettings, root: Path, report: Callable[[str], None]) -> None:
+        self._report = report
         self._search = _search_logs(settings) if settings.has_search else None
         self._root = root
         self._spooled = SpooledLogs(root)
-        self._told = False
+        self._is_reported = False
 
     def last(self, query: LogQuery, count: int) -> list[LogRecord]:
-        """The last ones that fit, oldest first."""
+        """The last `count` matching records, oldest first."""
         found = self._ask(lambda search: search.last(query, count))
-        self._spooled = SpooledLogs(self._root)  # who follows goes on from here
+        self._spooled = SpooledLogs(self._root)  # `follow` continues from here
         return list(merged(found, self._spooled.new(query)))[-count:] if count else []
 
     def all(self, query: LogQuery) -> Iterator[LogRecord]:
-        """All that fit, oldest first."""
+        """All matching records, oldest first."""
         spooled = SpooledLogs(self._root).new(query)
         if self._search is None:
             return iter(spooled)
         return merged(self._from_search(self._search, query), spooled)
 
     def follow(self, query: LogQuery, shown: list[LogRecord]) -> Iterator[list[LogRecord]]:
-        """What comes after those that were shown, in portions, some of them empty; without end."""
+        """Yield new matching records after those in `shown`, in batches that may be empty, without end."""
         seen = deque((entry.id for entry in shown), maxlen=_MAX_SEEN)
         known = set(seen)
         newest = max((entry.timestamp for entry in shown), default=query.since)
@@ -68,27 +68,27 @@ class LogReader:
         try:
             found = question(self._search)
         except TargetError as error:
-            self._tell(error)
+            self._report_failure(error)
             return []
-        self._told = False
+        self._is_reported = False
         return found
 
     def _from_search(self, search: "SearchLogs", query: LogQuery) -> Iterator[LogRecord]:
         try:
             yield from search.entries(query)
         except TargetError as error:
-            self._tell(error)
+            self._report_failure(error)
 
-    def _tell(self, error: TargetError) -> None:
-        if not self._told:
-            self._told = True
-            self._say(f"{error}; shown is what this host has")
+    def _report_failure(self, error: TargetError) -> None:
+        if not self._is_reported:
+            self._is_reported = True
+            self._report(f"{error}; only the logs on this host are shown")
 
 
 def _search_logs(settings: LogSettings) -> "SearchLogs":
-    # Here, because it takes a while to load, and many have no server.
+    # Imported here: it is slow to import, and many installations have no server.
     from orchestrator.logs.reading.search import SearchLogs  # noqa: PLC0415 - see above
-    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
+    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - see above
 
     return SearchLogs(http_of(settings), settings.alias)
 

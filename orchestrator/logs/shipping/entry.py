@@ -1,4 +1,4 @@
-"""A record of the spool taken apart, for targets that want more of it than its bytes."""
+"""A record of the spool, parsed for targets that need more than its bytes."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _BAD_REQUEST = 400
 
 @dataclass(frozen=True, slots=True)
 class SpooledRecord:
-    """A document with its id as `event.id`, by which copies of it are known."""
+    """A document with its id as `event.id`, which identifies duplicates."""
 
     record: bytes
     time: int  # nanoseconds since the epoch
@@ -24,18 +24,18 @@ class SpooledRecord:
 
 
 def spooled_records(records: Sequence[bytes]) -> tuple[list[SpooledRecord], list[DeadLetter]]:
-    """The entries of records, and those that are none: each with the reason."""
-    entries, dead = list[SpooledRecord](), list[DeadLetter]()
+    """Parse records; return those that are valid, and a dead letter with the reason for each other one."""
+    parsed, dead = list[SpooledRecord](), list[DeadLetter]()
     for record in records:
         try:
-            entries.append(spooled_record(record))
+            parsed.append(spooled_record(record))
         except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
             dead.append(DeadLetter(record, _BAD_REQUEST, f"not a log record: {type(error).__name__} {error}"))
-    return entries, dead
+    return parsed, dead
 
 
 def spooled_record(record: bytes) -> SpooledRecord:
-    """The entry of a record; what is no record raises ValueError, KeyError, IndexError or TypeError."""
+    """Parse a record; an invalid one raises ValueError, KeyError, IndexError, TypeError or OverflowError."""
     action, line = record.split(b"\n", 2)[:2]
     text = line.decode()
     document: dict[str, Any] = json.loads(text)
