@@ -90,7 +90,7 @@ def test_positions_that_cannot_be_read_begin_anew(tmp_path: Path, text: str) -> 
 
 def test_positions_outlive_their_process(tmp_path: Path) -> None:
     positions = Positions(tmp_path)
-    positions.settle("stdout", 7)
+    positions.commit("stdout", 7)
     positions.announce("stderr", Chunk(3, 9, 1.5))
     again = Positions(tmp_path)
     assert (again.chunk("stdout"), again.chunk("stderr")) == (Chunk(7, 7), Chunk(3, 9, 1.5))

@@ -1,4 +1,4 @@
-"""DiskQuota for one more segment among all spools of a host."""
+"""The disk quota of all spools of a host."""
 
 import time
 from collections.abc import Callable
@@ -9,24 +9,24 @@ from orchestrator.logs.spool.position import read_checkpoint
 from orchestrator.logs.spool.reader import undelivered_in
 from orchestrator.logs.spool.segments import Segment, segments_in
 
-_LOOK_SECONDS = 0.05  # so often is a full disk looked at, whoever asks
+_LOOK_SECONDS = 0.05  # between measurements while the quota is exhausted
 WARNING_LEVEL = 30  # as in loguru and logging
 
 
 class DiskQuota:
-    """Says whether a segment may be begun, after it has dropped what may be dropped.
+    """Decides whether a new segment may be created, and drops old segments as the policy allows.
 
-    `on_drop` is told how many records went, undelivered as far as is known here.
+    `on_drop` receives the number of dropped records that were not delivered by the last checkpoint.
     """
 
     def __init__(self, folder: SpoolFolder, limits: SpoolLimits, on_drop: Callable[[int], None]) -> None:
         self._folder = folder
         self._limits = limits
         self._on_drop = on_drop
-        self._full_until = 0.0  # monotonic; nothing is looked at before
+        self._full_until = 0.0  # monotonic; the disk is not measured before
 
     def make_room(self, level: int) -> bool:
-        """Whether a record of this level may begin a new segment; may wait, as its policy says."""
+        """Whether a record of this level may start a new segment; waits if the policy is BLOCK."""
         match self._limits.when_full:
             case WhenFull.DROP_OLDEST:
                 return self._has_space() or self.drop_oldest()
@@ -36,7 +36,7 @@ class DiskQuota:
                 return self._wait()
 
     def drop_oldest(self) -> bool:
-        """Drop the oldest segments that nobody else holds until there is room; False where none is left."""
+        """Drop the oldest segments no other process holds until one fits; False if none is left to drop."""
         root, own = self._folder.path.parent, self._folder.path
         for orphan in orphans(root, {own}):
             for segment in segments_in(orphan.path):
@@ -55,7 +55,7 @@ class DiskQuota:
         try:
             count = undelivered_in(segment, read_checkpoint(folder.path))
             segment.remove()
-        except OSError:  # delivered and removed meanwhile
+        except OSError:  # delivered and removed in the meantime
             return
         self._on_drop(count)
 
@@ -73,6 +73,6 @@ class DiskQuota:
         while not self._has_space():
             if time.monotonic() >= deadline:
                 return False
-            # In the log call, as this policy asks: other processes make the room, too.
+            # Blocks the log call, as the policy says. Other processes may free space, too.
             time.sleep(_LOOK_SECONDS)
         return True
