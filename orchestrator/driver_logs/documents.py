@@ -47,9 +47,8 @@ class Documents:
     ) -> None:
         self._days, self._redactor, self._stream = days, redactor, stream
         self._identity = identity
-        self._is_printed = (
-            stream == "stdout" and not is_mixed
-        )  # else a line may be an event of Spark or have a level
+        # In other streams a line may be an event of Spark, or name a level.
+        self._is_printed = stream == "stdout" and not is_mixed
         self._fit: Callable[[str, int], str] = redactor.fit
         self._epoch, self._head, self._day = -1.0, "", ""
         self.name({"log.stream": stream, **fields})

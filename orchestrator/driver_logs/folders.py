@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_NAME = re.compile(
-    r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}"
-)  # names of runs as the runners choose them: parts of an id
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")  # names of runs, which are parts of ids
 _WHOLE_SECONDS = 30.0  # between scans of all runs: finds one that is resubmitted after a long time
 _RECENT_SECONDS = 1.0  # between scans of runs that were submitted in the last minutes
 _RECENT_NS = 120_000_000_000  # a run is usually resubmitted soon after its last submission

@@ -94,9 +94,8 @@ def _grouped(lines: Sequence[bytes]) -> list[tuple[int, RecordKind]]:
                 and _TRACEBACK.match(lines[end + 3])
             ):
                 end = _after_traceback(lines, end + 3)
-        if (
-            _KEY.match(lines[end - 1]) and _END_OF_KEY not in lines[end - 1]
-        ):  # also in the message of an error
+        # Also in the message of an error.
+        if _KEY.match(lines[end - 1]) and _END_OF_KEY not in lines[end - 1]:
             end = _after_key(lines, end)
         below = _after_java(lines, end, kind)
         ends.append((below, RecordKind.JAVA if kind is RecordKind.LINE and below > end else kind))

@@ -19,7 +19,7 @@ from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory, whose_
 
 _NEWS_SECONDS = 0.5  # between reads while there is output
 _QUIET_SECONDS = 1.0  # between reads while there is none
-_STALE_SECONDS = 30.0  # between reads after an hour without output
+_STALE_SECONDS = 30.0  # between reads after an hour without output: its end may be unrecorded
 _STALE_AFTER_SECONDS = 3600.0
 _FULL_SECONDS = 5.0  # until the next attempt with a full spool or disk
 _SETTLE_SECONDS = 10.0  # after an end that no shim has recorded: surviving processes may still write

@@ -66,7 +66,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         rf"""(?i)({_NAME}[\w.-]{{0,128}}+{_IS})({_SCHEME}(?:\s|%20){{1,16}})?""" + _VALUE,
         rf"\1{MASK}",
     ),
-    (  # options in SQL; "token" alone is a word of parsers
+    (  # options in SQL; messages of parsers contain "token" too
         ("pass", "secret", "key", "token"),
         (
             r"(?i)((?:(?:passw(?:or)?d|passphrase|secret|(?:secret|access|api|account)[._-]?key)[\w.-]{0,64}"

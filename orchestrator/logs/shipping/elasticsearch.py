@@ -51,7 +51,7 @@ class ElasticsearchTarget:
             raise TargetUnreachable(f"the response cannot be parsed: {error!r}") from error
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._http.close()
 
 

@@ -61,7 +61,7 @@ class LokiTarget:
         return BatchResult(created=len(entries), dead=dead)
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._http.close()
 
 

@@ -58,9 +58,8 @@ class SpoolReader:
             if batch is not None:
                 self.position = batch.end
                 return batch
-            if not self._skip(
-                self._segment, end, is_last=is_last
-            ):  # not `segment`: it may be compressed by now
+            # Not `segment`: it may be compressed by now.
+            if not self._skip(self._segment, end, is_last=is_last):
                 return None
 
     def pending_bytes(self) -> int:
