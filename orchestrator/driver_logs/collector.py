@@ -104,7 +104,7 @@ class _Root:
             if is_over():
                 return False
             if flush or run.due <= now:
-                more |= run.step(flush=flush)
+                more |= run.collect(flush=flush)
             if run.is_done:
                 del self._active[run.directory]
         return more

@@ -57,12 +57,12 @@ class RunLogs:
         """Whether the driver has ended and all its output is appended."""
         return self._positions.is_done
 
-    def step(self, *, flush: bool = False) -> bool:
+    def collect(self, *, flush: bool = False) -> bool:
         """Append new output; whether there is more. `flush`: do not wait for lines that may belong to it."""
         if self.is_done:
             return False
         try:
-            return self._step(flush=flush)
+            return self._collect(flush=flush)
         except SpoolFull:
             self.due = time.monotonic() + _FULL_SECONDS
         except OSError as error:
@@ -73,7 +73,7 @@ class RunLogs:
             self.due = time.monotonic() + _FULL_SECONDS
         return False
 
-    def _step(self, *, flush: bool) -> bool:
+    def _collect(self, *, flush: bool) -> bool:
         # Checked before the logs are read, so that all output before the end is read.
         ended = self._has_ended()
         more = news = False

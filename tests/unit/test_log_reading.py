@@ -10,7 +10,7 @@ from orchestrator.cli.logs.queries import pattern_of, since_of
 from orchestrator.errors import DefinitionError
 from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.grep import Grep
-from orchestrator.logs.reading.merged import merged
+from orchestrator.logs.reading.merged import merge_records
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.reading.spooled import SpooledLogs
@@ -30,7 +30,7 @@ def names(entries: list[LogRecord]) -> list[str]:
 def test_two_places_become_one_in_order_and_without_doubles() -> None:
     here = [entry(1), entry(2), entry(3, "2026-11-22T10:00:02.000000Z")]
     there = [entry(2), entry(4, "2026-11-22T10:00:01.000000Z")]
-    assert names(list(merged(here, there))) == ["p-1", "p-2", "p-4", "p-3"]
+    assert names(list(merge_records(here, there))) == ["p-1", "p-2", "p-4", "p-3"]
 
 
 def test_of_one_moment_the_order_is_that_of_the_producer() -> None:
@@ -69,7 +69,7 @@ def test_what_is_looked_for(query: LogQuery, fits: bool) -> None:
             "error.stack_trace": "at org.apache.spark.X",
         },
     )
-    assert query.fits(found) is fits
+    assert query.matches(found) is fits
 
 
 def test_a_line_for_people_has_the_job_and_the_trace_below_it() -> None:

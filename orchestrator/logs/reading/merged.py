@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from orchestrator.logs.reading.entry import LogRecord
 
 
-def merged(*sources: Iterable[LogRecord]) -> Iterator[LogRecord]:
+def merge_records(*sources: Iterable[LogRecord]) -> Iterator[LogRecord]:
     """Merge sources that are each in order; a record that is in several sources is returned once."""
     last: LogRecord | None = None
     for entry in heapq.merge(*sources, key=lambda entry: entry.order):

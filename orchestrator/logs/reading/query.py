@@ -47,16 +47,16 @@ class LogQuery:
         wanted = LEVELS[LEVELS.index(self.level) :]
         return (*wanted, *(other for other, name in _OTHER_NAMES.items() if name in wanted))
 
-    def fits(self, entry: LogRecord) -> bool:
+    def matches(self, entry: LogRecord) -> bool:
         """Whether a record meets all conditions."""
         return (
             all(entry.text(name) in values for name, values in self.terms.items())
             and (not self.level or entry.text("log.level").lower() in self.levels)
             and (not self.since or entry.timestamp >= self.since)
-            and self.matches(entry)
+            and self.matches_text(entry)
         )
 
-    def matches(self, entry: LogRecord) -> bool:
+    def matches_text(self, entry: LogRecord) -> bool:
         """Whether message or stack trace match `grep`, which Elasticsearch does not evaluate."""
         if self.grep is None:
             return True

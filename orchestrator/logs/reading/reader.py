@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from orchestrator.logs.errors import TargetError
 from orchestrator.logs.reading.entry import LogRecord
-from orchestrator.logs.reading.merged import merged
+from orchestrator.logs.reading.merged import merge_records
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.settings import LogSettings
 
 if TYPE_CHECKING:
-    from orchestrator.logs.reading.search import SearchLogs
+    from orchestrator.logs.reading.search import LogSearch
 
 _OVERLAP = timedelta(seconds=15)  # finds records that arrive late: hosts ship once a second
 _MAX_SEEN = 100_000  # ids kept while following
@@ -36,14 +36,14 @@ class LogReader:
         """The last `count` matching records, oldest first."""
         found = self._ask(lambda search: search.last(query, count))
         self._spooled = SpooledLogs(self._root)  # `follow` continues from here
-        return list(merged(found, self._spooled.new(query)))[-count:] if count else []
+        return list(merge_records(found, self._spooled.new(query)))[-count:] if count else []
 
     def all(self, query: LogQuery) -> Iterator[LogRecord]:
         """All matching records, oldest first."""
         spooled = SpooledLogs(self._root).new(query)
         if self._search is None:
             return iter(spooled)
-        return merged(self._from_search(self._search, query), spooled)
+        return merge_records(self._from_search(self._search, query), spooled)
 
     def follow(self, query: LogQuery, shown: list[LogRecord]) -> Iterator[list[LogRecord]]:
         """Yield new matching records after those in `shown`, in batches that may be empty, without end."""
@@ -53,7 +53,9 @@ class LogReader:
         while True:
             recent = replace(query, since=max(query.since, _earlier(newest)))
             found = self._ask(partial(_entries, query=recent))
-            news = [entry for entry in merged(found, self._spooled.new(query)) if entry.id not in known]
+            news = [
+                entry for entry in merge_records(found, self._spooled.new(query)) if entry.id not in known
+            ]
             for entry in news:
                 if len(seen) == _MAX_SEEN:
                     known.discard(seen.popleft())
@@ -62,7 +64,7 @@ class LogReader:
                 newest = max(newest, entry.timestamp)
             yield news
 
-    def _ask(self, question: "Callable[[SearchLogs], list[LogRecord]]") -> list[LogRecord]:
+    def _ask(self, question: "Callable[[LogSearch], list[LogRecord]]") -> list[LogRecord]:
         if self._search is None:
             return []
         try:
@@ -73,7 +75,7 @@ class LogReader:
         self._is_reported = False
         return found
 
-    def _from_search(self, search: "SearchLogs", query: LogQuery) -> Iterator[LogRecord]:
+    def _from_search(self, search: "LogSearch", query: LogQuery) -> Iterator[LogRecord]:
         try:
             yield from search.entries(query)
         except TargetError as error:
@@ -85,15 +87,15 @@ class LogReader:
             self._report(f"{error}; only the logs on this host are shown")
 
 
-def _search_logs(settings: LogSettings) -> "SearchLogs":
+def _search_logs(settings: LogSettings) -> "LogSearch":
     # Imported here: it is slow to import, and many installations have no server.
-    from orchestrator.logs.reading.search import SearchLogs  # noqa: PLC0415 - see above
+    from orchestrator.logs.reading.search import LogSearch  # noqa: PLC0415 - see above
     from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - see above
 
-    return SearchLogs(http_of(settings), settings.alias)
+    return LogSearch(http_of(settings), settings.alias)
 
 
-def _entries(search: "SearchLogs", query: LogQuery) -> list[LogRecord]:
+def _entries(search: "LogSearch", query: LogQuery) -> list[LogRecord]:
     return list(search.entries(query))
 
 

@@ -15,7 +15,7 @@ _READING = "logs cannot be read"
 _MAX_RESULT = 10_000  # default of `index.max_result_window`
 
 
-class SearchLogs:
+class LogSearch:
     """Reads the records of an alias in order; raises TargetUnreachable, TargetRefuses."""
 
     def __init__(self, http: Http, alias: str) -> None:
@@ -39,7 +39,7 @@ class SearchLogs:
                     **({} if after is None else {"search_after": after}),
                 }
                 hits = _hits(self._http.request("POST", "/_search", as_json(search)))
-                yield from filter(query.matches, map(_entry, hits))
+                yield from filter(query.matches_text, map(_entry, hits))
                 if len(hits) < _PAGE:
                     return
                 after = hits[-1]["sort"]
@@ -52,7 +52,7 @@ class SearchLogs:
         search = {"size": size, "query": _filters(query), "sort": _sort("desc"), "track_total_hits": False}
         found = self._http.request("POST", f"/{self._alias}/_search?ignore_unavailable=true", as_json(search))
         hits = [] if found.status == _NOT_FOUND else _hits(found)
-        return list(reversed([entry for entry in map(_entry, hits) if query.matches(entry)][:count]))
+        return list(reversed([entry for entry in map(_entry, hits) if query.matches_text(entry)][:count]))
 
 
 def _filters(query: LogQuery) -> dict[str, Any]:

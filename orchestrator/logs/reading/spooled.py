@@ -22,7 +22,7 @@ class SpooledLogs:
 
     def new(self, query: LogQuery) -> list[LogRecord]:
         """The matching records since the last call, in order."""
-        found = [entry for entry in self._all() if query.fits(entry)]
+        found = [entry for entry in self._all() if query.matches(entry)]
         return sorted(found, key=lambda entry: entry.order)
 
     def _all(self) -> Iterator[LogRecord]:
