@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.spool.writer import Spool
 from tests.waiting import wait_until
 
@@ -47,7 +47,7 @@ def fill(spool: Spool, documents: Sequence[dict[str, Any]], prefix: str = "r") -
 
 
 @contextmanager
-def shipping(root: Path, target: Target, spool: Spool) -> Iterator[Shipper]:
+def shipping(root: Path, target: LogTarget, spool: Spool) -> Iterator[Shipper]:
     """A shipper at work; at the end all is shipped."""
     shipper = Shipper(root, target, spool=spool, options=OPTIONS)
     shipper.start()

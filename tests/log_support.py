@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import DeadLetter, Reply, Target
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter, LogTarget
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.logs.spool.segments import segments_in
@@ -57,11 +57,11 @@ def sizes(folder: Path) -> list[int]:
     return [segment.size() for segment in segments_in(folder)]
 
 
-Script = Callable[[Sequence[bytes]], Reply | None]
+Script = Callable[[Sequence[bytes]], BatchResult | None]
 """What to say to a request; None: take all of it. May raise what targets raise, or wait."""
 
 
-class Shelf(Target):
+class Shelf(LogTarget):
     """Keeps documents by their ids, as an index does, and counts what it is asked."""
 
     def __init__(self, script: Script = lambda _records: None) -> None:
@@ -77,7 +77,7 @@ class Shelf(Target):
     def prepare(self) -> None:
         self.prepare_script()
 
-    def send(self, records: Sequence[bytes]) -> Reply:
+    def send(self, records: Sequence[bytes]) -> BatchResult:
         with self._guard:
             self.requests += 1
             self._at_once += 1
@@ -90,7 +90,7 @@ class Shelf(Target):
             with self._guard:
                 self._at_once -= 1
 
-    def take(self, records: Sequence[bytes], retry: Sequence[bytes] = ()) -> Reply:
+    def take(self, records: Sequence[bytes], retry: Sequence[bytes] = ()) -> BatchResult:
         """Keep all but those to be sent again."""
         created = 0
         with self._guard:
@@ -99,13 +99,15 @@ class Shelf(Target):
                     created += identity_of(record) not in self.records
                     self.records.setdefault(identity_of(record), record)
         taken = len(records) - len(retry)
-        return Reply(created=created, duplicates=taken - created, retry=list(retry))
+        return BatchResult(created=created, duplicates=taken - created, retry=list(retry))
 
-    def refuse(self, records: Sequence[bytes], bad: Callable[[bytes], bool]) -> Reply:
+    def refuse(self, records: Sequence[bytes], bad: Callable[[bytes], bool]) -> BatchResult:
         """Keep all but the bad ones, which are dead."""
         dead = [record for record in records if bad(record)]
         reply = self.take([record for record in records if record not in dead])
-        return Reply(reply.created, reply.duplicates, dead=[DeadLetter(each, 400, "bad") for each in dead])
+        return BatchResult(
+            reply.created, reply.duplicates, dead=[DeadLetter(each, 400, "bad") for each in dead]
+        )
 
     @property
     def numbers(self) -> list[int]:
@@ -118,7 +120,7 @@ class Shelf(Target):
 
 @contextmanager
 def shipping(
-    root: Path, target: Target, spool: Spool | None = None, options: ShipperOptions = QUICK
+    root: Path, target: LogTarget, spool: Spool | None = None, options: ShipperOptions = QUICK
 ) -> Iterator[Shipper]:
     """A shipper at work; what is left when the block ends stays in the spool."""
     shipper = Shipper(root, target, spool=spool, options=options)
@@ -138,7 +140,7 @@ def opened(root: Path, limits: SpoolLimits = SMALL) -> Iterator[Spool]:
         spool.close()
 
 
-def drain(root: Path, target: Target, options: ShipperOptions = QUICK) -> bool:
+def drain(root: Path, target: LogTarget, options: ShipperOptions = QUICK) -> bool:
     """What the next process does: adopt what others left, and ship all of it."""
     shipper = Shipper(root, target, options=options)
     shipper.start()

@@ -17,7 +17,7 @@ from orchestrator.errors import (
     StateConflict,
     WaitTimeout,
 )
-from orchestrator.logs.console import settle
+from orchestrator.logs.console import configure_loguru
 from orchestrator.logs.errors import LogsError
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
@@ -86,7 +86,7 @@ def explain_error(error: Exception, *, verbose: bool) -> Exit:
     if verbose:
         from loguru import logger  # noqa: PLC0415 - slow to load, and seldom asked for
 
-        settle()
+        configure_loguru()
         logger.opt(exception=error).error("{}", type(error).__name__)
     for types, code in _CODES:
         if isinstance(error, types):

@@ -84,9 +84,9 @@ def _load(command: Command) -> Any:
         _Plugins.left_out = False
         del os.environ[_PLUGINS]  # drivers, and all that is started from here, may have theirs
     target = getattr(import_module(module), attribute)
-    from orchestrator.logs.console import settle  # noqa: PLC0415 - not for help and completion
+    from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - not for help and completion
 
-    settle()  # what was loaded just now may log
+    configure_loguru()  # what was loaded just now may log
     if isinstance(target, typer.Typer):
         target._add_completion = False  # noqa: SLF001 - the program's, not one of each group
         target.rich_markup_mode = None

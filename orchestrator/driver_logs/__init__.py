@@ -1,1 +1,1 @@
-"""What drivers and their Spark write becomes documents in the spool, each byte of it once."""
+"""Collects the output of drivers and their Spark as documents in the spool, each byte once."""

@@ -1,4 +1,4 @@
-"""Collects what the drivers of a host say; one process at a time for each state directory."""
+"""Collects the logs of the drivers of a host; one process at a time per state directory."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from orchestrator.driver_logs.folders import Folder, FolderWatch
+from orchestrator.driver_logs.folders import FolderWatch, LogFolder
 from orchestrator.driver_logs.run_logs import RunLogs
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
@@ -19,16 +19,16 @@ from spark_runner.runners.standalone.stagings import noted_stagings
 from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES
 
 LOCK = "driver-logs.lock"
-_LOOK_SECONDS = 0.25  # as soon is a new run found
+_LOOK_SECONDS = 0.25  # between scans for new runs and output
 _STOP_SECONDS = 2.0
-_STUCK_SECONDS = 3600.0  # what drivers wrote while nobody collected may be many gigabytes
+_STUCK_SECONDS = 3600.0  # logs written while no worker ran may be many gigabytes
 
 
 class DriverLogs:
-    """A thread that appends what drivers write to the spool."""
+    """A thread that appends the output of drivers to the spool."""
 
     def __init__(self, state_dir: Path, spool: Spool, days: Days, redactor: Redactor) -> None:
-        def root(path: Path, folders: Sequence[Folder]) -> "_Root":
+        def root(path: Path, folders: Sequence[LogFolder]) -> "_Root":
             return _Root(path, folders, spool, days, redactor)
 
         self._state_dir, self._root = state_dir, root
@@ -37,14 +37,14 @@ class DriverLogs:
         self.trouble = self._loop.trouble
 
     def start(self) -> None:
-        """Begin to collect."""
+        """Start the thread."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Take what is there, for about two seconds at most; what is left another process takes."""
+        """Collect the present output within about two seconds; another process collects the rest."""
         deadline = time.monotonic() + _STOP_SECONDS
         if not self._loop.stop(_STOP_SECONDS):
-            return  # it holds its folders as long as it is at work, which ends with the process
+            return  # the thread still runs, and holds its folders until the process ends
         for root in self._roots.values():
             while root.look(lambda: time.monotonic() > deadline, flush=True):
                 pass
@@ -60,32 +60,32 @@ class DriverLogs:
         return _LOOK_SECONDS
 
 
-def folders_of(state_dir: Path) -> list[Folder]:
-    """Where the runs of a state directory have logs: those of its shims, and copies of logs elsewhere."""
+def folders_of(state_dir: Path) -> list[LogFolder]:
+    """The log folders of a state directory: those of its shims, and copies of logs on clusters."""
     runs = state_dir / "runs"
     warm = state_dir / "warm" / "runs"
     return [
-        Folder(runs, runs, has_shims=True),
-        Folder(warm, warm, has_shims=True),
-        Folder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-", is_mixed=True),
+        LogFolder(runs, runs, has_shims=True),
+        LogFolder(warm, warm, has_shims=True),
+        LogFolder(state_dir / "kubernetes-logs", runs, has_ends=False, mark="copy-", is_mixed=True),
         _executors_in(state_dir),
-        Folder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=MAX_LOG_BYTES),
+        LogFolder(state_dir / "yarn-logs", runs, has_ends=False, mark="copy-", sliding_bytes=MAX_LOG_BYTES),
     ]
 
 
-def _folders_of_staging(path: Path) -> list[Folder]:
-    return [Folder(path / "runs", path / "runs"), _executors_in(path)]
+def _folders_of_staging(path: Path) -> list[LogFolder]:
+    return [LogFolder(path / "runs", path / "runs"), _executors_in(path)]
 
 
-def _executors_in(path: Path) -> Folder:
-    return Folder(path / FOLDER, path / "runs", has_ends=False, mark="copy-")
+def _executors_in(path: Path) -> LogFolder:
+    return LogFolder(path / FOLDER, path / "runs", has_ends=False, mark="copy-")
 
 
 class _Root:
-    """The folders below one directory, which one process at a time collects."""
+    """The folders below one directory, collected by one process at a time."""
 
     def __init__(
-        self, path: Path, folders: Sequence[Folder], spool: Spool, days: Days, redactor: Redactor
+        self, path: Path, folders: Sequence[LogFolder], spool: Spool, days: Days, redactor: Redactor
     ) -> None:
         self._path, self._folders = path, folders
         self._spool, self._days, self._redactor = spool, days, redactor
@@ -94,7 +94,7 @@ class _Root:
         self._active: dict[Path, RunLogs] = {}
 
     def look(self, is_over: Callable[[], bool], *, flush: bool = False) -> bool:
-        """Append what is new, a piece of each log, until `is_over`; whether there is more and time for it."""
+        """Append one chunk of each log, until `is_over`; whether there is more, and time for it."""
         if not self._hold():
             return False
         for run in self._found():
@@ -104,13 +104,13 @@ class _Root:
             if is_over():
                 return False
             if flush or run.due <= now:
-                more |= run.step(flush=flush)
+                more |= run.collect(flush=flush)
             if run.is_done:
                 del self._active[run.directory]
         return more
 
     def release(self) -> None:
-        """Let another process go on."""
+        """Release the lock, so that another process can continue."""
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -130,7 +130,7 @@ class _Root:
             stack.close()
             return False
         self._held = stack
-        # What was known may not be true any more: another process has worked here.
+        # Start anew: another process may have collected in between.
         self._watches, self._active = [FolderWatch(folder) for folder in self._folders], {}
         return True
 

@@ -1,4 +1,4 @@
-"""A log as one long sequence of bytes, whatever was cut from its beginning."""
+"""A log as one sequence of bytes, with offsets that count the bytes cut from its beginning."""
 
 import os
 from dataclasses import dataclass
@@ -7,28 +7,28 @@ from pathlib import Path
 from spark_runner.log_limit import OLDER, Cut, read_cut
 from spark_runner.plain_file import open_plain
 
-_TRIES = 3  # a log is cut within moments, and then not for a long time
+_TRIES = 3  # a cut takes moments, and cuts are rare
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Bytes that stand one behind the other; `offset` counts from the first one that was ever written."""
+class LogSlice:
+    """Consecutive bytes; `offset` counts from the first byte that was ever written."""
 
     offset: int
     data: bytes
-    is_torn: bool = False  # what came behind was cut before anybody read it
+    is_torn: bool = False  # the bytes after it were cut before they were read
 
 
 @dataclass(frozen=True, slots=True)
 class CutLog:
-    """One log beside which `log_limit` notes what it cuts."""
+    """One log; `log_limit` records its cuts in a file beside it."""
 
     path: Path
 
-    def read(self, offset: int, size: int, *, ended: bool) -> Part | None:
-        """What stands there from `offset` on; later ones where those were cut before anybody read them.
+    def read(self, offset: int, size: int, *, ended: bool) -> LogSlice | None:
+        """Read from `offset`, or from the first later byte that still exists.
 
-        None while the log is being cut. `ended`: nobody writes or cuts it any more.
+        None while the log is being cut. `ended`: the log has no writer any more.
         """
         for _ in range(_TRIES):
             cut = read_cut(self.path)
@@ -43,12 +43,12 @@ class CutLog:
         return None
 
     def _left_half_way(self, cut: Cut) -> Cut:
-        """What must be true after the death of who was cutting; the older part cannot be told from others."""
+        """The state of a cut that was interrupted by a crash; the older part cannot be identified."""
         if _size(self.path) >= cut.pending:
             return Cut(cut.total)
         return Cut(cut.total + cut.pending)
 
-    def _read(self, cut: Cut, offset: int, size: int) -> Part:
+    def _read(self, cut: Cut, offset: int, size: int) -> LogSlice:
         data = b""
         if offset < cut.total:
             older = Path(f"{self.path}{OLDER}")
@@ -58,12 +58,12 @@ class CutLog:
                 data = _pread(older, min(size, cut.older_end - offset), offset - begin)
                 is_all = offset + len(data) == cut.older_end
                 if cut.older_end < cut.total or not is_all:
-                    return Part(offset, data, is_torn=is_all)
+                    return LogSlice(offset, data, is_torn=is_all)
             else:
                 offset = cut.total
-        behind = offset + len(data)
-        # One sequence: a line may begin in the older part and end here.
-        return Part(offset, data + _pread(self.path, size - len(data), behind - cut.total))
+        end = offset + len(data)
+        # One sequence: a line may begin in the older part and end in the present file.
+        return LogSlice(offset, data + _pread(self.path, size - len(data), end - cut.total))
 
 
 def _size(path: Path) -> int:
@@ -78,7 +78,7 @@ def _pread(path: Path, size: int, offset: int) -> bytes:
         return b""
     try:
         file = open_plain(path)
-    except (FileNotFoundError, ValueError):  # the second for a pipe or a device in its place
+    except (FileNotFoundError, ValueError):  # ValueError: a pipe or a device in its place
         return b""
     try:
         return os.pread(file, size, offset)

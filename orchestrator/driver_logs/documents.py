@@ -1,16 +1,16 @@
-"""From a record to a document: ECS, dotted names, as those of our own logs."""
+"""Builds documents from records: ECS with dotted names, like those of the orchestrator's own logs."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from orchestrator.driver_logs.records import Kind, Record
+from orchestrator.driver_logs.records import ParsedRecord, RecordKind
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, encoded, quoted
 from orchestrator.logs.spool.frames import create_line
 from spark_runner.spark_log import SparkEvent, spark_event, task_in
 
-_LEVELS = {  # as others call them, as we do, and the number that a spool wants
+_LEVELS = {  # names in output: our name, and the number for the spool
     "TRACE": ("trace", 5),
     "DEBUG": ("debug", 10),
     "INFO": ("info", 20),
@@ -22,17 +22,17 @@ _LEVELS = {  # as others call them, as we do, and the number that a spool wants
     "CRITICAL": ("critical", 50),
 }
 _INFO, _ERROR = _LEVELS["INFO"], _LEVELS["ERROR"]
-_SAID = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|SEVERE|FATAL|CRITICAL)\b")
-_SAID_WITHIN = 80  # characters: behind a time and a name, in front of the message
+_LEVEL_NAME = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|SEVERE|FATAL|CRITICAL)\b")
+_LEVEL_WITHIN = 80  # characters: after a time and a name, before the message
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.$]*)(?:: (?P<message>.*))?")
 _THREAD = re.compile(r'Exception in thread "[^"]*" ')
 
 
 class Documents:
-    """Builds the records of one stream of one submission, as a spool keeps them.
+    """Builds the documents of one stream of one run, in the format of the spool.
 
     `identity` and the offset of a record are the id of its document.
-    `is_mixed`: what was printed and what Spark says are one stream, as in the log of a pod.
+    `is_mixed`: printed output and Spark's log are one stream, as in the log of a pod.
     """
 
     def __init__(
@@ -47,28 +47,29 @@ class Documents:
     ) -> None:
         self._days, self._redactor, self._stream = days, redactor, stream
         self._identity = identity
-        self._is_printed = stream == "stdout" and not is_mixed  # else a line may say more
+        # In other streams a line may be an event of Spark, or name a level.
+        self._is_printed = stream == "stdout" and not is_mixed
         self._fit: Callable[[str, int], str] = redactor.fit
         self._epoch, self._head, self._day = -1.0, "", ""
         self.name({"log.stream": stream, **fields})
 
     def name(self, fields: Mapping[str, str | int]) -> None:
-        """Have these fields in each document from now on."""
+        """Set the fields of all following documents."""
         self._tail = "".join(_field(name, value) for name, value in fields.items() if value != "") + "}\n"
 
-    def build(self, records: Sequence[Record], epoch: float) -> Iterator[tuple[bytes, int]]:
-        """What was read at `epoch`, by which it belongs to its day, and how loud each record is."""
-        # In an event of Spark a secret may stand with characters that JSON has escaped.
+    def build(self, records: Sequence[ParsedRecord], epoch: float) -> Iterator[tuple[bytes, int]]:
+        """Yield documents with levels. `epoch`, the time when they were read, selects the daily index."""
+        # In an event of Spark a secret may contain characters that JSON has escaped.
         redactor = self._redactor
         self._fit = redactor.fit_for(_text_of(records)) if self._is_printed else redactor.fit
         for record in records:
             yield self._built(record, epoch)
 
-    def _built(self, record: Record, epoch: float) -> tuple[bytes, int]:
+    def _built(self, record: ParsedRecord, epoch: float) -> tuple[bytes, int]:
         if not self._is_printed and (event := spark_event(record.data)) is not None:
             return self._of_event(record.offset, event)
         text = record.data.decode("utf-8", "replace")
-        if record.kind is Kind.LINE:
+        if record.kind is RecordKind.LINE:
             text = text.rstrip("\r\n")
             if self._is_printed:
                 return self._document(record.offset, epoch, _INFO, text, "")
@@ -86,16 +87,18 @@ class Documents:
         level = _LEVELS.get(event.level, _INFO)
         return self._document(offset, event.time.timestamp(), level, event.message, "".join(more))
 
-    def _of_trace(self, record: Record, epoch: float, level: tuple[str, int], text: str) -> tuple[bytes, int]:
+    def _of_trace(
+        self, record: ParsedRecord, epoch: float, level: tuple[str, int], text: str
+    ) -> tuple[bytes, int]:
         lines = text.splitlines()
-        says = lines[0] if record.kind is Kind.JAVA else _last_word(lines)
-        more = self._trace(text) + "".join(self._error(_THREAD.sub("", says, count=1)))
-        return self._document(record.offset, epoch, level, says, more)
+        line = lines[0] if record.kind is RecordKind.JAVA else _last_word(lines)
+        more = self._trace(text) + "".join(self._error(_THREAD.sub("", line, count=1)))
+        return self._document(record.offset, epoch, level, line, more)
 
     def _document(
         self, offset: int, epoch: float, level: tuple[str, int], message: str, more: str
     ) -> tuple[bytes, int]:
-        if epoch != self._epoch:  # all lines of a chunk have the same
+        if epoch != self._epoch:  # equal for all lines of a chunk
             self._epoch = epoch
             self._head = f'{{"@timestamp":"{self._days.timestamp(epoch)}","log.level":"'
             self._day = self._days.index(epoch)
@@ -103,9 +106,9 @@ class Documents:
         line = f'{self._head}{level[0]}","message":{text},"event.sequence":{offset}{more}{self._tail}'
         return encoded(f"{create_line(self._day, f'{self._identity}-{offset}')}{line}"), level[1]
 
-    def _error(self, says: str) -> list[str]:
-        """Type and message of an exception, where a line begins with its name."""
-        found = _EXCEPTION.fullmatch(says)
+    def _error(self, line: str) -> list[str]:
+        """Type and message of an exception, if the line begins with its name."""
+        found = _EXCEPTION.fullmatch(line)
         if found is None:
             return []
         message = found["message"] or ""
@@ -118,14 +121,14 @@ class Documents:
         return f',"error.stack_trace":{self._quoted(text, MAX_TRACE)}'
 
     def _named(self, name: str, value: str) -> str:
-        """A name that the job has made up, as of a thread: there may be a URL in it."""
+        """A name that the job chooses, such as that of a thread: it may contain a URL with a secret."""
         return f',"{name}":{self._quoted(value, MAX_FIELD)}'
 
     def _quoted(self, text: str, limit: int) -> str:
         return quoted(self._fit(text, limit))
 
 
-def _text_of(records: Sequence[Record]) -> str:
+def _text_of(records: Sequence[ParsedRecord]) -> str:
     return b"".join(record.data for record in records).decode("utf-8", "replace")
 
 
@@ -138,12 +141,12 @@ def _task(task: tuple[int, int] | None) -> str:
 
 
 def _level_in(text: str) -> tuple[str, int]:
-    said = _SAID.search(text, 0, _SAID_WITHIN)
+    said = _LEVEL_NAME.search(text, 0, _LEVEL_WITHIN)
     return _LEVELS[said[1]] if said else _INFO
 
 
 def _last_word(lines: list[str]) -> str:
-    """The line of a traceback that names the exception."""
+    """The last line of a traceback that names an exception."""
     for line in reversed(lines):
         if line and not line.startswith((" ", "\t", ": ", "Caused by: ", "Suppressed: ", "Traceback (")):
             return line

@@ -1,4 +1,4 @@
-"""What all documents of one submission say: whose they are."""
+"""The fields that all documents of one run share: job, attempt, host and application."""
 
 import socket
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from spark_runner.own_process import APPLICATION_FILE
 from spark_runner.plain_file import parse_json, read_json
 from spark_runner.runners.run_directory import SECRETS, RunDirectory, read_of_driver
 
-_MAX_CHARACTERS = 200  # of an id that a driver names
+_MAX_CHARACTERS = 200  # of an application id, which the driver writes
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the plan of a submission says of it."""
+    """The parts of a run's plan that its documents need."""
 
     fields: dict[str, str | int]
-    is_handed_over: bool  # to a cluster: what is on this host is its spark-submit
+    is_handed_over: bool  # deploy mode cluster: this host runs only its spark-submit
 
 
 def read_plan(directory: Path, run: str) -> Plan:
-    """The job of a run directory; of one without a plan, or with an old one, what its name tells."""
+    """Read the plan of a run directory; fields it lacks come from the name of the run if possible."""
     plan = _read(directory / "plan.json")
     job = plan.get("job")
     job = job if isinstance(job, dict) else {}
@@ -43,12 +43,12 @@ def read_plan(directory: Path, run: str) -> Plan:
 
 
 def read_secrets(directory: Path) -> list[str]:
-    """The values of a job's settings that no log may show; whoever collects need not have submitted it."""
+    """The secret values of a job's settings, which another process than the collector may have written."""
     return [str(value) for value in _read(directory / SECRETS).get("values", ())]
 
 
 def read_application(directory: Path) -> str:
-    """The id of the Spark application, empty while the driver has not named it."""
+    """The id of the Spark application; empty until the driver has written it."""
     try:
         found = parse_json(read_of_driver(RunDirectory(directory).work, APPLICATION_FILE))
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def read_application(directory: Path) -> str:
 
 
 def own_fields(dataset: str) -> dict[str, str | int]:
-    """What is the same for all of this host."""
+    """The fields that are equal for all runs of this host."""
     return {
         "event.dataset": dataset,
         "host.name": socket.gethostname(),

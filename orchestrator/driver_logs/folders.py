@@ -1,4 +1,4 @@
-"""The folders in which runs have their logs, and what is new in them at little cost."""
+"""The folders that contain the logs of runs, and a cheap way to find new ones."""
 
 import os
 import re
@@ -7,45 +7,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")  # as the runners name runs: parts of an id
-_WHOLE_SECONDS = 30.0  # between looks at all runs: for one that is submitted again after a long time
-_RECENT_SECONDS = 1.0  # between looks at runs that were submitted in the last minutes
-_RECENT_NS = 120_000_000_000  # a run is submitted again soon after its last submission, if ever
-_TICK_NS = 2_000_000_000  # what changes after a look within the same tick of the clock shows no newer time
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")  # names of runs, which are parts of ids
+_WHOLE_SECONDS = 30.0  # between scans of all runs: finds one that is resubmitted after a long time
+_RECENT_SECONDS = 1.0  # between scans of runs that were submitted in the last minutes
+_RECENT_NS = 120_000_000_000  # a run is usually resubmitted soon after its last submission
+_TICK_NS = 2_000_000_000  # a change within the same clock tick as a scan has no newer mtime
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder of `<run>/<incarnation>/`."""
+class LogFolder:
+    """A folder whose subfolders are `<run>/<incarnation>/`."""
 
     path: Path
-    plans: Path  # the same, of the submissions
-    has_shims: bool = False  # these run what is in it
-    has_ends: bool = True  # there is a file that tells of the end
-    mark: str = ""  # of the streams, in ids: where another folder has logs of the same submissions
-    is_mixed: bool = False  # stdout and stderr are one, with what Spark says among it
-    sliding_bytes: int = 0  # from this size on a file is the end of a log, no more its beginning
+    plans: Path  # the folder of the same structure with the plans
+    has_shims: bool = False  # its runs have a shim
+    has_ends: bool = True  # a file records the end of a run
+    mark: str = ""  # part of the ids of documents, if another folder has logs of the same runs
+    is_mixed: bool = False  # stdout, stderr and Spark's log are one stream
+    sliding_bytes: int = 0  # a file of this size contains the end of a log instead of its beginning
 
 
 @dataclass(slots=True)
-class _Run:
-    changed_ns: int = -1  # of its directory, when it was looked at
+class _WatchedRun:
+    changed_ns: int = -1  # mtime of its directory at the last scan
     recent_until_ns: int = 0  # by the clock of the file system
     incarnations: set[str] = field(default_factory=set)
 
 
 class FolderWatch:
-    """Finds each submission of a folder once; a look costs a stat as long as there is nothing new."""
+    """Finds each run directory of a folder once; a scan without news costs one `stat`."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: LogFolder) -> None:
         self.folder = folder
-        self._path = str(folder.path)  # thousands of times: without a Path's detours
+        self._path = str(folder.path)  # a str: Path is too slow for thousands of calls
         self._changed_ns = -1
         self._whole_at = self._recent_at = 0.0  # monotonic
-        self._runs = dict[str, _Run]()
+        self._runs = dict[str, _WatchedRun]()
 
     def new(self) -> Iterator[Path]:
-        """The directories of submissions that were not there before."""
+        """The run directories that are new since the last call."""
         now = time.monotonic()
         changed = _changed_ns(self._path)
         if changed is None:
@@ -56,15 +56,15 @@ class FolderWatch:
             for gone in self._runs.keys() - names:
                 del self._runs[gone]
             for name in names - self._runs.keys():
-                self._runs[name] = _Run()
-            look_at = list(self._runs)
+                self._runs[name] = _WatchedRun()
+            candidates = list(self._runs)
         elif now >= self._recent_at:
             self._recent_at, wall = now + _RECENT_SECONDS, time.time_ns()
-            look_at = [name for name, run in self._runs.items() if wall < run.recent_until_ns]
+            candidates = [name for name, run in self._runs.items() if wall < run.recent_until_ns]
         else:
             return
         self._changed_ns = _settled(changed)
-        for name in look_at:
+        for name in candidates:
             yield from self._new_in(name)
 
     def _new_in(self, name: str) -> Iterator[Path]:
@@ -99,5 +99,5 @@ def _changed_ns(path: str) -> int | None:
 
 
 def _settled(changed_ns: int) -> int:
-    """The time, if all that has happened by then must have been seen; else one that is no time."""
+    """The mtime, if a later change must have a newer one; else -1, so that the next scan looks again."""
     return changed_ns if time.time_ns() - changed_ns > _TICK_NS else -1

@@ -1,7 +1,7 @@
-"""How far the logs of one run directory were taken, in a file there that goes with it.
+"""The collected position of each log of a run directory, in a file that is removed with the directory.
 
-A chunk is announced before the first of its documents is appended. After a crash it is taken again with the
-same ids, times and index, so that a reader who drops what he knows by its id sees each document once.
+A chunk is announced before its first document is appended. After a crash it is collected again with the
+same ids, times and index, so that a reader that drops known ids sees each document once.
 """
 
 import json
@@ -16,7 +16,7 @@ POSITIONS = "collected.json"
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes from `offset` up to `upto`, read at `time` (epoch, seconds); none when both are equal."""
+    """Bytes from `offset` up to `upto`, read at `time` (epoch, seconds); empty if both are equal."""
 
     offset: int = 0
     upto: int = 0
@@ -24,36 +24,36 @@ class Chunk:
 
 
 class Positions:
-    """The chunk of each stream that may not be appended yet; what stands before it is."""
+    """The chunk of each stream that may not be appended yet; all bytes before it are."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / POSITIONS
-        self.is_done = False  # the driver has ended, and nothing is left to be read
+        self.is_done = False  # the driver has ended, and all its output is read
         self._chunks: dict[str, Chunk] = {}
         self._unsaved = False
         self._load()
 
     def chunk(self, stream: str) -> Chunk:
-        """The last one that was announced."""
+        """The chunk that was announced last."""
         return self._chunks.get(stream, Chunk())
 
     def announce(self, stream: str, chunk: Chunk) -> None:
-        """Say what comes next; raises OSError, FileNotFoundError where the directory is gone."""
+        """Store the next chunk; raises OSError, FileNotFoundError if the directory is gone."""
         self._chunks[stream] = chunk
         self._save()
 
-    def settle(self, stream: str, upto: int) -> None:
-        """Say that all before is appended; saved with the next word, or by `save`."""
+    def commit(self, stream: str, upto: int) -> None:
+        """Record that all bytes before `upto` are appended; saved with the next `announce`, or by `save`."""
         self._chunks[stream] = Chunk(upto, upto)
         self._unsaved = True
 
     def save(self) -> None:
-        """Keep what was settled; raises OSError."""
+        """Write committed positions; raises OSError."""
         if self._unsaved:
             self._save()
 
     def finish(self) -> None:
-        """Nothing will come any more; raises OSError."""
+        """Mark the run as completely collected; raises OSError."""
         self.is_done = True
         self._save()
 
@@ -70,4 +70,4 @@ class Positions:
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            self._chunks = {}  # then all is taken again: the ids are the same
+            self._chunks = {}  # all is collected again, with the same ids

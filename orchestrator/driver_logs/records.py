@@ -1,7 +1,7 @@
-"""From lines to records: a stack trace is one record, and so is a private key; any other line is by itself.
+"""Groups lines into records: a stack trace or a private key is one record, as is each other line.
 
-What a record is follows from its own lines and those behind it: who reads again from where a record began,
-up to where one ended, finds the same ones.
+The bounds of a record depend only on its own lines and those after it: reading again from the start of a
+record to the end of one finds the same records.
 """
 
 import re
@@ -11,20 +11,20 @@ from itertools import accumulate, repeat
 from typing import NamedTuple
 
 
-class Kind(Enum):
-    """What a record is."""
+class RecordKind(Enum):
+    """The kind of a record."""
 
-    LINE = auto()  # of a private key several, which are masked as one
+    LINE = auto()  # one line, or the lines of a private key, which are masked together
     JAVA = auto()  # a line and the trace below it
-    PYTHON = auto()  # a traceback, those that it came from, and what Java says below it
+    PYTHON = auto()  # a traceback with those of its causes, and the Java trace below it
 
 
-class Record(NamedTuple):
-    """Some lines with their ends; `offset` of the first byte."""
+class ParsedRecord(NamedTuple):
+    """Lines with their line ends; `offset` is that of the first byte."""
 
     offset: int
     data: bytes
-    kind: Kind
+    kind: RecordKind
 
 
 _BLANKS = (b" ", b"\t")
@@ -32,7 +32,7 @@ _TRACEBACK = re.compile(rb"(?P<group>  \+ Exception Group )?Traceback \(most rec
 _JAVA = re.compile(
     rb"[ \t]+at [^\s(]+\(|[ \t]*(?:Caused by|Suppressed): |[ \t]+\.\.\. \d+ (?:more|common frames)"
 )
-# Most logs have none of them, and a look for words costs a fraction of one at each line.
+# Most logs contain none of them, and a search for them costs a fraction of matching each line.
 _HINTS = (
     b"Traceback (most recent",
     b"\tat ",
@@ -53,10 +53,10 @@ _CHAINED = (
 _OF_JAVA = b": "  # the second line of a Py4JJavaError: what was thrown in the JVM
 
 
-def records(data: bytes, offset: int, *, whole: bool) -> list[Record]:
+def records(data: bytes, offset: int, *, whole: bool) -> list[ParsedRecord]:
     """The records of these bytes, which begin at `offset`.
 
-    `whole`: nothing will come that belongs to them. Else the last ones are left out as long as that may be.
+    `whole`: no later line belongs to them. Else the last records are left out while later lines may do so.
     """
     lines = [line + b"\n" for line in data.split(b"\n")]
     rest = lines.pop()[:-1]
@@ -67,76 +67,83 @@ def records(data: bytes, offset: int, *, whole: bool) -> list[Record]:
     ends = _grouped(lines)
     if not whole:
         ends = ends[: _settled(lines, ends)]
-    found, start = list[Record](), 0
+    found, start = list[ParsedRecord](), 0
     for end, kind in ends:
         text = lines[start] if end == start + 1 else b"".join(lines[start:end])
-        found.append(Record(offset, text, kind))
+        found.append(ParsedRecord(offset, text, kind))
         offset += len(text)
         start = end
     return found
 
 
-def _plain(lines: Sequence[bytes], offset: int) -> list[Record]:
+def _plain(lines: Sequence[bytes], offset: int) -> list[ParsedRecord]:
     offsets = accumulate(map(len, lines), initial=offset)
-    return list(map(Record, offsets, lines, repeat(Kind.LINE)))
+    return list(map(ParsedRecord, offsets, lines, repeat(RecordKind.LINE)))
 
 
-def _grouped(lines: Sequence[bytes]) -> list[tuple[int, Kind]]:
-    """Behind which line each record ends, and what it is."""
-    ends, start = list[tuple[int, Kind]](), 0
+def _grouped(lines: Sequence[bytes]) -> list[tuple[int, RecordKind]]:
+    """The number of the line after each record, and its kind."""
+    ends, start = list[tuple[int, RecordKind]](), 0
     while start < len(lines):
-        kind, end = Kind.LINE, start + 1
+        kind, end = RecordKind.LINE, start + 1
         if _TRACEBACK.match(lines[start]):
-            kind, end = Kind.PYTHON, _after_traceback(lines, start)
+            kind, end = RecordKind.PYTHON, _after_traceback(lines, start)
             while (
-                end + 3 < len(lines) and _leads_on(lines[end : end + 3]) and _TRACEBACK.match(lines[end + 3])
+                end + 3 < len(lines)
+                and _is_between_tracebacks(lines[end : end + 3])
+                and _TRACEBACK.match(lines[end + 3])
             ):
                 end = _after_traceback(lines, end + 3)
-        if _KEY.match(lines[end - 1]) and _END_OF_KEY not in lines[end - 1]:  # also in the words of an error
+        # Also in the message of an error.
+        if _KEY.match(lines[end - 1]) and _END_OF_KEY not in lines[end - 1]:
             end = _after_key(lines, end)
         below = _after_java(lines, end, kind)
-        ends.append((below, Kind.JAVA if kind is Kind.LINE and below > end else kind))
+        ends.append((below, RecordKind.JAVA if kind is RecordKind.LINE and below > end else kind))
         start = below
     return ends
 
 
 def _after_traceback(lines: Sequence[bytes], start: int) -> int:
-    """Behind the line that names the exception, which is the first one that is not indented."""
+    """The number of the line after the one that names the exception, the first that is not indented."""
     match = _TRACEBACK.match(lines[start])
     end = start + 1
     while end < len(lines) and lines[end].startswith(_BLANKS):
         end += 1
-    is_group = match is not None and match["group"] is not None  # all lines of that are indented
+    is_group = match is not None and match["group"] is not None  # all lines of a group are indented
     return end if is_group else min(end + 1, len(lines))
 
 
 def _after_key(lines: Sequence[bytes], end: int) -> int:
-    """Behind the end of a key, or where something else begins: a key may be cut off."""
+    """The number of the line after a key, or of the first line of something else: a key may be truncated."""
     while end < len(lines) and _OF_KEY.match(lines[end]):
         end += 1
     return end + 1 if end < len(lines) and lines[end].startswith(_END_OF_KEY) else end
 
 
-def _after_java(lines: Sequence[bytes], end: int, kind: Kind) -> int:
-    if kind is Kind.PYTHON and end < len(lines) and lines[end].startswith(_OF_JAVA):
+def _after_java(lines: Sequence[bytes], end: int, kind: RecordKind) -> int:
+    if kind is RecordKind.PYTHON and end < len(lines) and lines[end].startswith(_OF_JAVA):
         end += 1
     while end < len(lines) and _JAVA.match(lines[end]):
         end += 1
     return end
 
 
-def _leads_on(lines: Sequence[bytes]) -> bool:
-    """Whether these are the lines between two tracebacks of one error, or the first of those."""
+def _is_between_tracebacks(lines: Sequence[bytes]) -> bool:
+    """Whether these are the lines between two tracebacks of one error, or the first of these lines."""
     wanted: tuple[tuple[bytes, ...], ...] = ((b"",), _CHAINED, (b"",))
     return all(line.strip() in words for line, words in zip(lines, wanted, strict=False))
 
 
-def _settled(lines: Sequence[bytes], ends: Sequence[tuple[int, Kind]]) -> int:
-    """How many records can have no further line: the last one can, and what may be between tracebacks."""
+def _settled(lines: Sequence[bytes], ends: Sequence[tuple[int, RecordKind]]) -> int:
+    """The number of records that later lines cannot extend: all but the last, or but a chained traceback."""
     count = len(ends) - 1
     for index in range(len(ends) - 1, max(-1, len(ends) - 5), -1):
         end, kind = ends[index]
         between = lines[end:]
-        if kind is Kind.PYTHON and len(between) <= len(_CHAINED) + 1 and _leads_on(between):
+        if (
+            kind is RecordKind.PYTHON
+            and len(between) <= len(_CHAINED) + 1
+            and _is_between_tracebacks(between)
+        ):
             return index
     return max(0, count)

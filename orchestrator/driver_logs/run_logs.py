@@ -1,4 +1,4 @@
-"""The logs of one run directory, from their first byte to the last one after the driver's end."""
+"""Collects the logs of one run directory, from the first byte to the last one after the driver's end."""
 
 import time
 from collections.abc import Mapping
@@ -8,32 +8,32 @@ from loguru import logger
 
 from orchestrator.driver_logs.documents import Documents
 from orchestrator.driver_logs.facts import Plan, own_fields, read_application, read_plan, read_secrets
-from orchestrator.driver_logs.folders import Folder
+from orchestrator.driver_logs.folders import LogFolder
 from orchestrator.driver_logs.positions import Chunk, Positions
-from orchestrator.driver_logs.stream import Found, Stream
+from orchestrator.driver_logs.stream import LogTail, ParsedChunk
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from spark_runner.process import is_alive
 from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory, whose_logs
 
-_NEWS_SECONDS = 0.5  # between looks while it says something
-_QUIET_SECONDS = 1.0  # while it does not
-_STALE_SECONDS = 30.0  # while it has not for an hour, and nobody can tell whether it has ended
+_NEWS_SECONDS = 0.5  # between reads while there is output
+_QUIET_SECONDS = 1.0  # between reads while there is none
+_STALE_SECONDS = 30.0  # between reads after an hour without output: its end may be unrecorded
 _STALE_AFTER_SECONDS = 3600.0
-_FULL_SECONDS = 5.0  # until a full spool, or disk, is tried again
-_SETTLE_SECONDS = 10.0  # after an end that no shim has seen: who was left behind may say something still
+_FULL_SECONDS = 5.0  # until the next attempt with a full spool or disk
+_SETTLE_SECONDS = 10.0  # after an end that no shim has recorded: surviving processes may still write
 
 
 class SpoolFull(Exception):
-    """The spool takes no more; what was not appended stays in the log."""
+    """The spool is full; the rest stays in the log of the driver."""
 
 
 class RunLogs:
-    """Appends what one submission says; its file of positions says how far that has come."""
+    """Appends the output of one run to the spool; its `Positions` record the progress."""
 
     def __init__(
-        self, folder: Folder, directory: Path, *, spool: Spool, days: Days, redactor: Redactor
+        self, folder: LogFolder, directory: Path, *, spool: Spool, days: Days, redactor: Redactor
     ) -> None:
         self.directory = directory
         self.due = 0.0  # monotonic
@@ -41,7 +41,9 @@ class RunLogs:
         self._run_directory = RunDirectory(directory)
         self._positions = Positions(directory)
         self._streams = [
-            Stream(directory / f"{name}.log", name, self._positions.chunk(name), sliding=folder.sliding_bytes)
+            LogTail(
+                directory / f"{name}.log", name, self._positions.chunk(name), sliding=folder.sliding_bytes
+            )
             for name in LOG_STREAMS
         ]
         self._identity = f"{directory.parent.name}-{directory.name}-{folder.mark}"
@@ -52,27 +54,27 @@ class RunLogs:
 
     @property
     def is_done(self) -> bool:
-        """Whether its driver has ended and all that it said is appended."""
+        """Whether the driver has ended and all its output is appended."""
         return self._positions.is_done
 
-    def step(self, *, flush: bool = False) -> bool:
-        """Append what is new; whether there is more. `flush`: do not wait for what may belong to it."""
+    def collect(self, *, flush: bool = False) -> bool:
+        """Append new output; whether there is more. `flush`: do not wait for lines that may belong to it."""
         if self.is_done:
             return False
         try:
-            return self._step(flush=flush)
+            return self._collect(flush=flush)
         except SpoolFull:
             self.due = time.monotonic() + _FULL_SECONDS
         except OSError as error:
             if not self.directory.exists():
-                self._positions.is_done = True  # it was cleaned up
+                self._positions.is_done = True  # removed after the end of the job
                 return False
             logger.warning("the logs in {} cannot be collected: {}", self.directory, error)
             self.due = time.monotonic() + _FULL_SECONDS
         return False
 
-    def _step(self, *, flush: bool) -> bool:
-        # Asked before they are read: what was said before the end is there then.
+    def _collect(self, *, flush: bool) -> bool:
+        # Checked before the logs are read, so that all output before the end is read.
         ended = self._has_ended()
         more = news = False
         for stream in self._streams:
@@ -83,7 +85,7 @@ class RunLogs:
         now = time.monotonic()
         self._news_at = now if news else self._news_at
         if ended and not more and not any(stream.is_interrupted for stream in self._streams):
-            self._spool.sync()  # the mark must not outlive what it speaks of
+            self._spool.sync()  # the records must be durable before the mark
             self._positions.finish()
             return False
         self.due = now if more else now + self._pause(now - self._news_at)
@@ -94,8 +96,8 @@ class RunLogs:
             return _NEWS_SECONDS
         return _QUIET_SECONDS if quiet < _STALE_AFTER_SECONDS else _STALE_SECONDS
 
-    def _take(self, stream: Stream, *, ended: bool, flush: bool) -> Found | None:
-        """Append one chunk of a stream, if there is one, and tell which."""
+    def _take(self, stream: LogTail, *, ended: bool, flush: bool) -> ParsedChunk | None:
+        """Append one chunk of a stream and return it; None if there is none."""
         if stream.is_interrupted:
             again = stream.interrupted(ended=ended)
             if again is None:
@@ -121,18 +123,18 @@ class RunLogs:
         self._append(stream, found, now)
         return found
 
-    def _append(self, stream: Stream, found: Found, epoch: float) -> None:
+    def _append(self, stream: LogTail, found: ParsedChunk, epoch: float) -> None:
         records = found.records
         appended = self._spool.append_many(self._documents_of(stream.name).build(records, epoch))
         if appended < len(records):
-            rest = Chunk(records[appended].offset, found.upto, epoch)  # later, as after a crash
+            rest = Chunk(records[appended].offset, found.upto, epoch)  # collected later, as after a crash
             stream.resume(rest)
             self._positions.announce(stream.name, rest)
             raise SpoolFull
         stream.at = found.upto
-        self._positions.settle(stream.name, found.upto)
+        self._positions.commit(stream.name, found.upto)
 
-    # ------------------------------------------------------------------ what it is of
+    # ------------------------------------------------------------------ fields of its documents
     def _documents_of(self, stream: str) -> Documents:
         if not self._fields:
             plan = self._plan()
@@ -170,13 +172,13 @@ class RunLogs:
         for name, documents in self._documents.items():
             documents.name({"log.stream": name, **self._fields})
 
-    # ------------------------------------------------------------------ its end
+    # ------------------------------------------------------------------ end of the run
     def _has_ended(self) -> bool:
-        """Whether nobody writes these logs any more."""
+        """Whether no process writes these logs any more."""
         if not self._folder.has_ends:
             return False
         if (self.directory / "exit.json").exists():
-            # A shim writes it when nothing is left; a driver on a node just before its end.
+            # A shim writes it after the last process has ended; a driver on a node just before its own end.
             return self._folder.has_shims or self._is_settled()
         return self._folder.has_shims and self._is_settled() and not self._may_run()
 
@@ -188,6 +190,6 @@ class RunLogs:
             record = self._run_directory.shim()
         except (OSError, ValueError, KeyError, TypeError):
             return True
-        if record is None:  # a master's node runs it, and its first word may be long in coming
+        if record is None:  # it runs on a node of the master, and its first output may come late
             return self._run_directory.is_young() or self._plan().is_handed_over
         return record.shim.is_out_of_sight or is_alive(record.shim) or is_alive(record.driver)

@@ -1,1 +1,1 @@
-"""Logging: what the process says of itself. A leaf: it imports nothing else of ours."""
+"""Logging: records of this process, their spool on disk, and their targets."""

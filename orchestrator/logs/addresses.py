@@ -1,4 +1,4 @@
-"""What settings may say of an Elasticsearch: where it is, and what indices are called."""
+"""Types and checks of settings: paths, URLs of servers, names of indices."""
 
 import re
 from pathlib import Path
@@ -18,9 +18,9 @@ AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 
 
 def checked_url(value: str) -> str:
-    """The URL of a server, or nothing at all; raises ValueError."""
+    """Return a valid URL of a server, or an empty value; raises ValueError."""
     if "@" in value:
-        message = "a password does not belong in it; put an API key in the file that key_file names"
+        message = "a URL must not contain a login; put an API key in a file and name it in key_file"
         raise ValueError(message)
     if value and not _URL.fullmatch(value):
         message = f"{value!r} is not a URL such as https://search:9200"
@@ -29,8 +29,8 @@ def checked_url(value: str) -> str:
 
 
 def checked_index(value: str, what: str) -> str:
-    """A name of an index, or the beginning of one; raises ValueError, which says what it cannot name."""
+    """Return a valid name or prefix of an index; raises ValueError, with its purpose `what`."""
     if not _INDEX.fullmatch(value):
-        message = f"{value!r} cannot name {what}: small letters, digits, '.', '_' and '-'"
+        message = f"{value!r} cannot name {what}: expected lowercase letters, digits, '.', '_' and '-'"
         raise ValueError(message)
     return value

@@ -1,6 +1,6 @@
-"""Words for people on stderr, by loguru; what other libraries log is brought there too.
+"""Console log on stderr, written by loguru. Records of the standard `logging` module go there too.
 
-Loading loguru takes as long as a short command: that waits until somebody needs it.
+Importing loguru takes as long as a short command does, so it is imported with the first record.
 """
 
 import logging
@@ -15,36 +15,36 @@ _FORMAT = "<dim>{time:HH:mm:ss.SSS}</dim> <level>{level: <7}</level> {message}"
 _FORMAT_VERBOSE = "<dim>{time:HH:mm:ss.SSS}</dim> <level>{level: <7}</level> <cyan>{name}</cyan> {message}"
 
 
-class _Wanted:
-    """What was last asked for; no level once loguru goes by it."""
+class _Pending:
+    """The last requested configuration. `level` is empty once loguru has it."""
 
     level = ""
     verbose = False
 
 
 def mask_uncaught() -> None:
-    """Have what no code catches written without secrets, in each thread of this process."""
-    sys.excepthook, threading.excepthook = lambda _, error, __: _show_masked(error), _show_of_thread
+    """Mask secrets in the tracebacks of uncaught exceptions, in every thread of this process."""
+    sys.excepthook, threading.excepthook = lambda _, error, __: _write_masked(error), _write_of_thread
 
 
-def _show_masked(error: BaseException) -> None:
-    import traceback  # noqa: PLC0415 - seldom
+def _write_masked(error: BaseException) -> None:
+    import traceback  # noqa: PLC0415 - rarely needed
 
     _SafeStream(sys.stderr).write("".join(traceback.format_exception(error)))
 
 
-def _show_of_thread(arguments: "threading.ExceptHookArgs") -> None:
+def _write_of_thread(arguments: "threading.ExceptHookArgs") -> None:
     if arguments.exc_value is not None and not isinstance(arguments.exc_value, SystemExit):
-        _show_masked(arguments.exc_value)
+        _write_masked(arguments.exc_value)
 
 
 class _Intercept(logging.Handler):
-    """Hands records of the standard logging to loguru, with the place where they were made."""
+    """Passes records of the standard `logging` module to loguru, with the source location of the call."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from loguru import logger  # noqa: PLC0415 - see above
 
-        settle()
+        configure_loguru()
         frame: FrameType | None = logging.currentframe()
         depth = 0
         while frame is not None and (depth == 0 or frame.f_code.co_filename == logging.__file__):
@@ -54,26 +54,26 @@ class _Intercept(logging.Handler):
 
 
 class _SafeStream:
-    """Where words go that quote jobs and servers: without secrets, and they command no terminal.
+    """A stream that masks secrets and escapes terminal control sequences, except loguru's colours.
 
-    loguru's colours pass.
+    Log messages quote jobs and servers, so their text is not trusted.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def write(self, words: str) -> None:
-        """Write them as they can be read."""
-        from orchestrator.logs.record.redaction import REDACTOR  # noqa: PLC0415 - with the first words
+    def write(self, text: str) -> None:
+        """Write the text, masked and escaped."""
+        from orchestrator.logs.record.redaction import REDACTOR  # noqa: PLC0415 - with the first text
 
-        self._stream.write(visible(REDACTOR.mask(words), colours=True))
+        self._stream.write(visible(REDACTOR.mask(text), colours=True))
 
     def flush(self) -> None:
-        """Hand them on."""
+        """Flush the underlying stream."""
         self._stream.flush()
 
     def isatty(self) -> bool:
-        """Whether it takes colours."""
+        """Whether the underlying stream is a terminal."""
         return self._stream.isatty()
 
 
@@ -81,25 +81,25 @@ _LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 
 
 def log_to_stderr(level: str, *, verbose: bool = False) -> None:
-    """Send this level and above to stderr; kazoo's own chatter only when verbose."""
-    _Wanted.level, _Wanted.verbose = level, verbose
-    settle()
+    """Log this level and above to stderr; kazoo's messages below ERROR only when `verbose`."""
+    _Pending.level, _Pending.verbose = level, verbose
+    configure_loguru()
     logging.basicConfig(handlers=[_Intercept()], level=level, force=True)
     logging.getLogger("kazoo").setLevel(level if verbose else logging.ERROR)
 
 
-def settle() -> None:
-    """Have loguru write what `log_to_stderr` was told, if by now somebody has loaded it."""
-    if not _Wanted.level or "loguru" not in sys.modules:
+def configure_loguru() -> None:
+    """Apply the configuration of `log_to_stderr` to loguru, if loguru is imported by now."""
+    if not _Pending.level or "loguru" not in sys.modules:
         return
     from loguru import logger  # noqa: PLC0415 - see above
 
     logger.remove()
     logger.add(
         _SafeStream(sys.stderr),
-        level=_Wanted.level,
-        format=_FORMAT_VERBOSE if _Wanted.verbose else _FORMAT,
-        backtrace=_Wanted.verbose,
+        level=_Pending.level,
+        format=_FORMAT_VERBOSE if _Pending.verbose else _FORMAT,
+        backtrace=_Pending.verbose,
         diagnose=False,  # values of variables may be secrets
     )
-    _Wanted.level = ""
+    _Pending.level = ""

@@ -1,4 +1,4 @@
-"""What can go wrong with logs; none of it reaches a log call."""
+"""Errors of logs. None of them reaches a log call."""
 
 
 class LogsError(Exception):
@@ -10,15 +10,15 @@ class SpoolUnusable(LogsError):
 
 
 class DeadLettersFull(LogsError):
-    """So many records were refused that somebody has to look before more are put aside."""
+    """The file of refused records has reached its limit; an operator must examine and remove it."""
 
 
 class TargetError(LogsError):
-    """What a target of logs says no with."""
+    """A target of logs did not accept a request."""
 
 
 class TargetUnreachable(TargetError):
-    """No answer, or one that says that the server cannot work at present; `delay`: seconds it asks for."""
+    """No response, or one that reports a temporary failure. `delay`: the server's Retry-After, in seconds."""
 
     def __init__(self, message: str, delay: float = 0.0) -> None:
         super().__init__(message)
@@ -26,16 +26,16 @@ class TargetUnreachable(TargetError):
 
 
 class TargetBusy(TargetUnreachable):
-    """The server answers and asks for less."""
+    """The server asks for fewer requests."""
 
 
 class RequestTooLarge(TargetError):
-    """The request as a whole is too large for the server: half of it may pass."""
+    """The request is too large for the server; half of it may be accepted."""
 
 
 class RequestMalformed(TargetError):
-    """The request as a whole was refused, maybe for one document in it."""
+    """The server rejected the whole request, possibly because of one document."""
 
 
 class TargetRefuses(TargetError):
-    """Somebody has to do something: credentials, certificate, address or template are wrong."""
+    """An operator must act: credentials, certificate, address or template are wrong."""

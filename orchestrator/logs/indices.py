@@ -1,4 +1,4 @@
-"""The daily indices as a whole: how large they are, and which are too old."""
+"""The daily indices of logs in Elasticsearch: their sizes, and the removal of old ones."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _WHAT = "the indices of logs"
 
 @dataclass(frozen=True, slots=True)
 class DailyIndex:
-    """One day of logs."""
+    """The index of one day."""
 
     name: str
     day: date
@@ -25,14 +25,14 @@ class DailyIndex:
 
 
 class DailyIndices:
-    """Those of one alias. Raises TargetUnreachable, TargetRefuses."""
+    """The daily indices of one alias. Every method raises TargetUnreachable or TargetRefuses."""
 
     def __init__(self, http: Http, alias: str, zone: str = "UTC") -> None:
         self._http, self._alias, self._zone = http, alias, ZoneInfo(zone)
 
     def all(self) -> Sequence[DailyIndex]:
-        """All that there are, the oldest first; what only looks similar is left out."""
-        # The rights of an index are enough for this, where the list of `_cat` asks for those of a cluster.
+        """All daily indices, oldest first. Indices whose suffix is not a date are left out."""
+        # `_stats` needs privileges on the indices only; `_cat/indices` needs one on the cluster.
         path = f"/{self._alias}-*/_stats/docs,store?filter_path={_WANTED}"
         answer = self._http.request("GET", path)
         found = list[DailyIndex]()
@@ -49,17 +49,17 @@ class DailyIndices:
         return sorted(found, key=lambda index: index.day)
 
     def older_than(self, days: int, *, today: date | None = None) -> Sequence[DailyIndex]:
-        """Those of days that ended more than so many days ago, by the zone in which days begin."""
+        """The indices of days that ended more than `days` days ago, in the configured time zone."""
         first_kept = (today or datetime.now(self._zone).date()) - timedelta(days=days)
         return [index for index in self.all() if index.day < first_kept]
 
     def remove(self, index: DailyIndex) -> None:
-        """Delete one; that somebody else was faster is no error."""
+        """Delete an index; an index that is already gone is no error."""
         answer = self._http.request("DELETE", f"/{index.name}")
         if answer.status != _NOT_FOUND:
             answer.document(_WHAT)
 
 
 def daily_indices(settings: LogSettings) -> DailyIndices:
-    """Those that the settings name; raises TargetRefuses for files that cannot be read."""
+    """The daily indices that the settings name; raises TargetRefuses if a key or CA file cannot be read."""
     return DailyIndices(http_of(settings), settings.alias, settings.timezone)

@@ -1,4 +1,4 @@
-"""The way of a program's logs: loguru, the sink, the spool and, where there is a target, the shipper."""
+"""A program's log pipeline: loguru, the sink, the spool and, with a target, the shipper."""
 
 import contextlib
 from collections.abc import Callable
@@ -7,34 +7,33 @@ from typing import Any, Self
 
 from loguru import logger
 
-from orchestrator.logs.console import settle
+from orchestrator.logs.console import configure_loguru
 from orchestrator.logs.errors import SpoolUnusable, TargetRefuses
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.document import DocumentBuilder
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
-from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.targets import open_target
-from orchestrator.logs.sink import SpoolSink, is_ours_to_ship
+from orchestrator.logs.sink import SpoolSink, is_shippable
 from orchestrator.logs.spool.folder import bytes_in, expire
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
 
 _DAY_SECONDS = 86_400.0
-_MOST_SPOOLS = 1_000  # of runs at a desk, each a few kilobytes
-SPOOL = "spool"  # below the folder of logs
+_MOST_SPOOLS = 1_000  # of short programs, a few kilobytes each
+SPOOL = "spool"  # directory below the directory of logs
 
 
 def spool_root(settings: LogSettings, folder: Path) -> Path:
-    """Where the spools of this host are, unless the settings name another place: below `folder`."""
+    """The directory of this host's spools: below `logs.dir`, by default below `folder`."""
     return (settings.dir or folder) / SPOOL
 
 
 class LogPipeline:
-    """What a program opens at its start and closes at its end; never raises, whatever is wrong.
+    """The log pipeline of a program, open from its start to its end. Never raises.
 
-    `trouble` then tells in one sentence what is.
+    `trouble` describes a failure in one sentence.
     """
 
     def __init__(self, settings: LogSettings, folder: Path, service: str) -> None:
@@ -44,16 +43,16 @@ class LogPipeline:
         self._handler: int | None = None
         self._trouble = ""
         self.checks: dict[str, Callable[[], str]] = {}
-        """By name, what says why a part that feeds the spool does not get on, and nothing while it does."""
+        """Health checks of parts that feed the spool, by name: each returns a reason, or "" if healthy."""
 
     @property
     def spool(self) -> Spool | None:
-        """For documents that others build; None where it could not be opened."""
+        """The spool, for documents built elsewhere; None if it could not be opened."""
         return self._spool
 
     @property
     def trouble(self) -> str:
-        """Why logs are not where they should be; empty while they are."""
+        """Why logs do not reach the spool or the target; empty if they do."""
         if self._trouble or self._shipper is None:
             return self._trouble
         return self._shipper.trouble
@@ -66,14 +65,14 @@ class LogPipeline:
         self.close()
 
     def open(self) -> None:
-        """Begin to take records."""
-        settle()  # what was asked for on stderr would else remove our handler later
+        """Start to receive records."""
+        configure_loguru()  # before our handler is added: a later call would remove it
         root = spool_root(self._settings, self._folder)
         limits = SpoolLimits(max_bytes=self._settings.max_bytes, when_full=self._settings.when_full)
         try:
             spool = self._spool = Spool(root, limits)
         except SpoolUnusable as error:
-            self._trouble = f"{error}; logs are only on stderr"
+            self._trouble = f"{error}; logs go to stderr only"
             logger.warning(self._trouble)
             return
         builder = DocumentBuilder(
@@ -83,18 +82,18 @@ class LogPipeline:
             SpoolSink(spool, builder),
             level=self._settings.level,
             format="{message}",
-            filter=is_ours_to_ship,
+            filter=is_shippable,
             backtrace=False,
             diagnose=False,  # values of variables may be secrets
             catch=True,
         )
-        spool.on_drops = self._tell_drops
+        spool.on_drops = self._report_drops
         self._ship(spool, root)
 
     def close(self) -> None:
-        """Take no more records; ship what there is, for some seconds at most."""
+        """Stop receiving records; ship the rest within the flush time of the shipper."""
         if self._handler is not None:
-            with contextlib.suppress(ValueError):  # somebody has removed all handlers
+            with contextlib.suppress(ValueError):  # already removed with all handlers
                 logger.remove(self._handler)
             self._handler = None
         drained = self._shipper.close() if self._shipper is not None else False
@@ -103,11 +102,11 @@ class LogPipeline:
         self._spool = self._shipper = None
 
     def status(self) -> dict[str, Any] | None:
-        """What the shipper says of itself; None without one."""
+        """The status of the shipper; None without one."""
         return None if self._shipper is None else self._shipper.status()
 
     def usage(self) -> tuple[int, int] | None:
-        """Bytes in the spools of this host, and the most there may be; None without a spool."""
+        """Bytes in the spools of this host and their limit; None without a spool."""
         if self._spool is None:
             return None
         return bytes_in(spool_root(self._settings, self._folder)), self._settings.max_bytes
@@ -122,10 +121,10 @@ class LogPipeline:
         if target is None:
             expire(root, max_age=self._settings.retention_days * _DAY_SECONDS, most=_MOST_SPOOLS)
         else:
-            self._shipper = Shipper(root, target, spool=spool, options=ShipperOptions(), say=logger.warning)
+            self._shipper = Shipper(root, target, spool=spool, report=logger.warning)
             self._shipper.start()
 
-    def _tell_drops(self) -> None:
+    def _report_drops(self) -> None:
         spool = self._spool
         if spool is not None:
-            logger.warning("the log spool is full: {} records were dropped so far", spool.dropped)
+            logger.warning("the log spool is full: {} records dropped so far", spool.dropped)

@@ -1,4 +1,4 @@
-"""Where logs go: files, names and limits, never a secret."""
+"""Settings of logs: target, spool and limits. Secrets are in files that the settings name."""
 
 import re
 from enum import StrEnum
@@ -16,7 +16,7 @@ _MIB = 1024**2
 
 
 class TargetKind(StrEnum):
-    """What `url` is the address of."""
+    """The kind of server at `url`."""
 
     ELASTICSEARCH = "elasticsearch"
     LOKI = "loki"
@@ -24,35 +24,47 @@ class TargetKind(StrEnum):
 
 
 class LogSettings(BaseModel):
-    """Logs are kept in the spool of this host, and shipped from there where `url` is given."""
+    """Settings of the spool of this host and, if `url` is set, of the target it ships to."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    url: str = Field("", description="of the target, several with commas; empty = the spool is the store")
-    kind: TargetKind = Field(TargetKind.ELASTICSEARCH, description="what is there")
-    tenant: str = Field("", description="of Loki, where it has several")
-    project: str = Field("", description="of SLS")
-    logstore: str = Field("", description="in that project")
-    alias: str = Field("orchestrator-logs", description="daily indices are <alias>-YYYY-MM-DD")
-    timezone: str = Field("UTC", description="in which days begin")
-    level: str = Field("INFO", description="this and above")
-    retention_days: Annotated[int, Field(ge=1, le=36_500)] = Field(30, description="of daily indices")
-    key_file: AbsolutePath | None = Field(None, description="with what to log in; see docs/logs-targets.md")
-    ca_file: AbsolutePath | None = Field(None, description="who signs the server; absent = the system's list")
-    dir: AbsolutePath | None = Field(None, description="of the spool; absent = `logs` in the state_dir")
-    max_bytes: Annotated[int, Field(ge=64 * _MIB)] = Field(
-        1024 * _MIB, description="what all spools of this host may take"
+    url: str = Field(
+        "", description="of the target; several nodes separated by commas; empty = logs stay in the spool"
     )
-    when_full: WhenFull = Field(WhenFull.DROP_OLDEST, description="what gives way then")
+    kind: TargetKind = Field(TargetKind.ELASTICSEARCH, description="of the target")
+    tenant: str = Field("", description="of a Loki with several tenants")
+    project: str = Field("", description="of SLS: its project")
+    logstore: str = Field("", description="of SLS: in that project")
+    alias: str = Field("orchestrator-logs", description="daily indices are <alias>-YYYY-MM-DD")
+    timezone: str = Field("UTC", description="time zone of the daily indices")
+    level: str = Field("INFO", description="lowest level that is recorded")
+    retention_days: Annotated[int, Field(ge=1, le=36_500)] = Field(
+        30, description="age at which daily indices are removed"
+    )
+    key_file: AbsolutePath | None = Field(
+        None, description="file with the credentials; see docs/logs-targets.md"
+    )
+    ca_file: AbsolutePath | None = Field(
+        None, description="CA certificates of the server; absent = the system's"
+    )
+    dir: AbsolutePath | None = Field(
+        None, description="parent of the spool; absent = `logs` in the state_dir"
+    )
+    max_bytes: Annotated[int, Field(ge=64 * _MIB)] = Field(
+        1024 * _MIB, description="disk quota of all spools of this host"
+    )
+    when_full: WhenFull = Field(
+        WhenFull.DROP_OLDEST, description="what to drop, or whether to wait, at that limit"
+    )
 
     @property
     def urls(self) -> list[str]:
-        """The servers, each by itself."""
+        """The URLs of all nodes."""
         return [url.strip() for url in self.url.split(",") if url.strip()]
 
     @property
     def has_search(self) -> bool:
-        """Whether what was shipped can be looked for there: only Elasticsearch is asked."""
+        """Whether shipped records can be searched: `orchestrator logs` supports Elasticsearch only."""
         return self.kind is TargetKind.ELASTICSEARCH and bool(self.urls)
 
     @field_validator("url")
@@ -66,7 +78,7 @@ class LogSettings(BaseModel):
     @classmethod
     def _is_tenant(cls, value: str) -> str:
         if value and not _TENANT.fullmatch(value):
-            message = f"{value!r} is not a tenant: letters, digits and !-_.*'(), 150 at most"
+            message = f"{value!r} is not a tenant: expected at most 150 letters, digits and !-_.*'()"
             raise ValueError(message)
         return value
 
@@ -74,7 +86,9 @@ class LogSettings(BaseModel):
     @classmethod
     def _is_store(cls, value: str) -> str:
         if value and not _STORE.fullmatch(value):
-            message = f"{value!r} is not a name in SLS: 3 to 63 small letters, digits, '-' and '_'"
+            message = (
+                f"{value!r} is not a name in SLS: expected 3 to 63 lowercase letters, digits, '-' and '_'"
+            )
             raise ValueError(message)
         return value
 
@@ -86,12 +100,12 @@ class LogSettings(BaseModel):
     @field_validator("timezone")
     @classmethod
     def _is_zone(cls, value: str) -> str:
-        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - slow, and seldom set
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - slow to import, rarely set
 
         try:
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            message = f"{value!r} is not a time zone such as UTC or Europe/Berlin"
+            message = f"{value!r} is not a time zone: expected a name such as UTC or Europe/Berlin"
             raise ValueError(message) from None
         return value
 
@@ -99,7 +113,7 @@ class LogSettings(BaseModel):
     @classmethod
     def _is_level(cls, value: str) -> str:
         if value.upper() not in _LEVELS:
-            message = f"{value!r} is not a level: {', '.join(_LEVELS)}"
+            message = f"{value!r} is not a level: expected one of {', '.join(_LEVELS)}"
             raise ValueError(message)
         return value.upper()
 
@@ -122,5 +136,5 @@ class LogSettings(BaseModel):
         if len(self.urls) > 1:
             return "kind sls takes one url, the endpoint of the region"
         if self.ca_file is not None:
-            return "ca_file is not for kind sls: its SDK goes by REQUESTS_CA_BUNDLE"
+            return "ca_file is not for kind sls: set the environment variable REQUESTS_CA_BUNDLE for its SDK"
         return ""

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any, assert_never
 
 from orchestrator.logs.shipping import elasticsearch
-from orchestrator.logs.shipping.delivery import Courier
-from orchestrator.logs.shipping.stream import Delivery, Stream
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.delivery import Sender
+from orchestrator.logs.shipping.stream import InFlightBatch, SpoolStream
+from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool import folder, frames
 
 Replace = Callable[[object, str, object], None]
@@ -30,11 +30,11 @@ def take_out(protection: Protection, put: Replace) -> None:
     """Take it out of this process; `put` is how an attribute is replaced."""
     match protection:
         case Protection.ACKNOWLEDGED:
-            put(Stream, "take", _taken_for_done(Stream.take))
+            put(SpoolStream, "take", _taken_for_done(SpoolStream.take))
         case Protection.CRC:
             put(frames, "zlib", SimpleNamespace(crc32=lambda _: 0))
         case Protection.DEAD_LETTER:
-            put(Courier, "_put_aside", lambda *_: None)
+            put(Sender, "_store_dead", lambda *_: None)
         case Protection.RETRY:
             put(elasticsearch, "_verdict", _without_retry(elasticsearch._verdict))  # noqa: SLF001 - what is taken out
         case Protection.LOCK:
@@ -43,20 +43,20 @@ def take_out(protection: Protection, put: Replace) -> None:
             assert_never(protection)
 
 
-def _taken_for_done(take: Callable[..., Delivery | None]) -> Callable[..., Delivery | None]:
-    def taken(stream: Stream, *limits: int, partial: bool) -> Delivery | None:
+def _taken_for_done(take: Callable[..., InFlightBatch | None]) -> Callable[..., InFlightBatch | None]:
+    def taken(stream: SpoolStream, *limits: int, partial: bool) -> InFlightBatch | None:
         delivery = take(stream, *limits, partial=partial)
         if delivery is not None:
-            stream._done = delivery.batch.end  # noqa: SLF001 - what comes too early here
+            stream._done = delivery.content.end  # noqa: SLF001 - what comes too early here
         return delivery
 
     return taken
 
 
-def _without_retry(verdict: Callable[..., Reply]) -> Callable[..., Reply]:
-    def judged(*arguments: Any, **named: Any) -> Reply:
+def _without_retry(verdict: Callable[..., BatchResult]) -> Callable[..., BatchResult]:
+    def judged(*arguments: Any, **named: Any) -> BatchResult:
         reply = verdict(*arguments, **named)
-        return Reply(reply.created, reply.duplicates, reply.diverted, (), reply.dead)
+        return BatchResult(reply.created, reply.duplicates, reply.diverted, (), reply.dead)
 
     return judged
 

@@ -11,7 +11,7 @@ from orchestrator.logs.shipping import stream
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.frames import HEADER
-from orchestrator.logs.spool.keeper import Keeper
+from orchestrator.logs.spool.keeper import FsyncThread
 
 
 class Point(StrEnum):
@@ -42,7 +42,7 @@ def die_at(point: Point, times: int) -> None:
         case Point.TORN:
             _tear(is_time)
         case Point.SEALING:
-            _before(Keeper, "seal", is_time)
+            _before(FsyncThread, "seal", is_time)
         case Point.COMPRESSING | Point.COMPRESSED:
             _compress(is_time, behind=point is Point.COMPRESSED)
         case Point.SHIPPING:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.logs.errors import TargetUnreachable
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool.segments import segments_in
 from tests.bulk_stub import BulkStub
 from tests.chaos.log_mutations import Protection, take_out
@@ -29,7 +29,7 @@ def _missing(wanted: range, found: Sequence[int]) -> list[str]:
 
 
 def killed_while_the_server_is_away(root: Path) -> list[str]:
-    def away(_records: Sequence[bytes]) -> Reply:
+    def away(_records: Sequence[bytes]) -> BatchResult:
         raise TargetUnreachable("nobody is there")
 
     shelf = Shelf(away)

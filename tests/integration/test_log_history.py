@@ -10,7 +10,7 @@ from orchestrator.cli.job.archived import archived_jobs
 from orchestrator.client import Client
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.logs.pipeline import LogPipeline
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.settings import LogSettings
@@ -37,9 +37,9 @@ def spooled(state_dir: Path) -> SpooledLogs:
     return SpooledLogs(state_dir / "logs" / "spool")
 
 
-def entries_of(state_dir: Path, query: LogQuery, count: int) -> list[Entry]:
+def entries_of(state_dir: Path, query: LogQuery, count: int) -> list[LogRecord]:
     """Wait for `count` entries: a worker logs a transition after its commit, so `wait` may be faster."""
-    logs, found = spooled(state_dir), list[Entry]()
+    logs, found = spooled(state_dir), list[LogRecord]()
 
     def has_count() -> bool:
         found.extend(logs.new(query))

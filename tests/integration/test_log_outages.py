@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from orchestrator.logs import pipeline as pipeline_module
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping import pace
+from orchestrator.logs.shipping import shipper as shipper_module
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.spool.folder import folders_in
@@ -37,7 +37,7 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_module, "ShipperOptions", lambda: QUICK_END)
+    monkeypatch.setattr(shipper_module, "ShipperOptions", lambda: QUICK_END)
 
 
 def test_after_an_hour_without_a_server_all_arrives_once_and_without_a_stampede(
@@ -128,7 +128,7 @@ def test_a_template_in_the_way_is_told_in_a_sentence_until_it_is_gone(
     try:
         with opened(tmp_path / "spool") as spool:
             shipper = Shipper(
-                tmp_path / "spool", log_index.target(), spool=spool, options=QUICK, say=said.append
+                tmp_path / "spool", log_index.target(), spool=spool, options=QUICK, report=said.append
             )
             shipper.start()
             for number in range(20):
@@ -174,7 +174,7 @@ def test_a_server_that_is_another_one_takes_nothing_and_is_told(
     with LogProxy("http://127.0.0.1:1", rule) as proxy, opened(tmp_path / "spool") as spool:
         target = LogIndex(proxy.url, "logs", None).target()  # type: ignore[arg-type]  # nobody looks for anything
         said = list[str]()
-        shipper = Shipper(tmp_path / "spool", target, spool=spool, options=QUICK, say=said.append)
+        shipper = Shipper(tmp_path / "spool", target, spool=spool, options=QUICK, report=said.append)
         shipper.start()
         for number in range(20):
             assert spool.append("logs-2026-01-01", document(number))

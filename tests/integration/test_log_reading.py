@@ -61,7 +61,7 @@ def test_more_than_a_page_of_one_moment_is_read_in_order_and_whole(
         for n in range(count)
     ]
     root = shipped(tmp_path, elasticsearch_url, log_alias, same)
-    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, say=pytest.fail)
+    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, report=pytest.fail)
     assert [entry.text("message") for entry in reader.all(LogQuery())] == [str(n) for n in range(count)]
 
 
@@ -71,7 +71,7 @@ def test_what_is_shipped_and_what_waits_on_this_host_are_one_log(
     root = shipped(tmp_path, elasticsearch_url, log_alias, [document(n) for n in (1, 2, 4)])
     waiting = Spool(root)
     waiting.append(f"{log_alias}-{DAY}", document(3))
-    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, say=pytest.fail)
+    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, report=pytest.fail)
     assert [entry.text("message") for entry in reader.last(LogQuery(), 3)] == ["m2", "m3", "m4"]
     assert [entry.text("message") for entry in reader.all(LogQuery())] == ["m1", "m2", "m3", "m4"]
     waiting.close()
@@ -87,7 +87,7 @@ def test_fields_levels_times_and_words_are_looked_for(
         document(4, **{"job.id": "b", "spark.executor_id": "7"}),
     ]
     root = shipped(tmp_path, elasticsearch_url, log_alias, documents)
-    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, say=pytest.fail)
+    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, report=pytest.fail)
 
     def found(query: LogQuery) -> list[str]:
         return [entry.text("message") for entry in reader.all(query)]
@@ -104,7 +104,7 @@ def test_fields_levels_times_and_words_are_looked_for(
 
 def test_what_comes_later_is_followed(tmp_path: Path, elasticsearch_url: str, log_alias: str) -> None:
     root = shipped(tmp_path, elasticsearch_url, log_alias, [document(1)])
-    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, say=pytest.fail)
+    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, report=pytest.fail)
     news = reader.follow(LogQuery(), reader.last(LogQuery(), 10))
     assert next(news) == []
     shipped(tmp_path, elasticsearch_url, log_alias, [document(2), document(3)])
@@ -116,7 +116,7 @@ def test_what_comes_later_is_followed(tmp_path: Path, elasticsearch_url: str, lo
 def test_an_alias_without_any_index_is_an_empty_log(
     elasticsearch_url: str, tmp_path: Path, log_alias: str
 ) -> None:
-    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), tmp_path, say=pytest.fail)
+    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), tmp_path, report=pytest.fail)
     assert list(reader.all(LogQuery())) == []
     assert reader.last(LogQuery(), 5) == []
 

@@ -34,7 +34,7 @@ def shipped(root: Path, index: LogIndex, url: str = "") -> Iterator[tuple[Spool,
     """A spool with its shipper, and what that has said."""
     said = list[str]()
     with opened(root, SMALL) as spool:
-        shipper = Shipper(root, index.target(url), spool=spool, options=QUICK, say=said.append)
+        shipper = Shipper(root, index.target(url), spool=spool, options=QUICK, report=said.append)
         shipper.start()
         try:
             yield spool, shipper, said

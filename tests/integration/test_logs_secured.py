@@ -13,7 +13,7 @@ from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.shipping.targets import open_target
 from orchestrator.logs.spool.writer import Spool
 from tests.servers.elasticsearch_secured import SHIPPER, SecuredElasticsearch, secured_elasticsearch
@@ -49,7 +49,7 @@ def settings_of(server: SecuredElasticsearch, key: Path, ca: str = "") -> LogSet
     return LogSettings(url=server.url, alias=ALIAS, key_file=key, ca_file=Path(ca or server.certificates.ca))
 
 
-def target_of(settings: LogSettings) -> Target:
+def target_of(settings: LogSettings) -> LogTarget:
     target = open_target(settings)
     assert target is not None
     return target
@@ -75,7 +75,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     spool, told = Spool(root), list[str]()
     for number in range(10):
         spool.append(f"{ALIAS}-2026-11-22", b'{"@timestamp":"2026-11-22T10:00:00Z","message":"m%d"}' % number)
-    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, say=told.append)
+    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, report=told.append)
     shipper.start()
     wait_until(lambda: told, DELIVERED_S, "it says that it may not")
     assert "401" in told[0]
@@ -89,7 +89,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     drain.start()
     assert drain.close(DELIVERED_S), drain.status()
     server.ask("POST", f"/{ALIAS}/_refresh")
-    reader = LogReader(settings, root, say=pytest.fail)
+    reader = LogReader(settings, root, report=pytest.fail)
     assert {entry.text("message") for entry in reader.all(LogQuery())} == {f"m{n}" for n in range(10)}
     indices = daily_indices(settings)
     (index,) = indices.older_than(1) or indices.all()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.logs.settings import LogSettings, TargetKind
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.shipping.targets import open_target
 from orchestrator.logs.spool.writer import Spool
 from tests.log_shipping_support import NOW, dead_letters, document, fill, shipping, wait_settled
@@ -19,7 +19,7 @@ LARGER = b"rpc error: code = ResourceExhausted desc = grpc: received message lar
 RATE = b"Ingestion rate limit exceeded for user fake (limit: 4194304 bytes/sec)"
 
 
-def loki(stub: Stub, **settings: object) -> Target:
+def loki(stub: Stub, **settings: object) -> LogTarget:
     target = open_target(LogSettings.model_validate({"url": stub.url, "kind": TargetKind.LOKI, **settings}))
     assert target is not None
     return target

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.logs.errors import TargetUnreachable
 from orchestrator.logs.settings import LogSettings
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.shipping.targets import open_target
 from orchestrator.logs.spool.writer import Spool
 from tests.hostile_server import stranger
@@ -33,7 +33,7 @@ def key_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", local)
 
 
-def sls(stub: Stub) -> Target:
+def sls(stub: Stub) -> LogTarget:
     target = open_target(
         LogSettings.model_validate(
             {

@@ -161,7 +161,7 @@ def test_an_archive_is_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -
     ("fields", "words"),
     [
         ({"url": "search:9200"}, "is not a URL"),
-        ({"url": "https://ada:the-secret@search"}, "a password does not belong in it"),
+        ({"url": "https://ada:the-secret@search"}, "a URL must not contain a login"),
         ({"url": "http://search", "index": "Jobs"}, "cannot name an index"),
         ({"key_file": "/key"}, "are for the server that url names"),
         ({"url": "http://search", "dir": "/archive"}, "url or dir, not both"),

@@ -19,7 +19,7 @@ from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console, stdout_console
 from orchestrator.errors import DefinitionError
 from orchestrator.logs.console import log_to_stderr
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.visible import visible, visible_json
 from orchestrator.models.job import JobView
 from orchestrator.states import Queue, Status
@@ -116,7 +116,7 @@ def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
     with pytest.raises(typer.Abort):
         confirm(EVIL, yes=False)
     assert SHOWN in capsys.readouterr().err
-    show_entries([Entry("x", {"log.stream": "stdout", "message": EVIL})], OutputFormat.TABLE)
+    show_entries([LogRecord("x", {"log.stream": "stdout", "message": EVIL})], OutputFormat.TABLE)
     assert capsys.readouterr().out == f"{SHOWN}\n"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.driver_logs.cut_log import CutLog, Part
+from orchestrator.driver_logs.cut_log import CutLog, LogSlice
 from spark_runner.log_limit import CUT, OLDER, limit_log
 
 
@@ -19,23 +19,23 @@ def grow(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def read(path: Path, offset: int, size: int = 1000) -> Part | None:
+def read(path: Path, offset: int, size: int = 1000) -> LogSlice | None:
     return CutLog(path).read(offset, size, ended=False)
 
 
 def test_what_was_cut_is_read_from_the_older_part_and_on(path: Path) -> None:
     grow(path, b"0123456789")
-    assert read(path, 4) == Part(4, b"456789")
+    assert read(path, 4) == LogSlice(4, b"456789")
     assert limit_log(path, 8)
     grow(path, b"abc")
-    assert read(path, 4) == Part(4, b"456789abc")
-    assert read(path, 4, 3) == Part(4, b"456")
-    assert read(path, 10) == Part(10, b"abc")
-    assert read(path, 0) == Part(2, b"23456789abc"), "the first bytes are nowhere any more"
+    assert read(path, 4) == LogSlice(4, b"456789abc")
+    assert read(path, 4, 3) == LogSlice(4, b"456")
+    assert read(path, 10) == LogSlice(10, b"abc")
+    assert read(path, 0) == LogSlice(2, b"23456789abc"), "the first bytes are nowhere any more"
     grow(path, b"defghijk")
     assert limit_log(path, 8)
-    assert read(path, 10) == Part(13, b"defghijk")
-    assert read(path, 21) == Part(21, b"")
+    assert read(path, 10) == LogSlice(13, b"defghijk")
+    assert read(path, 21) == LogSlice(21, b"")
 
 
 def test_without_an_older_part_reading_goes_on_with_what_is_there(path: Path) -> None:
@@ -43,18 +43,18 @@ def test_without_an_older_part_reading_goes_on_with_what_is_there(path: Path) ->
     Path(f"{path}{OLDER}").mkdir()
     assert limit_log(path, 8)
     grow(path, b"abc")
-    assert read(path, 4) == Part(10, b"abc")
+    assert read(path, 4) == LogSlice(10, b"abc")
 
 
 def test_a_log_that_is_being_cut_is_read_later_or_when_its_driver_has_ended(path: Path) -> None:
     grow(path, b"0123456789")
     Path(f"{path}{CUT}").write_text('{"total": 0, "older_end": 0, "pending": 10}', "ascii")
     assert read(path, 4) is None
-    assert CutLog(path).read(4, 1000, ended=True) == Part(4, b"456789"), "it was not cut"
+    assert CutLog(path).read(4, 1000, ended=True) == LogSlice(4, b"456789"), "it was not cut"
     os.truncate(path, 0)
     grow(path, b"ab")
-    assert CutLog(path).read(4, 1000, ended=True) == Part(10, b"ab"), "it was, without a word"
+    assert CutLog(path).read(4, 1000, ended=True) == LogSlice(10, b"ab"), "it was, without a word"
 
 
 def test_a_log_that_is_not_there_is_empty(path: Path) -> None:
-    assert read(path, 0) == Part(0, b"")
+    assert read(path, 0) == LogSlice(0, b"")

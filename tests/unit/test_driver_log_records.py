@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.driver_logs.records import Kind, records
+from orchestrator.driver_logs.records import RecordKind, records
 
 JAVA = b"""\
 Exception in thread "main" java.lang.IllegalStateException: no rows
@@ -53,16 +53,16 @@ GROUP = b"""\
     | ValueError: one
     +------------------------------------
 """
-TRACES = [(JAVA, Kind.JAVA), *((trace, Kind.PYTHON) for trace in (PYTHON, CHAINED, PY4J, GROUP))]
+TRACES = [(JAVA, RecordKind.JAVA), *((trace, RecordKind.PYTHON) for trace in (PYTHON, CHAINED, PY4J, GROUP))]
 
 
 @pytest.mark.parametrize(("trace", "kind"), TRACES)
-def test_a_trace_is_one_record_between_lines(trace: bytes, kind: Kind) -> None:
+def test_a_trace_is_one_record_between_lines(trace: bytes, kind: RecordKind) -> None:
     found = records(b"before\n" + trace + b"after\n", 100, whole=True)
     assert [(each.data, each.kind) for each in found] == [
-        (b"before\n", Kind.LINE),
+        (b"before\n", RecordKind.LINE),
         (trace, kind),
-        (b"after\n", Kind.LINE),
+        (b"after\n", RecordKind.LINE),
     ]
     assert [each.offset for each in found] == [100, 107, 107 + len(trace)]
 
@@ -77,7 +77,7 @@ def test_a_trace_that_is_still_being_written_is_not_taken_apart(trace: bytes) ->
 
 def test_what_only_looks_like_a_trace_stays_lines() -> None:
     log = b"at work\n  at home\nTraceback (most recent call last): is what Python says\nthere is more\n\n"
-    assert {each.kind for each in records(log, 0, whole=True)} == {Kind.LINE}
+    assert {each.kind for each in records(log, 0, whole=True)} == {RecordKind.LINE}
 
 
 def test_a_line_without_its_end_comes_with_the_end_of_all() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.driver_logs import stream as module
 from orchestrator.driver_logs.positions import Chunk, Positions
-from orchestrator.driver_logs.stream import CHUNK_BYTES, Stream
+from orchestrator.driver_logs.stream import CHUNK_BYTES, LogTail
 from tests.unit.test_driver_log_records import JAVA
 
 
@@ -20,7 +20,7 @@ def grow(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def taken(stream: Stream, *, ended: bool = False, flush: bool = False) -> list[bytes]:
+def taken(stream: LogTail, *, ended: bool = False, flush: bool = False) -> list[bytes]:
     found = stream.next(ended=ended, flush=flush)
     if found is None:
         return []
@@ -29,7 +29,7 @@ def taken(stream: Stream, *, ended: bool = False, flush: bool = False) -> list[b
 
 
 def test_a_trace_that_is_written_slowly_is_not_taken_apart(path: Path) -> None:
-    stream = Stream(path, "stderr", Chunk())
+    stream = LogTail(path, "stderr", Chunk())
     grow(path, b"before\n")
     for part in JAVA.splitlines(keepends=True):
         grow(path, part)
@@ -42,7 +42,7 @@ def test_a_trace_that_is_written_slowly_is_not_taken_apart(path: Path) -> None:
 def test_the_last_line_comes_when_the_log_has_not_grown_for_a_while(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = Stream(path, "stderr", Chunk())
+    stream = LogTail(path, "stderr", Chunk())
     grow(path, b"one\ntwo\nthr")
     assert taken(stream) == [b"one\n"]
     assert taken(stream) == []
@@ -58,7 +58,7 @@ def test_a_log_longer_than_a_chunk_is_taken_in_chunks(path: Path) -> None:
     line = b"x" * 1000 + b"\n"
     count = 2 * CHUNK_BYTES // len(line)
     grow(path, line * count)
-    stream, looks, lines = Stream(path, "stderr", Chunk()), 0, 0
+    stream, looks, lines = LogTail(path, "stderr", Chunk()), 0, 0
     while found := taken(stream, ended=True):
         looks, lines = looks + 1, lines + len(found)
         assert set(found) == {line}
@@ -67,7 +67,7 @@ def test_a_log_longer_than_a_chunk_is_taken_in_chunks(path: Path) -> None:
 
 def test_what_was_not_taken_is_given_again(path: Path) -> None:
     grow(path, b"one\ntwo\n")
-    stream = Stream(path, "stderr", Chunk())
+    stream = LogTail(path, "stderr", Chunk())
     first = stream.next(ended=True, flush=False)
     stream.rewind()
     assert stream.next(ended=True, flush=False) == first
@@ -75,8 +75,8 @@ def test_what_was_not_taken_is_given_again(path: Path) -> None:
 
 def test_a_copy_that_slides_is_left_alone(path: Path) -> None:
     grow(path, b"one\ntwo\n")
-    assert taken(Stream(path, "stderr", Chunk(), sliding=8), ended=True) == []
-    assert taken(Stream(path, "stderr", Chunk(), sliding=9), ended=True) == [b"one\n", b"two\n"]
+    assert taken(LogTail(path, "stderr", Chunk(), sliding=8), ended=True) == []
+    assert taken(LogTail(path, "stderr", Chunk(), sliding=9), ended=True) == [b"one\n", b"two\n"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_positions_that_cannot_be_read_begin_anew(tmp_path: Path, text: str) -> 
 
 def test_positions_outlive_their_process(tmp_path: Path) -> None:
     positions = Positions(tmp_path)
-    positions.settle("stdout", 7)
+    positions.commit("stdout", 7)
     positions.announce("stderr", Chunk(3, 9, 1.5))
     again = Positions(tmp_path)
     assert (again.chunk("stdout"), again.chunk("stderr")) == (Chunk(7, 7), Chunk(3, 9, 1.5))

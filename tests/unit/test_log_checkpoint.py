@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.logs.shipping.stream import Stream
+from orchestrator.logs.shipping.stream import SpoolStream
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.position import CHECKPOINT, Position, read_checkpoint, write_checkpoint
 from orchestrator.logs.spool.reader import SpoolReader
@@ -64,7 +64,7 @@ def test_on_a_disk_with_no_room_for_the_checkpoint_delivered_segments_are_remove
         folder = spool.folder.path
     adopted = SpoolFolder.adopt(folder)
     assert adopted is not None
-    stream = Stream(adopted)
+    stream = SpoolStream(adopted)
     while (delivery := stream.take(10, 100_000, partial=True)) is not None:
         stream.done(delivery)
     with monkeypatch.context() as patch:

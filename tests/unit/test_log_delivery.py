@@ -12,10 +12,10 @@ from orchestrator.logs.errors import RequestMalformed, TargetBusy, TargetRefuses
 from orchestrator.logs.shipping import pace as pace_module
 from orchestrator.logs.shipping.counts import Counts
 from orchestrator.logs.shipping.dead_letters import DeadLetters
-from orchestrator.logs.shipping.delivery import Courier
+from orchestrator.logs.shipping.delivery import Sender
 from orchestrator.logs.shipping.http import Answer
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.target import DeadLetter, Target
+from orchestrator.logs.shipping.target import DeadLetter, LogTarget
 from tests.bulk_stub import CREATED, BulkStub, error_answer
 from tests.log_support import dead_letters, document
 
@@ -48,9 +48,9 @@ def record(number: int) -> bytes:
     return b'{"create":{"_index":"logs-x","_id":"r-%d"}}\n%b\n' % (number, document(number))
 
 
-def courier(folder: Path, target: Target) -> tuple[Courier, Counts, Pace]:
+def courier(folder: Path, target: LogTarget) -> tuple[Sender, Counts, Pace]:
     counts, pace = Counts(), Pace(2)
-    return Courier(target, pace, counts, DeadLetters(folder / "dead-letters", "test")), counts, pace
+    return Sender(target, pace, counts, DeadLetters(folder / "dead-letters", "test")), counts, pace
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +183,7 @@ def test_while_nothing_can_be_put_aside_nothing_is_settled(tmp_path: Path) -> No
 
     stub.requests = mend
     assert carrier.deliver([record(1), record(2)])
-    assert "cannot be put aside" in seen[1]
+    assert "cannot be stored" in seen[1]
     assert counts.dead == len(dead_letters(tmp_path / "spool")) == 2
 
 

@@ -15,7 +15,7 @@ from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.document import DocumentBuilder
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, encoded
-from orchestrator.logs.sink import is_ours_to_ship
+from orchestrator.logs.sink import is_shippable
 from orchestrator.logs.spool.frames import MAX_RECORD_BYTES
 
 ZONES = [
@@ -52,7 +52,7 @@ class Taken:
 @pytest.fixture
 def taken() -> Iterator[Taken]:
     sink = Taken()
-    handler = logger.add(sink, level=0, format="{message}", catch=False, filter=is_ours_to_ship)
+    handler = logger.add(sink, level=0, format="{message}", catch=False, filter=is_shippable)
     yield sink
     logger.remove(handler)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.driver_logs.cut_log import CutLog, Part
+from orchestrator.driver_logs.cut_log import CutLog, LogSlice
 from spark_runner import log_limit
 from spark_runner.log_limit import CUT, OLDER, Cut, limit_log, read_cut
 
@@ -125,4 +125,4 @@ def test_an_older_part_that_a_full_disk_left_torn_is_not_taken_for_the_end(
     assert limit_log(path, 60)
     assert read_cut(path) == Cut(308, 0)
     assert not older(path).exists()
-    assert CutLog(path).read(200, 1000, ended=False) == Part(308, b"")
+    assert CutLog(path).read(200, 1000, ended=False) == LogSlice(308, b"")

@@ -15,7 +15,7 @@ import pytest
 from orchestrator.logs.errors import SpoolUnusable
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool.folder import SpoolFolder, folders_in, orphans, owner_of
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
@@ -158,7 +158,7 @@ def test_a_backlog_of_large_records_does_not_keep_new_ones_waiting(tmp_path: Pat
     with opened(root, SpoolLimits(64 * KIB * KIB, 512 * KIB)) as old:
         append(old, range(600), "x" * 20_000)
 
-    def slowly(records: Sequence[bytes]) -> Reply:
+    def slowly(records: Sequence[bytes]) -> BatchResult:
         threading.Event().wait(0.01)  # a server takes its time
         return shelf.take(records)
 

@@ -8,9 +8,9 @@ import pytest
 
 from orchestrator.cli.logs.queries import pattern_of, since_of
 from orchestrator.errors import DefinitionError
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.grep import Grep
-from orchestrator.logs.reading.merged import merged
+from orchestrator.logs.reading.merged import merge_records
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.reading.spooled import SpooledLogs
@@ -19,18 +19,18 @@ from orchestrator.logs.spool.writer import Spool
 from tests import bounded
 
 
-def entry(number: int, time: Any = "2026-11-22T10:00:00.000000Z", **fields: Any) -> Entry:
-    return Entry(f"p-{number}", {"@timestamp": time, "event.sequence": number, **fields})
+def entry(number: int, time: Any = "2026-11-22T10:00:00.000000Z", **fields: Any) -> LogRecord:
+    return LogRecord(f"p-{number}", {"@timestamp": time, "event.sequence": number, **fields})
 
 
-def names(entries: list[Entry]) -> list[str]:
+def names(entries: list[LogRecord]) -> list[str]:
     return [each.id for each in entries]
 
 
 def test_two_places_become_one_in_order_and_without_doubles() -> None:
     here = [entry(1), entry(2), entry(3, "2026-11-22T10:00:02.000000Z")]
     there = [entry(2), entry(4, "2026-11-22T10:00:01.000000Z")]
-    assert names(list(merged(here, there))) == ["p-1", "p-2", "p-4", "p-3"]
+    assert names(list(merge_records(here, there))) == ["p-1", "p-2", "p-4", "p-3"]
 
 
 def test_of_one_moment_the_order_is_that_of_the_producer() -> None:
@@ -69,7 +69,7 @@ def test_what_is_looked_for(query: LogQuery, fits: bool) -> None:
             "error.stack_trace": "at org.apache.spark.X",
         },
     )
-    assert query.fits(found) is fits
+    assert query.matches(found) is fits
 
 
 def test_a_line_for_people_has_the_job_and_the_trace_below_it() -> None:
@@ -118,7 +118,7 @@ def test_spools_of_running_processes_are_read_too_and_each_record_once(tmp_path:
 def test_without_elasticsearch_the_spool_is_followed(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"before"}')
-    reader = LogReader(LogSettings(), tmp_path, say=pytest.fail)
+    reader = LogReader(LogSettings(), tmp_path, report=pytest.fail)
     shown = reader.last(LogQuery(), 10)
     assert [each.text("message") for each in shown] == ["before"]
     news = reader.follow(LogQuery(), shown)
@@ -131,7 +131,7 @@ def test_without_elasticsearch_the_spool_is_followed(tmp_path: Path) -> None:
 def test_an_elasticsearch_that_does_not_answer_is_told_once_and_the_spool_shown(tmp_path: Path) -> None:
     spool, told = Spool(tmp_path), list[str]()
     spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"here"}')
-    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, say=told.append)
+    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, report=told.append)
     shown = reader.last(LogQuery(), 10)
     assert [each.text("message") for each in shown] == ["here"]
     assert next(reader.follow(LogQuery(), shown)) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool.folder import bytes_in, folders_in
 from orchestrator.logs.spool.limits import SpoolLimits, WhenFull
 from orchestrator.logs.spool.position import write_checkpoint
@@ -59,7 +59,7 @@ def test_a_log_call_that_may_wait_waits_for_its_time_and_then_drops_its_own_reco
 def test_a_log_call_that_waits_goes_on_when_the_server_has_taken_something(tmp_path: Path) -> None:
     shelf, gate = Shelf(), threading.Event()
 
-    def gated(records: Sequence[bytes]) -> Reply:
+    def gated(records: Sequence[bytes]) -> BatchResult:
         gate.wait(30)
         return shelf.take(records)
 

@@ -13,7 +13,7 @@ from orchestrator.archive.elasticsearch import ElasticsearchArchive
 from orchestrator.archive.errors import ArchiveError
 from orchestrator.logs.errors import LogsError, TargetUnreachable
 from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.search import SearchLogs
+from orchestrator.logs.reading.search import LogSearch
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping import bounded
 from orchestrator.logs.shipping.http import Http
@@ -112,7 +112,7 @@ def test_an_answer_that_is_none_of_elasticsearch_is_refused_in_words(body: bytes
         client.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
     with server(send) as http:
-        logs = SearchLogs(http, "logs")
+        logs = LogSearch(http, "logs")
         with pytest.raises(LogsError):
             logs.last(LogQuery.of(), 10)
         with pytest.raises(LogsError):

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
 from orchestrator.logs.shipping import pace, stream
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool import position
 from orchestrator.logs.spool.folder import folders_in
 from orchestrator.logs.spool.segments import segments_in
@@ -34,7 +34,7 @@ def test_a_disk_that_cannot_be_read_for_a_while_is_told_and_costs_nothing(
 
     shelf, root, said = Shelf(), tmp_path / "spool", list[str]()
     with opened(root) as spool:
-        shipper = Shipper(root, shelf, spool=spool, options=QUICK, say=said.append)
+        shipper = Shipper(root, shelf, spool=spool, options=QUICK, report=said.append)
         with monkeypatch.context() as patch:
             patch.setattr(os, "pread", failing)
             shipper.start()
@@ -89,12 +89,12 @@ def test_who_is_told_may_fail(tmp_path: Path) -> None:
     def failing(_words: str) -> None:
         raise RuntimeError("nobody listens")
 
-    def away(_records: Sequence[bytes]) -> Reply:
+    def away(_records: Sequence[bytes]) -> BatchResult:
         raise TargetUnreachable("away")
 
     shelf, root = Shelf(away), tmp_path / "spool"
     with opened(root) as spool:
-        shipper = Shipper(root, shelf, spool=spool, options=QUICK, say=failing)
+        shipper = Shipper(root, shelf, spool=spool, options=QUICK, report=failing)
         shipper.start()
         append(spool, range(10))
         wait_until(lambda: shipper.status()["trouble"], WAIT_S, "it is in trouble")
@@ -120,7 +120,7 @@ def test_what_cannot_be_prepared_is_told_and_tried_again(tmp_path: Path) -> None
 def test_the_checkpoint_waits_for_the_batch_that_is_not_through(tmp_path: Path) -> None:
     gate, root = threading.Event(), tmp_path / "spool"
 
-    def first_hangs(records: Sequence[bytes]) -> Reply:
+    def first_hangs(records: Sequence[bytes]) -> BatchResult:
         if b"n0 " in records[0]:
             gate.wait(WAIT_S)
             raise TargetUnreachable("lost")

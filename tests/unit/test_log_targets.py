@@ -17,7 +17,7 @@ from orchestrator.logs.errors import (
 )
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
-from orchestrator.logs.shipping.entry import entries_of, entry_of
+from orchestrator.logs.shipping.entry import spooled_record, spooled_records
 from orchestrator.logs.shipping.loki import LokiTarget, loki_headers, push_body
 from orchestrator.logs.shipping.sls import AccessKey, SlsTarget, access_key, error_of
 from orchestrator.logs.shipping.targets import open_target
@@ -30,14 +30,14 @@ URL = "http://127.0.0.1:1"
 # ------------------------------------------------------------------ entries
 def test_an_entry_has_its_time_in_nanoseconds_and_its_id() -> None:
     at = datetime(2026, 11, 22, 10, 12, 35, 123456, UTC)
-    entry = entry_of(record("p-1f", document(0, at=at, message="ü\n")))
+    entry = spooled_record(record("p-1f", document(0, at=at, message="ü\n")))
     assert entry.time == 1_795_342_355_123_456_000
     assert entry.document["event.id"] == "p-1f"
     assert json.loads(entry.text) == entry.document
 
 
 def test_an_id_that_is_in_the_document_stays() -> None:
-    entry = entry_of(record("p-1f", document(0, event_id="mine")))
+    entry = spooled_record(record("p-1f", document(0, event_id="mine")))
     assert json.loads(entry.text) == entry.document
     assert entry.document["event.id"] == "mine"
 
@@ -58,7 +58,7 @@ def test_an_id_that_is_in_the_document_stays() -> None:
 )
 def test_what_is_no_record_is_put_aside_with_the_reason(bad: bytes) -> None:
     good = record("r-1", document(1))
-    entries, dead = entries_of([bad, good])
+    entries, dead = spooled_records([bad, good])
     assert [entry.record for entry in entries] == [good]
     assert [letter.record for letter in dead] == [bad]
     assert dead[0].reason.startswith("not a log record")
@@ -67,7 +67,9 @@ def test_what_is_no_record_is_put_aside_with_the_reason(bad: bytes) -> None:
 # ------------------------------------------------------------------ Loki
 def test_streams_are_in_order_of_time_and_have_an_hour_of_the_week() -> None:
     sunday = datetime(2026, 11, 22, 23, 59, 59, tzinfo=UTC)
-    entries, _ = entries_of([record(f"r-{number}", document(number, at=sunday)) for number in (1500, 7, 3)])
+    entries, _ = spooled_records(
+        [record(f"r-{number}", document(number, at=sunday)) for number in (1500, 7, 3)]
+    )
     night, evening = push_body(entries)["streams"]
     assert night["stream"] == {"service_name": "worker", "host": "host-1", "level": "info", "hour": "1-00"}
     assert evening["stream"]["hour"] == "7-23"
@@ -75,7 +77,7 @@ def test_streams_are_in_order_of_time_and_have_an_hour_of_the_week() -> None:
 
 
 def test_a_label_without_a_value_is_unknown() -> None:
-    entries, _ = entries_of([record("r", {"@timestamp": "2026-11-22T10:00:00Z"})])
+    entries, _ = spooled_records([record("r", {"@timestamp": "2026-11-22T10:00:00Z"})])
     (stream,) = push_body(entries)["streams"]
     assert stream["stream"] == dict.fromkeys(("service_name", "host", "level"), "unknown") | {"hour": "7-10"}
 
@@ -131,7 +133,7 @@ def test_an_access_key_is_in_a_file_or_in_the_environment_and_is_not_shown(tmp_p
 def test_half_an_access_key_is_refused(tmp_path: Path, text: str) -> None:
     key = tmp_path / "key"
     key.write_text(text, encoding="utf-8")
-    with pytest.raises(TargetRefuses, match="is to hold id:secret"):
+    with pytest.raises(TargetRefuses, match="must contain id:secret"):
         access_key(key)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.secret_kinds import KINDS
 
-LOGGED = "from loguru import logger; settle(); logger.warning('{}', text)"
+LOGGED = "from loguru import logger; configure_loguru(); logger.warning('{}', text)"
 TRACED = """
-from loguru import logger; settle()
+from loguru import logger; configure_loguru()
 try:
     raise RuntimeError(text)
 except RuntimeError as error:
@@ -32,7 +32,7 @@ def test_no_kind_of_secret_stands_on_stderr(program: str) -> None:
     # Not in an argument: tests look for secrets in the command lines of all processes.
     begin = (
         "import sys\n"
-        "from orchestrator.logs.console import log_to_stderr, mask_uncaught, settle\n"
+        "from orchestrator.logs.console import log_to_stderr, mask_uncaught, configure_loguru\n"
         "log_to_stderr('INFO', verbose=True); mask_uncaught(); text = sys.stdin.read()\n"
     )
     done = subprocess.run(
@@ -52,7 +52,7 @@ def test_no_colour_of_others_hides_what_stands_on_stderr_and_those_of_the_log_pa
     text = "".join(f"\x1b[{code}m" for code in HIDING)
     begin = (
         "import sys; sys.stderr.isatty = lambda: True\n"
-        "from orchestrator.logs.console import log_to_stderr, mask_uncaught, settle\n"
+        "from orchestrator.logs.console import log_to_stderr, mask_uncaught, configure_loguru\n"
         f"log_to_stderr('INFO', verbose=True); mask_uncaught(); text = {text!r}\n"
     )
     done = subprocess.run(

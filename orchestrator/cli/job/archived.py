@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pydantic import ValidationError
 
 from orchestrator.cli.logs.places import reader_of
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.models.fields import explain
 from orchestrator.models.job import JobView
@@ -42,7 +42,7 @@ def archived_jobs(
     return sorted(found.values(), key=lambda view: view.created, reverse=True)
 
 
-def _view(entry: Entry) -> JobView | None:
+def _view(entry: LogRecord) -> JobView | None:
     state = entry.document.get("job.state")
     if not isinstance(state, dict):
         return None

@@ -7,7 +7,7 @@ from threading import Event
 from orchestrator.cli.logs.tail import show_entries
 from orchestrator.cli.options import OutputFormat
 from orchestrator.errors import NoSuchAttempt
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.reader import LogReader
 
@@ -34,7 +34,7 @@ def show_documents(
         show_entries(found, output)
         return
     query = _of_attempt(query, attempt)
-    shown: list[Entry] = []
+    shown: list[LogRecord] = []
     looks = 0
     for news in reader.follow(query, shown):
         show_entries(news, output)

@@ -42,9 +42,9 @@ def submit(
     definition = load_definition(file, parse_variables(variables), pool=pool)
     if definition.schedule.is_set:
         from orchestrator.cli.schedule.register import register  # noqa: PLC0415 - few jobs are periodic
-        from orchestrator.logs.console import settle  # noqa: PLC0415 - what was loaded just now may log
+        from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - what was loaded just now may log
 
-        settle()
+        configure_loguru()
         once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
         register(definition, output, once_only=once_only, quiet=quiet)
         return

@@ -41,7 +41,7 @@ def drain(
     target = open_target(settings.logs)
     if target is None:
         raise SettingsError("logs.url is not set: there is nowhere to ship to, and the spool is the store")
-    shipper = Shipper(root_of(settings), target, say=lambda words: say(words, quiet=bool(quiet)))
+    shipper = Shipper(root_of(settings), target, report=lambda words: say(words, quiet=bool(quiet)))
     shipper.adopt()
     shipper.start()
     drained = shipper.close(timeout)

@@ -20,7 +20,7 @@ def root_of(settings: Settings) -> Path:
 
 def reader_of(settings: Settings, *, quiet: bool = False) -> LogReader:
     """Logs as they can be read from here; what cannot be asked is told on stderr."""
-    return LogReader(settings.logs, root_of(settings), say=lambda words: say(words, quiet=quiet))
+    return LogReader(settings.logs, root_of(settings), report=lambda words: say(words, quiet=quiet))
 
 
 def say(words: str, *, quiet: bool) -> None:

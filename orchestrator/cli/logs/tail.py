@@ -10,7 +10,7 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.logs.places import reader_of
 from orchestrator.cli.logs.queries import Grep, Level, Since, level_of, pattern_of, since_of
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.visible import visible
 from orchestrator.settings import load_settings
@@ -46,7 +46,7 @@ def tail(
             Event().wait(_FOLLOW_SECONDS)
 
 
-def show_entries(entries: list[Entry], output: OutputFormat) -> None:
+def show_entries(entries: list[LogRecord], output: OutputFormat) -> None:
     """Write records to stdout: a line each for people, else their documents."""
     for entry in entries:
         if output is OutputFormat.TABLE:

@@ -1,1 +1,1 @@
-"""Looking at logs: in Elasticsearch, and in the spools of this host."""
+"""Reading of logs, from Elasticsearch and from the spools of this host."""

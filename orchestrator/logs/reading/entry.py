@@ -1,37 +1,37 @@
-"""A log record as it is read back."""
+"""A log record as it is read back from Elasticsearch or a spool."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-_STREAMS = {"stdout", "stderr"}  # their lines are shown as they were printed
+_STREAMS = {"stdout", "stderr"}  # their lines are shown without a prefix
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A document and its id, by which it is known wherever it is found."""
+class LogRecord:
+    """A document and its id, which is the same in Elasticsearch and in the spool."""
 
     id: str
     document: dict[str, Any]
 
     @property
     def order(self) -> tuple[str, int, str]:
-        """By time; what one producer has written in one moment, in its order."""
+        """The sort key: the time, then the producer's sequence number."""
         sequence = self.document.get("event.sequence")
         return (self.timestamp, sequence if isinstance(sequence, int) else 0, self.id)
 
     @property
     def timestamp(self) -> str:
-        """When it was logged: ISO 8601 in UTC, so that texts compare as times do."""
+        """The time of the record: ISO 8601 in UTC, so that strings compare as times do."""
         return self.text("@timestamp").removesuffix("Z")
 
     def text(self, field: str) -> str:
-        """A field as text; empty where it is not there."""
+        """A field as text; empty if the document does not have it."""
         value = self.document.get(field)
         return "" if value is None else str(value)
 
     def line(self) -> str:
-        """As a person reads it: time, level, where it comes from, message, and the trace below it."""
+        """One line for people: time, level, job, logger and message, with the stack trace below it."""
         if self.text("log.stream") in _STREAMS:
             return self.text("message")
         job = self.text("job.id")

@@ -1,21 +1,21 @@
-"""Regular expressions that people give: matched in time linear in the text, whatever the expression."""
+"""Regular expressions given by users, matched in time linear in the length of the text."""
 
 MAX_CHARACTERS = 1_000
 _MAX_BYTES = 8 << 20  # of the compiled expression; RE2 refuses what needs more
 
 
 class Grep:
-    """An expression of RE2: that of Python without look-around and back-references, which take time.
+    """A regular expression of RE2: Python's syntax without look-around and back-references.
 
-    Python's own `re` may take years for some, and nothing can interrupt it.
+    Python's `re` backtracks: some expressions take years, and a match cannot be interrupted.
     """
 
     def __init__(self, expression: str) -> None:
-        """Raises ValueError for what is none."""
+        """Compile it; raises ValueError for an invalid or too long expression."""
         if len(expression) > MAX_CHARACTERS:
             message = f"it has {len(expression):,} characters, the limit is {MAX_CHARACTERS:,}"
             raise ValueError(message)
-        import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - it has no types, and few calls want it
+        import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - it has no types, and few calls need it
 
         options = re2.Options()
         options.max_mem = _MAX_BYTES
@@ -24,14 +24,14 @@ class Grep:
             self._compiled = re2.compile(_plain(expression), options)
         except re2.error as error:
             reason = error.args[0] if error.args else error
-            words = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-            raise ValueError(words) from error
+            text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+            raise ValueError(text) from error
 
     def is_in(self, text: str) -> bool:
-        """Whether it matches somewhere."""
+        """Whether the expression matches anywhere in the text."""
         return self._compiled.search(_plain(text)) is not None
 
 
 def _plain(text: str) -> str:
-    """The text with halves of surrogate pairs replaced, which no UTF-8 has."""
+    """The text with lone surrogates replaced: UTF-8 cannot encode them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

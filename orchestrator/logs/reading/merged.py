@@ -1,15 +1,15 @@
-"""Several places of log records as one: in order, each record once."""
+"""Merges ordered sources of log records without duplicates."""
 
 import heapq
 from collections.abc import Iterable, Iterator
 
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 
 
-def merged(*sources: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries of sources that are each in order; one that several have comes once."""
-    last: Entry | None = None
+def merge_records(*sources: Iterable[LogRecord]) -> Iterator[LogRecord]:
+    """Merge sources that are each in order; a record that is in several sources is returned once."""
+    last: LogRecord | None = None
     for entry in heapq.merge(*sources, key=lambda entry: entry.order):
-        if last is None or entry.id != last.id:  # the same record has the same order wherever it stands
+        if last is None or entry.id != last.id:  # a record has the same sort key in all sources
             yield entry
         last = entry

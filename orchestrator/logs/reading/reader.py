@@ -1,4 +1,4 @@
-"""Logs for people: from Elasticsearch where it answers, and from the spools of this host."""
+"""Reads logs from Elasticsearch, if it is configured and answers, and from the spools of this host."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,51 +9,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.logs.errors import TargetError
-from orchestrator.logs.reading.entry import Entry
-from orchestrator.logs.reading.merged import merged
+from orchestrator.logs.reading.entry import LogRecord
+from orchestrator.logs.reading.merged import merge_records
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.spooled import SpooledLogs
 from orchestrator.logs.settings import LogSettings
 
 if TYPE_CHECKING:
-    from orchestrator.logs.reading.search import SearchLogs
+    from orchestrator.logs.reading.search import LogSearch
 
-_OVERLAP = timedelta(seconds=15)  # what comes late, from hosts that ship once a second, is found still
-_MAX_SEEN = 100_000  # ids that are remembered while following
+_OVERLAP = timedelta(seconds=15)  # finds records that arrive late: hosts ship once a second
+_MAX_SEEN = 100_000  # ids kept while following
 
 
 class LogReader:
-    """One view of all places. `say` gets a sentence when Elasticsearch cannot be asked."""
+    """One view of all sources. `report` receives a message when Elasticsearch cannot be read."""
 
-    def __init__(self, settings: LogSettings, root: Path, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, settings: LogSettings, root: Path, report: Callable[[str], None]) -> None:
+        self._report = report
         self._search = _search_logs(settings) if settings.has_search else None
         self._root = root
         self._spooled = SpooledLogs(root)
-        self._told = False
+        self._is_reported = False
 
-    def last(self, query: LogQuery, count: int) -> list[Entry]:
-        """The last ones that fit, oldest first."""
+    def last(self, query: LogQuery, count: int) -> list[LogRecord]:
+        """The last `count` matching records, oldest first."""
         found = self._ask(lambda search: search.last(query, count))
-        self._spooled = SpooledLogs(self._root)  # who follows goes on from here
-        return list(merged(found, self._spooled.new(query)))[-count:] if count else []
+        self._spooled = SpooledLogs(self._root)  # `follow` continues from here
+        return list(merge_records(found, self._spooled.new(query)))[-count:] if count else []
 
-    def all(self, query: LogQuery) -> Iterator[Entry]:
-        """All that fit, oldest first."""
+    def all(self, query: LogQuery) -> Iterator[LogRecord]:
+        """All matching records, oldest first."""
         spooled = SpooledLogs(self._root).new(query)
         if self._search is None:
             return iter(spooled)
-        return merged(self._from_search(self._search, query), spooled)
+        return merge_records(self._from_search(self._search, query), spooled)
 
-    def follow(self, query: LogQuery, shown: list[Entry]) -> Iterator[list[Entry]]:
-        """What comes after those that were shown, in portions, some of them empty; without end."""
+    def follow(self, query: LogQuery, shown: list[LogRecord]) -> Iterator[list[LogRecord]]:
+        """Yield new matching records after those in `shown`, in batches that may be empty, without end."""
         seen = deque((entry.id for entry in shown), maxlen=_MAX_SEEN)
         known = set(seen)
         newest = max((entry.timestamp for entry in shown), default=query.since)
         while True:
             recent = replace(query, since=max(query.since, _earlier(newest)))
             found = self._ask(partial(_entries, query=recent))
-            news = [entry for entry in merged(found, self._spooled.new(query)) if entry.id not in known]
+            news = [
+                entry for entry in merge_records(found, self._spooled.new(query)) if entry.id not in known
+            ]
             for entry in news:
                 if len(seen) == _MAX_SEEN:
                     known.discard(seen.popleft())
@@ -62,38 +64,38 @@ class LogReader:
                 newest = max(newest, entry.timestamp)
             yield news
 
-    def _ask(self, question: "Callable[[SearchLogs], list[Entry]]") -> list[Entry]:
+    def _ask(self, question: "Callable[[LogSearch], list[LogRecord]]") -> list[LogRecord]:
         if self._search is None:
             return []
         try:
             found = question(self._search)
         except TargetError as error:
-            self._tell(error)
+            self._report_failure(error)
             return []
-        self._told = False
+        self._is_reported = False
         return found
 
-    def _from_search(self, search: "SearchLogs", query: LogQuery) -> Iterator[Entry]:
+    def _from_search(self, search: "LogSearch", query: LogQuery) -> Iterator[LogRecord]:
         try:
             yield from search.entries(query)
         except TargetError as error:
-            self._tell(error)
+            self._report_failure(error)
 
-    def _tell(self, error: TargetError) -> None:
-        if not self._told:
-            self._told = True
-            self._say(f"{error}; shown is what this host has")
-
-
-def _search_logs(settings: LogSettings) -> "SearchLogs":
-    # Here, because it takes a while to load, and many have no server.
-    from orchestrator.logs.reading.search import SearchLogs  # noqa: PLC0415 - see above
-    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - likewise
-
-    return SearchLogs(http_of(settings), settings.alias)
+    def _report_failure(self, error: TargetError) -> None:
+        if not self._is_reported:
+            self._is_reported = True
+            self._report(f"{error}; only the logs on this host are shown")
 
 
-def _entries(search: "SearchLogs", query: LogQuery) -> list[Entry]:
+def _search_logs(settings: LogSettings) -> "LogSearch":
+    # Imported here: it is slow to import, and many installations have no server.
+    from orchestrator.logs.reading.search import LogSearch  # noqa: PLC0415 - see above
+    from orchestrator.logs.shipping.http import http_of  # noqa: PLC0415 - see above
+
+    return LogSearch(http_of(settings), settings.alias)
+
+
+def _entries(search: "LogSearch", query: LogQuery) -> list[LogRecord]:
     return list(search.entries(query))
 
 

@@ -1,30 +1,30 @@
-"""Log records in Elasticsearch."""
+"""Searches log records in Elasticsearch."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.logs.errors import TargetRefuses
-from orchestrator.logs.reading.entry import Entry
+from orchestrator.logs.reading.entry import LogRecord
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.shipping.http import Answer, Http, as_json
 
-_PAGE = 5_000  # an answer of some megabytes
-_KEEP = "1m"  # between two pages
+_PAGE = 5_000  # records, some megabytes
+_KEEP = "1m"  # how long the server keeps the point in time between two pages
 _NOT_FOUND = 404
 _READING = "logs cannot be read"
-_MAX_RESULT = 10_000  # what a search returns at once by default
+_MAX_RESULT = 10_000  # default of `index.max_result_window`
 
 
-class SearchLogs:
-    """Reads what stands below an alias, in order; raises TargetUnreachable, TargetRefuses."""
+class LogSearch:
+    """Reads the records of an alias in order; raises TargetUnreachable, TargetRefuses."""
 
     def __init__(self, http: Http, alias: str) -> None:
         self._http, self._alias = http, alias
 
-    def entries(self, query: LogQuery) -> Iterator[Entry]:
-        """All that fit, oldest first, as of now, however many there are."""
+    def entries(self, query: LogQuery) -> Iterator[LogRecord]:
+        """All matching records as of now, oldest first, page by page."""
         opened = self._http.request("POST", f"/{self._alias}/_pit?keep_alive={_KEEP}&ignore_unavailable=true")
-        if opened.status == _NOT_FOUND:  # nothing was logged yet
+        if opened.status == _NOT_FOUND:  # no index exists yet
             return
         point = {"id": str(opened.document(_READING).get("id")), "keep_alive": _KEEP}
         try:
@@ -39,20 +39,20 @@ class SearchLogs:
                     **({} if after is None else {"search_after": after}),
                 }
                 hits = _hits(self._http.request("POST", "/_search", as_json(search)))
-                yield from filter(query.matches, map(_entry, hits))
+                yield from filter(query.matches_text, map(_entry, hits))
                 if len(hits) < _PAGE:
                     return
                 after = hits[-1]["sort"]
         finally:
             self._http.request("DELETE", "/_pit", as_json({"id": point["id"]}))
 
-    def last(self, query: LogQuery, count: int) -> list[Entry]:
-        """The last ones that fit, oldest first; with words to match, of the last 10,000."""
+    def last(self, query: LogQuery, count: int) -> list[LogRecord]:
+        """The last `count` matching records, oldest first; with `grep`, of the last 10,000 records."""
         size = _MAX_RESULT if query.grep is not None else min(count, _MAX_RESULT)
         search = {"size": size, "query": _filters(query), "sort": _sort("desc"), "track_total_hits": False}
         found = self._http.request("POST", f"/{self._alias}/_search?ignore_unavailable=true", as_json(search))
         hits = [] if found.status == _NOT_FOUND else _hits(found)
-        return list(reversed([entry for entry in map(_entry, hits) if query.matches(entry)][:count]))
+        return list(reversed([entry for entry in map(_entry, hits) if query.matches_text(entry)][:count]))
 
 
 def _filters(query: LogQuery) -> dict[str, Any]:
@@ -82,12 +82,12 @@ def _hits(answer: Answer) -> list[dict[str, Any]]:
     try:
         return [_checked(hit) for hit in document["hits"]["hits"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise TargetRefuses(f"{_READING}: the answer is not one of Elasticsearch") from error
+        raise TargetRefuses(f"{_READING}: the response is not one of Elasticsearch") from error
 
 
 def _checked(hit: Any) -> dict[str, Any]:
     return {"_id": hit["_id"], "_source": dict(hit["_source"]), "sort": hit.get("sort")}
 
 
-def _entry(hit: dict[str, Any]) -> Entry:
-    return Entry(str(hit["_id"]), dict(hit["_source"]))
+def _entry(hit: dict[str, Any]) -> LogRecord:
+    return LogRecord(str(hit["_id"]), dict(hit["_source"]))

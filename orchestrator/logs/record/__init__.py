@@ -1,1 +1,1 @@
-"""From what a program logs to a document: built once, in the thread of whoever logs."""
+"""Builds the document of a log record, once, in the thread of the log call."""

@@ -1,4 +1,4 @@
-"""The index of a record: by its own time, in the zone that is configured."""
+"""The daily index of a record, by the record's time in the configured time zone."""
 
 import time
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 
 class Days:
-    """Names of daily indices, and times as documents have them; quick for times that are close together."""
+    """Formats index names and timestamps; caches the last day and the last second."""
 
     def __init__(self, alias: str, zone: str = "UTC") -> None:
         self._alias, self._zone = alias, ZoneInfo(zone)

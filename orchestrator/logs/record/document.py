@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from loguru import Record
 
 ECS_VERSION = "9.0.0"
-JOB_FIELDS = {  # what `logger.contextualize` or `bind` may say of a job
+JOB_FIELDS = {  # the fields of a job that `logger.contextualize` or `bind` may set
     "job_id": "job.id",
     "run_key": "job.run_key",
     "attempt": "job.attempt",
     "pool": "job.pool",
 }
-_OWN = "fields"  # an extra of this name holds fields as they stand in the document, for our own callers
+_OWN = "fields"  # the extra of this name holds fields that are copied to the document, for internal callers
 _MAX_LONG = 1 << 63
 _MAX_LABELS = 50
-_MAX_ORIGINS = 10_000  # beyond, somebody makes up modules: what is known is forgotten
+_MAX_ORIGINS = 10_000  # a program that exceeds it generates modules: the cache is cleared
 
 
 class DocumentBuilder:
-    """Builds documents of one program on one host."""
+    """Builds the documents of one program on one host."""
 
     def __init__(self, days: Days, redactor: Redactor, service: str) -> None:
         self._days, self._redactor = days, redactor
@@ -37,7 +37,7 @@ class DocumentBuilder:
         self._tail = "".join(f",{quoted(name)}:{quoted(value)}" for name, value in names.items())
 
     def build(self, record: "Record") -> tuple[str, str]:
-        """The index of a record, and its document."""
+        """The index and the document of a record."""
         epoch = record["time"].timestamp()
         thread = record["thread"].name
         line = (
@@ -53,7 +53,7 @@ class DocumentBuilder:
         return self._days.index(epoch), f"{line}}}"
 
     def _origin(self, record: "Record") -> str:
-        """Where in the source it was logged: the same text for each record of one line."""
+        """The source location, cached per line of source code."""
         name, line = record["name"] or "", record["line"]
         known = self._origins.get((name, line))
         if known is None:
@@ -90,7 +90,7 @@ class DocumentBuilder:
         return quoted(fit(plain(value), MAX_FIELD))
 
     def _masked(self, value: Any) -> Any:
-        """A JSON value with every text in it masked: patterns must not see the quotes around them."""
+        """A JSON value with every string masked separately: patterns must not see the quotes around them."""
         if isinstance(value, str):
             return self._redactor.fit(value, MAX_MESSAGE)
         if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""Secrets leave no process: what is known as one, and what looks like one, becomes `***` at every exit.
+"""Masks secrets in all output of a process: known values and text that looks like a secret become `***`.
 
-Standard library alone: drivers on clusters load this, too.
+Uses the standard library only, because drivers on clusters import it too.
 """
 
 import json
@@ -17,27 +17,27 @@ from orchestrator.logs.record.text import cut, quoted
 
 __all__ = ["MASK", "REDACTOR", "Redactor", "masked", "secrets_in", "secrets_of"]
 
-_BEYOND = 65_536  # characters that are looked at behind a cut: as long as most patterns reach
-_SHORTEST = 4  # a secret of three letters would take words apart
-_LINE = 16  # characters of a line of a longer secret, that is one by itself
-_MOST_OF_JOBS, _MOST_CHARACTERS = 2_000, 4_000_000  # each costs 0.1 µs per log call
-_MOST_REPEATED = 1_000  # texts, each as long as a field
+_BEYOND = 65_536  # characters examined after a cut: the reach of most patterns
+_SHORTEST = 4  # characters: a shorter secret would mask parts of words
+_LINE = 16  # characters from which a line of a longer secret counts as a secret
+_MOST_OF_JOBS, _MOST_CHARACTERS = 2_000, 4_000_000  # each secret costs 0.1 µs per log call
+_MOST_REPEATED = 1_000  # texts, each at most as long as a field
 _NO_SECRETS = frozenset({"true", "false", "none", "null", "auto", "default", "required", "optional"})
 _REFERENCE = re.compile(r"\$\{(?:env|secret):[^{}]*\}")
 _SETTINGS = frozenset({"conf", "variables", "options", "labels", "settings", "environment", "headers"})
 _URL = re.compile(r"(?i)url")  # Spark's `spark.sql.redaction.options.regex`
 _RECEIVER = "callback.url"
 _OPTION = re.compile(r"--?(?P<name>[\w.-]+)(?:=(?P<value>.*))?", re.DOTALL)
-_BEHIND_HOST = re.compile(r"(https?://[^/?#\s]*)[/?#]\S+")  # secrets stand in paths, too
+_AFTER_HOST = re.compile(r"(https?://[^/?#\s]*)[/?#]\S+")  # paths may contain secrets, too
 
 
 def masked(settings: Mapping[str, str]) -> dict[str, str]:
-    """These settings without secrets, and without what a name says to be one."""
+    """These settings with secrets masked, by value and by the name of the setting."""
     return {name: MASK if is_hidden(name) else REDACTOR.mask(text) for name, text in settings.items()}
 
 
 def secrets_in(settings: Mapping[str, str]) -> list[str]:
-    """The values of settings whose names say that they are secret."""
+    """The values of settings whose names mark them as secret."""
     return [
         value
         for name, value in settings.items()
@@ -46,7 +46,7 @@ def secrets_in(settings: Mapping[str, str]) -> list[str]:
 
 
 def secrets_of(document: Any) -> list[str]:
-    """Likewise of all settings in a JSON document, as in a definition or a plan."""
+    """The secrets of all settings in a JSON document, such as a definition or a plan."""
     if isinstance(document, list | tuple):
         return [*_secrets_of_arguments(document), *(text for each in document for text in secrets_of(each))]
     if not isinstance(document, Mapping):
@@ -67,27 +67,27 @@ def _secrets_of_arguments(words: Sequence[Any]) -> Iterator[str]:
 
 
 class Redactor:
-    """Masks text. Secrets may be made known at any time, from any thread.
+    """Masks text. Secrets can be added at any time, from any thread.
 
-    `source` gives more of them; it is asked with the first text.
+    `source` returns more of them; it is called with the first text.
     """
 
     def __init__(
         self, secrets: Iterable[str] = (), *, source: Callable[[], Iterable[str]] | None = None
     ) -> None:
         self._guard = threading.Lock()
-        self._secrets: dict[str, bool] = {}  # in the order in which they came; whether it is kept for ever
+        self._secrets: dict[str, bool] = {}  # in order of arrival; True: never evicted
         self._known: tuple[str, ...] = ()  # the longest first
-        self._repeated: dict[str, str] = {}  # masked, with the secrets that are known
+        self._repeated: dict[str, str] = {}  # text: masked text, with the present secrets
         self._source = source
         self.add(secrets)
 
     def add(self, secrets: Iterable[str]) -> None:
-        """Mask these from now on; what is too short to be told from words is left out."""
+        """Mask these from now on. Secrets too short to be distinguished from words are ignored."""
         self._add(secrets, is_kept=True)
 
     def add_of_job(self, secrets: Iterable[str]) -> None:
-        """Likewise, until those of very many later jobs have come: a worker goes on for months."""
+        """Mask these until the secrets of many later jobs evict them: a worker runs for months."""
         self._add(secrets, is_kept=False)
 
     def _add(self, secrets: Iterable[str], *, is_kept: bool) -> None:
@@ -95,7 +95,7 @@ class Redactor:
         with self._guard:
             if all(form in self._secrets and (self._secrets[form] or not is_kept) for form in new):
                 return
-            # By copy: what one test made known is put back by reference.
+            # A copy: tests restore the former dictionary by reference.
             known = {form: kept for form, kept in self._secrets.items() if form not in new}
             known |= {form: is_kept or self._secrets.get(form, False) for form in sorted(new)}
             passing = [form for form, kept in known.items() if not kept]
@@ -107,33 +107,33 @@ class Redactor:
                 del known[form]
             self._secrets = known
             self._known = tuple(sorted(known, key=lambda form: (-len(form), form)))
-            self._repeated = {}  # another one: what a thread masks at this moment goes into the one before
+            self._repeated = {}  # a new one: a thread that masks at this moment writes to the former one
 
     def mask(self, text: str) -> str:
-        """The text without secrets."""
-        for secret in self._all():  # faster than one pattern of all, and as long for each further one
+        """The text with secrets masked."""
+        for secret in self._all():  # faster than one pattern of all secrets, and linear in their number
             if secret in text:
                 text = text.replace(secret, MASK)
         return mask_patterns(text) if has_hint(text) else text
 
     def fit(self, text: str, limit: int) -> str:
-        """Masked, and its beginning with the number of characters that are missing where it is too long."""
+        """The masked text; if it is too long, its beginning and the number of missing characters."""
         if len(text) <= limit:
             return self.mask(text)
-        # A secret over which the limit goes is masked whole, however long it is.
+        # A secret that crosses the limit is masked as a whole, however long it is.
         longest = max(map(len, self._all()[:1]), default=0)
         end = limit + max(_BEYOND, longest)
         begin = self.mask(text[:end])
-        if end < len(text):  # half a secret may be at its end, and moves up when others become shorter
+        if end < len(text):  # half a secret may be at the end, and moves up when others become shorter
             begin = begin[: max(0, len(begin) - longest)]
         return f"{begin[:limit]}… [{len(text) - limit:,} more characters]"
 
     def fit_repeated(self, text: str, limit: int) -> str:
-        """`fit` of a text that comes in many records, always with this limit: masked once."""
+        """`fit` with a cache, for texts that occur in many records. The limit must always be the same."""
         repeated = self._repeated
         found = repeated.get(text)
         if found is None:
-            if len(text) > limit:  # would be kept whole
+            if len(text) > limit:  # the cache would keep all of it
                 return self.fit(text, limit)
             if len(repeated) >= _MOST_REPEATED:
                 repeated.clear()
@@ -141,15 +141,15 @@ class Redactor:
         return found
 
     def fit_for(self, text: str) -> Callable[[str, int], str]:
-        """What `fit` does with parts of this text, which in most texts is to cut them."""
+        """The function that does what `fit` does for parts of this text: `cut` if it holds no secret."""
         is_clean = not has_hint(text) and not any(secret in text for secret in self._all())
         return cut if is_clean else self.fit
 
     def document(self, value: Any, *, within: str = "") -> Any:
-        """A JSON value with every text in it masked; settings whose names say so lose their values."""
+        """A JSON value with every string masked, and the values of settings with secret names."""
         if isinstance(value, str):
             return (
-                _BEHIND_HOST.sub(rf"\1/{MASK}", self.mask(value)) if within == _RECEIVER else self.mask(value)
+                _AFTER_HOST.sub(rf"\1/{MASK}", self.mask(value)) if within == _RECEIVER else self.mask(value)
             )
         if isinstance(value, Mapping):
             is_settings = within in _SETTINGS
@@ -160,7 +160,7 @@ class Redactor:
                 for name, each in value.items()
             }
         if isinstance(value, list | tuple):
-            secrets = set(_secrets_of_arguments(value))  # as whole words: they may be short
+            secrets = set(_secrets_of_arguments(value))  # compared as whole words: they may be short
             return [
                 MASK if isinstance(each, str) and each in secrets else self.document(each, within=within)
                 for each in value
@@ -179,7 +179,7 @@ def _is_hidden(name: str, within: str) -> bool:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it stands in text, URLs, JSON and SQL, and each of its lines: logs come line by line."""
+    """A secret as written in text, URLs, JSON and SQL, and each of its lines: logs are read line by line."""
     lines = secret.split() if len(secret) > _LINE else []
     return {
         secret.strip(),
@@ -194,4 +194,4 @@ def _forms(secret: str) -> set[str]:
 
 
 REDACTOR = Redactor(source=lambda: secrets_in(os.environ))
-"""That of this process: who reads a secret makes it known here; its environment is known already."""
+"""The redactor of this process. Code that reads a secret adds it here; the environment is included."""

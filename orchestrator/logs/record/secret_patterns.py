@@ -1,7 +1,7 @@
-"""What looks like a secret in text: each kind with the words without which it cannot be there.
+"""Patterns of secrets in text, each with words of which one is in every text that matches.
 
-Standard library alone: drivers on clusters load this, too. Each repetition is bounded, or takes what nothing
-else does: no text of a job may hold a log call up. Names that say secret contain those of Spark's own
+Uses the standard library only, because drivers on clusters import it too. Each repetition is bounded or
+possessive, so that no text of a job can block a log call. The names of secrets include those of Spark's
 `spark.redaction.regex`.
 """
 
@@ -12,31 +12,31 @@ MASK = "***"
 
 _DOUBLE, _SINGLE = r"""(?>"(?:[^"\\]++|\\.|"")*+")""", r"""(?>'(?:[^'\\]++|\\.|'')*+')"""
 _VALUE = (
-    r"""(?:\\{1,8}["'][^"'\\]{0,4096}(?:\\{1,8}["'])?"""  # in quotes that are quoted themselves
-    r'|""[^"\r\n]{1,4096}""'  # likewise, as CSV does it
-    # To the end of a line where it is cut off: the other half is in the next record of a log.
+    r"""(?:\\{1,8}["'][^"'\\]{0,4096}(?:\\{1,8}["'])?"""  # in escaped quotes
+    r'|""[^"\r\n]{1,4096}""'  # in quotes that CSV has doubled
+    # To the end of the line if the closing quote is missing: the other half is in the next log record.
     rf"""|{_DOUBLE}|"[^\r\n]*|{_SINGLE}|'[^\r\n]*"""
-    # A list; in braces SQL Server has what holds a semicolon.
+    # A list; SQL Server puts a value that contains a semicolon in braces.
     r"""|\[[^\[\]\r\n]{1,4096}\]|\{[^{}\r\n]{1,4096}\}|[^\s,;&"'})\]]+)"""
 )
-_NAME = (  # by first letters: each alternative is tried at each character
+_NAME = (  # grouped by first letter: each alternative is tried at each character
     r"(?:p(?:ass(?:w(?:or)?d|phrase|(?:(?<=[_.-]pass)|(?<=sshpass)|(?-i:(?<=[enry]Pass)))(?![a-z])"
     r"|(?<![\w-]pass)(?=\\{0,8}[\"']{1,2}\s?[:=]|=(?!\d{1,9}\b)))|wd|rivate[._-]?key)"
     r"|s(?:ecret|(?:hared|igning|torage)[._-]?key)|token"
     r"|a(?:(?:pi|ccess|ccount|uth|pp(?<![a-z]app))[._-]?key|uthorization)"
     r"|c(?:redentials?|(?:onsumer|lient)[._-]?key(?!store))|(?:encryption|master)[._-]?key"
     r"|keytab[._-]?(?:base64|b64|content|data))"
-    r"(?![\w.-]{0,128}[_.-]file\b)"  # where a secret is kept is none
+    r"(?![\w.-]{0,128}[_.-]file\b)"  # the path of a secret's file is no secret
 )
 _COLOUR = r"(?:\x1b\[[\d;]{0,16}m){0,3}+"
-_IS = (  # also in URLs within URLs, and as JSON has it for HTML
+_IS = (  # also in URLs within URLs, and escaped as in JSON for HTML
     rf"""(?:{_COLOUR}\\{{0,8}}+["'`]{{0,2}}\s{{0,16}}+(?:[:=]{{1,2}}>?|->)\s{{0,16}}+{_COLOUR}"""
     r"|\\{1,8}u003[ad]|%3[ad])"
 )
 _SCHEME = r"(?:basic|bearer|apikey|digest|negotiate|ntlm|token|splunk|sharedkey(?:lite)?)"
 
 _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (  # of any kind, also cut off; encrypted ones have headers
+    (  # of any kind, also truncated; encrypted keys have headers
         ("private key",),
         (
             r"(?i)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
@@ -44,16 +44,16 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         ),
         MASK,
     ),
-    (  # a password may hold an @ that is not quoted
+    (  # a password may contain an unescaped @
         ("://",),
-        (  # nor a slash; behind a colon may be a port
+        (  # or a slash; a colon may be followed by a port
             r"([A-Za-z][A-Za-z0-9+.-]{0,20}://)(?:[^\s/@:]{0,256}+:(?:[^\s/@]{1,4096}+@|(?![\d:]{1,5}\b|:)[^\s@\"'<>]{1,256}+@)"
             r"(?:[^\s/@\"',;]{1,256}@){0,8}|(?<=http://)[\w-]{20,255}@|(?<=https://)[\w-]{20,255}@)"
         ),
         rf"\1{MASK}@",
     ),
     (("jdbc:oracle",), r"(?i)(jdbc:oracle:[a-z0-9]{1,10}:)[^\s/@]{1,128}/[^\s@]{1,256}@", rf"\1{MASK}@"),
-    (  # how Kubernetes writes an environment
+    (  # environment variables, as Kubernetes writes them
         ("value",),
         (
             rf"""(?i)((?:name|key)(?:\\{{0,8}}["'])?:\s{{0,8}}(?:\\{{0,8}}["'])?[\w.-]{{0,64}}?{_NAME}[\w.-]{{0,64}}"""
@@ -66,7 +66,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         rf"""(?i)({_NAME}[\w.-]{{0,128}}+{_IS})({_SCHEME}(?:\s|%20){{1,16}})?""" + _VALUE,
         rf"\1{MASK}",
     ),
-    (  # of options in SQL; a token is what parsers speak of
+    (  # options in SQL; messages of parsers contain "token" too
         ("pass", "secret", "key", "token"),
         (
             r"(?i)((?:(?:passw(?:or)?d|passphrase|secret|(?:secret|access|api|account)[._-]?key)[\w.-]{0,64}"
@@ -75,17 +75,17 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         ),
         rf"\1'{MASK}'",
     ),
-    (  # on a command line
+    (  # an option on a command line
         ("--",),
         rf"(?i)((?<![\w-])--?[\w-]{{0,40}}{_NAME}[\w-]{{0,20}}\s{{1,8}})(?!-){_VALUE}",
         rf"\1{MASK}",
     ),
-    (  # on one that is a list
+    (  # an option on a command line that is a list
         ("-",),
         rf"(?i)(([\"'])--?[\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}}\2,\s{{0,8}})(?:{_SINGLE}|{_DOUBLE})",
         rf"\1'{MASK}'",
     ),
-    (  # a pair, as Scala writes it, and as Python does
+    (  # a pair, as Scala or Python write it
         ("(",),
         (
             rf"(?i)(\((?:[\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}},\s?(?=[^)\s])"
@@ -94,7 +94,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         ),
         rf"\1{MASK}",
     ),
-    (  # of XML, as Hadoop keeps its settings
+    (  # XML, as in Hadoop's configuration files
         ("</",),
         (
             rf"(?i)(<name>\s{{0,8}}[\w.-]{{0,100}}?{_NAME}[\w.-]{{0,64}}\s{{0,8}}</name>\s{{0,64}}<value>"
@@ -115,18 +115,18 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         rf"(?i)((?:set-)?cookie2?[\"']?:\s{{0,8}}+)(?!\*\*\*)(?:{_DOUBLE}|{_SINGLE}|[^\r\n]{{1,4096}})",
         rf"\1{MASK}",
     ),
-    (("auth",), r"(\"auth\":\s{0,8})\"[A-Za-z0-9+/]{12,4096}={0,2}\"", rf'\1"{MASK}"'),  # of Docker
+    (("auth",), r"(\"auth\":\s{0,8})\"[A-Za-z0-9+/]{12,4096}={0,2}\"", rf'\1"{MASK}"'),  # Docker's config
     (
         ("bearer", "apikey", "negotiate"),
         r"(?i)\b(bearer|apikey|negotiate)\s{1,16}[A-Za-z0-9._~+/-]{8,}=*",
         rf"\1 {MASK}",
     ),
-    (  # of base64 alone: "basic statistics" is none
+    (  # base64 only: "basic statistics" is no secret
         ("basic",),
         r"\b([Bb]asic|BASIC)\s{1,16}(?=[a-z]{0,256}[A-Z0-9+/=])[A-Za-z0-9+/_-]{8,8192}={0,2}",
         rf"\1 {MASK}",
     ),
-    (  # of URLs that are signed, and of a signed request
+    (  # signed URLs and requests
         ("sig",),
         r"(?i)((?:x-(?:amz|goog|oss)-|[?&;,\s\"']|^|%26|%3f|u0026|u003f)(?:sig|signature)(?:=|%3d|\\{1,8}u003d))[^\s&;,\"'<>]{1,2048}",
         rf"\1{MASK}",
@@ -164,7 +164,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         ),
         MASK,
     ),
-    (  # of ZooKeeper: digest:user:hash, ('digest', 'user:password'), Id(scheme='digest', id='user:hash')
+    (  # ZooKeeper: digest:user:hash, ('digest', 'user:password'), Id(scheme='digest', id='user:hash')
         ("digest",),
         r"""(?i)\b(digest(?::|["'],\s{0,4}(?:id=)?b?["'])[^\s:"']{1,128}:)[^\s,"')\]]{1,512}""",
         rf"\1{MASK}",
@@ -186,14 +186,14 @@ HINTS = tuple(
         - {"--", "-", "(", "</", "spark.", "value", "x-", "sig"}
     )
 )
-"""One of them is in every text that holds a secret; the others of the rules are in too many texts."""
+"""A text with none of these words holds no secret. The other words of the rules are in too many texts."""
 
 _SETTING = re.compile(
     r"(?i)(?:passw(?:or)?d|passphrase|secret|token|(?:^|[_.-])(?:pass|pwd|sas|sig)"
     r"|(?:secret|access|api|private|account|shared|signing|encryption|master|storage|consumer)[._-]?key"
     r"|sshpass|connection[._-]?string|auth[._-]user[._-]info|encryption[._-]key[._-]list"
     r"|sasl[._]jaas[._]config)$"
-    r"|(?:account\.key|client\.secret|azure\.sas)\."  # of Azure: the name of the account comes behind it
+    r"|(?:account\.key|client\.secret|azure\.sas)\."  # Azure: the name of the account follows
 )
 _SIGNED = re.compile(r"sig(?:nature)?(?:=|%3d|\\{1,8}u003d)")
 _SHOWN = re.compile(r"(?i)secret|password|token|access[.]?key|passwd|passphrase|credentials$")
@@ -201,26 +201,26 @@ _DIRECTORIES = frozenset({"PWD", "OLDPWD"})
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting of this name holds a secret, so that its value is one wherever it stands."""
+    """Whether a setting of this name holds a secret, so that its value is masked wherever it occurs."""
     return _SETTING.search(name) is not None and name not in _DIRECTORIES
 
 
 def is_hidden(name: str) -> bool:
-    """Whether the value of a setting of this name is not shown: also by Spark's `spark.redaction.regex`."""
+    """Whether the value of a setting of this name is masked: secrets, and Spark's `spark.redaction.regex`."""
     return is_secret(name) or _SHOWN.search(name) is not None
 
 
 def has_hint(text: str) -> bool:
-    """Whether a text may hold a secret: cheap, as most do not."""
+    """Whether a text may contain a secret: a cheap test that most texts fail."""
     folded = text.lower()
-    for hint in HINTS:  # `any` takes twice as long, in each log call
+    for hint in HINTS:  # `any` takes twice as long, and each log call pays it
         if hint in folded:
             return True
     return "sig" in folded and _SIGNED.search(folded) is not None
 
 
 def mask_patterns(text: str) -> str:
-    """The text without what looks like a secret."""
+    """The text with everything masked that looks like a secret."""
     folded = text.lower()
     for hints, pattern, replacement in _RULES:
         if any(hint in folded for hint in hints):
@@ -230,5 +230,5 @@ def mask_patterns(text: str) -> str:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    # When the first text needs it: a driver that reports nothing wrong starts without.
+    # Compiled with the first text that needs it: a driver without errors starts faster.
     return re.compile(pattern)

@@ -1,1 +1,1 @@
-"""From the spool to where logs are looked for: batches, retries, checkpoints."""
+"""Shipping of logs from the spool to a target: batches, retries, checkpoints."""

@@ -1,4 +1,4 @@
-"""Records that the target will never take, with the reasons: kept for people, and never in the way."""
+"""Dead letters: records that the target rejects permanently, kept in files with the reasons."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from orchestrator.logs.durable import append, sync_folder
 from orchestrator.logs.errors import DeadLettersFull
 from orchestrator.logs.shipping.target import DeadLetter
 
-_MAX_BYTES = 256 * 1024**2  # beyond, something else is wrong than some documents
+_MAX_BYTES = 256 * 1024**2  # a larger file means a fault of the target or the template, not of documents
 
 
 class DeadLetters:
-    """Appends to one file per process; a record counts as settled when it is on the disk there."""
+    """Appends to one file per process. A record is settled when it is on disk there."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._path = folder, folder / f"{name}.jsonl"
@@ -22,7 +22,7 @@ class DeadLetters:
         self.count = 0
 
     def write(self, letters: Sequence[DeadLetter]) -> None:
-        """Put them aside durably; raises OSError, DeadLettersFull."""
+        """Store them durably; raises OSError, DeadLettersFull."""
         lines = [_line(letter) for letter in letters]
         with self._guard:
             is_new = not self._path.exists()
@@ -32,7 +32,9 @@ class DeadLetters:
             try:
                 end = os.fstat(file).st_size
                 if end > _MAX_BYTES:
-                    raise DeadLettersFull(f"{self._path} holds {end:,} bytes of refused log records")
+                    raise DeadLettersFull(
+                        f"{self._path} holds {end:,} bytes of refused log records: examine and remove it"
+                    )
                 append(file, b"".join(lines), end)
             finally:
                 os.close(file)
@@ -48,7 +50,7 @@ def _line(letter: DeadLetter) -> bytes:
 
 
 def _json(data: bytes) -> bytes:
-    """As it is; what is no JSON, which may be why it was refused, as a string."""
+    """The text itself if it is JSON, else as a JSON string: that may be why the target refused it."""
     try:
         json.loads(data)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Delivers one batch: again and again, in parts, until every record of it is settled."""
+"""Delivers one batch: retries and splits it until every record of it is settled."""
 
 from collections.abc import Sequence
 
@@ -13,17 +13,17 @@ from orchestrator.logs.errors import (
 from orchestrator.logs.shipping.counts import Counts
 from orchestrator.logs.shipping.dead_letters import DeadLetters
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.target import DeadLetter, Reply, Target
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter, LogTarget
 
 
-class Courier:
-    """Sends for several threads at the pace that they share."""
+class Sender:
+    """Sends batches for several threads at their common pace."""
 
-    def __init__(self, target: Target, pace: Pace, counts: Counts, dead_letters: DeadLetters) -> None:
+    def __init__(self, target: LogTarget, pace: Pace, counts: Counts, dead_letters: DeadLetters) -> None:
         self._target, self._pace, self._counts, self._dead = target, pace, counts, dead_letters
 
     def prepare(self) -> bool:
-        """Make the target ready, however long that takes; False when the pace was stopped before."""
+        """Prepare the target, with retries; False if the pace was stopped first."""
         while self._pace.enter():
             try:
                 self._target.prepare()
@@ -31,7 +31,7 @@ class Courier:
                 self._pace.paused(str(error))
             except TargetUnreachable as error:
                 self._pace.failed(str(error), error.delay)
-            except Exception as error:  # noqa: BLE001 - a fault of a target: its thread goes on, and says so
+            except Exception as error:  # noqa: BLE001 - a bug in a target must not end the thread
                 self._pace.paused(_fault(error))
             else:
                 self._pace.succeeded()
@@ -39,7 +39,7 @@ class Courier:
         return False
 
     def deliver(self, records: Sequence[bytes]) -> bool:
-        """Settle each record; False when the pace was stopped before, and some may not be."""
+        """Settle each record; False if the pace was stopped first: some records may not be settled."""
         parts = [list(records)]
         while parts:
             part = parts.pop()
@@ -51,10 +51,10 @@ class Courier:
         return True
 
     def _send(self, part: list[bytes]) -> list[list[bytes]]:
-        """What of it has to be sent again, in parts."""
+        """Send once; return the parts that must be sent again."""
         try:
-            reply = self._target.send(part)
-            self._put_aside(reply)
+            result = self._target.send(part)
+            self._store_dead(result)
         except (RequestTooLarge, RequestMalformed) as error:
             return self._split(part, error)
         except TargetRefuses as error:
@@ -65,17 +65,17 @@ class Courier:
             self._pace.failed(str(error), error.delay)
         except DeadLettersFull as error:
             self._pace.paused(str(error))
-        except OSError as error:  # no dead letter can be written: nothing of this is settled
-            self._pace.failed(f"refused log records cannot be put aside: {error.strerror or error}")
-        except Exception as error:  # noqa: BLE001 - likewise: nothing of this is settled
+        except OSError as error:  # no dead letter can be written, so nothing of this part is settled
+            self._pace.failed(f"refused log records cannot be stored: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - a bug in a target: nothing of this part is settled
             self._pace.paused(_fault(error))
         else:
-            self._counts.add(reply)
-            if not reply.retry:
+            self._counts.add(result)
+            if not result.retry:
                 self._pace.succeeded()
                 return []
-            self._pace.slowed("the target took a part of what it was sent")
-            return [list(reply.retry)]
+            self._pace.slowed("the target accepted only part of a request")
+            return [list(result.retry)]
         return [part]
 
     def _split(self, part: list[bytes], error: RequestTooLarge | RequestMalformed) -> list[list[bytes]]:
@@ -84,20 +84,20 @@ class Courier:
             half = len(part) // 2
             return [part[half:], part[:half]]
         status = 413 if isinstance(error, RequestTooLarge) else 400
-        reply = Reply(dead=[DeadLetter(part[0], status, str(error))])
+        result = BatchResult(dead=[DeadLetter(part[0], status, str(error))])
         try:
-            self._put_aside(reply)
+            self._store_dead(result)
         except (DeadLettersFull, OSError) as failure:
             self._pace.paused(str(failure))
             return [part]
-        self._counts.add(reply)
+        self._counts.add(result)
         self._pace.succeeded()
         return []
 
-    def _put_aside(self, reply: Reply) -> None:
-        if reply.dead:
-            self._dead.write(reply.dead)
+    def _store_dead(self, result: BatchResult) -> None:
+        if result.dead:
+            self._dead.write(result.dead)
 
 
 def _fault(error: Exception) -> str:
-    return f"a fault of the program: {type(error).__name__}: {error}"
+    return f"internal error: {type(error).__name__}: {error}"

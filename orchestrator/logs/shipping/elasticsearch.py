@@ -1,4 +1,4 @@
-"""Elasticsearch as a target: bulk requests with `create`, and a verdict for each item of the reply."""
+"""Elasticsearch as a target: bulk requests with `create`, and the result of each item."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.shipping.http import NDJSON, Answer, Http
-from orchestrator.logs.shipping.target import DeadLetter, Reply
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter
 from orchestrator.logs.shipping.template import install_template
 
 _BULK = (
@@ -19,13 +19,13 @@ _BULK = (
 )
 _OK, _MULTIPLE, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN = 200, 300, 400, 401, 403
 _CONFLICT, _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 409, 413, 429, 500
-# What a 4xx says of the cluster, not of the document: a disk above its flood stage, a limit of memory.
-_PASSING = {"cluster_block_exception", "circuit_breaking_exception", "es_rejected_execution_exception"}
+# 4xx errors of the cluster, not of the document: a disk above its flood stage, a memory limit.
+_TRANSIENT = {"cluster_block_exception", "circuit_breaking_exception", "es_rejected_execution_exception"}
 _DIVERTED = {"used"}
 
 
 class ElasticsearchTarget:
-    """The daily indices below one alias."""
+    """The daily indices of one alias."""
 
     def __init__(self, http: Http, alias: str) -> None:
         self._http, self._alias = http, alias
@@ -35,30 +35,30 @@ class ElasticsearchTarget:
         try:
             install_template(self._http, self._alias)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise TargetRefuses(f"this is not how Elasticsearch answers: {error!r}") from error
+            raise TargetRefuses(f"the response is not one of Elasticsearch: {error!r}") from error
 
-    def send(self, records: Sequence[bytes]) -> Reply:
-        """One bulk request: each record is created, was there, is to be sent again, or is dead."""
+    def send(self, records: Sequence[bytes]) -> BatchResult:
+        """Send one bulk request: each record is created, a duplicate, to be retried, or dead."""
         answer = self._http.request("POST", _BULK, b"".join(records), content_type=NDJSON)
         check_answer(answer)
         body = answer.body if isinstance(answer.body, dict) else {}
         items = body.get("items")
         if not isinstance(items, list) or len(items) != len(records):
-            raise TargetUnreachable(f"an answer that does not fit the request: {answer.words()}")
+            raise TargetUnreachable(f"the response does not match the request: {answer.words()}")
         try:
             return _verdict(records, items, errors=bool(body.get("errors", True)))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise TargetUnreachable(f"an answer that cannot be understood: {error!r}") from error
+            raise TargetUnreachable(f"the response cannot be parsed: {error!r}") from error
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._http.close()
 
 
-def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, errors: bool) -> Reply:
+def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, errors: bool) -> BatchResult:
     if not errors:
         diverted = sum(item["create"].get("failure_store") in _DIVERTED for item in items)
-        return Reply(created=len(records) - diverted, diverted=diverted)
+        return BatchResult(created=len(records) - diverted, diverted=diverted)
     created = duplicates = diverted = 0
     retry, dead = list[bytes](), list[DeadLetter]()
     for record, item in zip(records, items, strict=True):
@@ -70,18 +70,18 @@ def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, er
             created += result.get("failure_store") not in _DIVERTED
         elif status == _CONFLICT:
             duplicates += 1
-        elif status == _TOO_MANY or status >= _SERVER_ERROR or kind in _PASSING:
+        elif status == _TOO_MANY or status >= _SERVER_ERROR or kind in _TRANSIENT:
             retry.append(record)
         elif status in {_UNAUTHORIZED, _FORBIDDEN}:
-            # What was taken of the same request is found there when it comes again.
+            # Records of this request that were created are duplicates when it is sent again.
             raise TargetRefuses(f"{status} {kind}: {reason}")
         else:
             dead.append(DeadLetter(record, status, f"{kind}: {reason}"))
-    return Reply(created, duplicates, diverted, retry, dead)
+    return BatchResult(created, duplicates, diverted, retry, dead)
 
 
 def check_answer(answer: Answer) -> None:
-    """Raise what a refused request means; how soon to come again is the server's word, if it says so."""
+    """Raise the error for a refused request, with the server's Retry-After if it has one."""
     status = answer.status
     if _OK <= status < _MULTIPLE:
         return
@@ -90,7 +90,7 @@ def check_answer(answer: Answer) -> None:
         raise RequestTooLarge(words)
     if status == _TOO_MANY:
         raise TargetBusy(words, answer.delay())
-    if status >= _SERVER_ERROR or kind in _PASSING:
+    if status >= _SERVER_ERROR or kind in _TRANSIENT:
         raise TargetUnreachable(words, answer.delay())
     if status == _BAD_REQUEST:
         raise RequestMalformed(words)

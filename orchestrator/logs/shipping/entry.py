@@ -1,4 +1,4 @@
-"""A record of the spool taken apart, for targets that want more of it than its bytes."""
+"""A record of the spool, parsed for targets that need more than its bytes."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ _BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A document with its id as `event.id`, by which copies of it are known."""
+class SpooledRecord:
+    """A document with its id as `event.id`, which identifies duplicates."""
 
     record: bytes
     time: int  # nanoseconds since the epoch
@@ -23,19 +23,19 @@ class Entry:
     text: str  # the document as JSON
 
 
-def entries_of(records: Sequence[bytes]) -> tuple[list[Entry], list[DeadLetter]]:
-    """The entries of records, and those that are none: each with the reason."""
-    entries, dead = list[Entry](), list[DeadLetter]()
+def spooled_records(records: Sequence[bytes]) -> tuple[list[SpooledRecord], list[DeadLetter]]:
+    """Parse records; return those that are valid, and a dead letter with the reason for each other one."""
+    parsed, dead = list[SpooledRecord](), list[DeadLetter]()
     for record in records:
         try:
-            entries.append(entry_of(record))
+            parsed.append(spooled_record(record))
         except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
             dead.append(DeadLetter(record, _BAD_REQUEST, f"not a log record: {type(error).__name__} {error}"))
-    return entries, dead
+    return parsed, dead
 
 
-def entry_of(record: bytes) -> Entry:
-    """The entry of a record; what is no record raises ValueError, KeyError, IndexError or TypeError."""
+def spooled_record(record: bytes) -> SpooledRecord:
+    """Parse a record; an invalid one raises ValueError, KeyError, IndexError, TypeError or OverflowError."""
     action, line = record.split(b"\n", 2)[:2]
     text = line.decode()
     document: dict[str, Any] = json.loads(text)
@@ -44,4 +44,4 @@ def entry_of(record: bytes) -> Entry:
         identity = json.loads(action)["create"]["_id"]
         document["event.id"] = identity
         text = f'{{"event.id":{json.dumps(identity)},{text[1:]}'
-    return Entry(record, (time - _EPOCH) // _MICROSECOND * 1000, document, text)
+    return SpooledRecord(record, (time - _EPOCH) // _MICROSECOND * 1000, document, text)

@@ -1,4 +1,4 @@
-"""Loki as a target: pushes of JSON, and what its answers mean for the records of a push."""
+"""Loki as a target: JSON pushes, and the meaning of its responses for the records of a push."""
 
 import re
 import time
@@ -15,17 +15,17 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.shipping.entry import Entry, entries_of
+from orchestrator.logs.shipping.entry import SpooledRecord, spooled_records
 from orchestrator.logs.shipping.http import Answer, Http, as_json, basic_login
-from orchestrator.logs.shipping.target import DeadLetter, Reply
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter
 
 _PUSH = "/loki/api/v1/push"
 _OK, _NO_CONTENT = 200, 204
 _BAD_REQUEST, _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 400, 413, 429, 500
 _LABELS = {"service_name": "service.name", "host": "host.name", "level": "log.level"}
-# A 500 of an ingester behind the distributor: its limit for one message is 4 MiB unless configured.
+# In a 500 of an ingester: its limit for one message is 4 MiB by default.
 _LARGER = "larger than max"
-# A 400 that says nothing of the records: they would all be put aside for a setting.
+# In a 400 for a wrong setting: all records would become dead letters.
 _OF_SETTINGS = ("missing required labels", "no org id")
 _OLDEST = re.compile(r"timestamp too old: .{1,40}?, oldest acceptable timestamp is: ([0-9T:+Z-]+)")
 
@@ -33,38 +33,43 @@ _OLDEST = re.compile(r"timestamp too old: .{1,40}?, oldest acceptable timestamp 
 class LokiTarget:
     """Streams by service, host, level and hour.
 
-    Loki takes what is good of a push and says 400 for the rest, without naming all of it. The push is then
-    sent again in halves, until who was refused is alone: what was taken before is dropped there as a copy,
-    because it has the same stream, time and line.
+    Loki accepts the valid lines of a push and responds 400 for the others, without naming all of them. The
+    push is then split until each refused record is alone. Loki drops lines it has already accepted as
+    duplicates, because stream, time and line are equal.
     """
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     def prepare(self) -> None:
-        """Nothing: streams come to be with their first line."""
+        """Nothing to do: a stream is created with its first line."""
 
-    def send(self, records: Sequence[bytes]) -> Reply:
-        """One push: each record is taken, too old, or not readable; else the push is refused as a whole."""
-        entries, dead = entries_of(records)
+    def send(self, records: Sequence[bytes]) -> BatchResult:
+        """Send one push: each record is accepted, too old or invalid; else the whole push is refused."""
+        entries, dead = spooled_records(records)
         if not entries:
-            return Reply(dead=dead)
+            return BatchResult(dead=dead)
         answer = self._http.request("POST", _PUSH, as_json(push_body(entries)))
         old = _too_old(entries, answer)
         if old:
             dead += [DeadLetter(entry.record, answer.status, answer.words()) for entry in old]
             refused = {id(entry) for entry in old}
-            return Reply(dead=dead, retry=[entry.record for entry in entries if id(entry) not in refused])
+            return BatchResult(
+                dead=dead, retry=[entry.record for entry in entries if id(entry) not in refused]
+            )
         _check(answer)
-        return Reply(created=len(entries), dead=dead)
+        return BatchResult(created=len(entries), dead=dead)
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._http.close()
 
 
 def loki_headers(key_file: Path | None, tenant: str) -> dict[str, str]:
-    """Who we are: a file with `user:password` or with a token, and a tenant; raises TargetRefuses."""
+    """Headers of the login, from a file with `user:password` or a token, and of the tenant.
+
+    Raises TargetRefuses.
+    """
     headers = {"x-scope-orgid": tenant} if tenant else {}
     if key_file is not None:
         try:
@@ -76,9 +81,9 @@ def loki_headers(key_file: Path | None, tenant: str) -> dict[str, str]:
     return headers
 
 
-def push_body(entries: Sequence[Entry]) -> dict[str, Any]:
-    """The streams of a push, each in order of time."""
-    streams = dict[tuple[str, ...], list[Entry]]()
+def push_body(entries: Sequence[SpooledRecord]) -> dict[str, Any]:
+    """The body of a push: its streams, each in order of time."""
+    streams = dict[tuple[str, ...], list[SpooledRecord]]()
     for entry in entries:
         streams.setdefault(_labels(entry), []).append(entry)
     names = (*_LABELS, "hour")
@@ -93,23 +98,24 @@ def push_body(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _labels(entry: Entry) -> tuple[str, ...]:
-    """The labels of its stream.
+def _labels(entry: SpooledRecord) -> tuple[str, ...]:
+    """The labels of the stream of a record.
 
-    Loki refuses what is an hour older than the newest line of its stream, and after an outage one process
-    is back before another: a stream for each hour has no such lines. Of the week (1-00 to 7-23, in UTC), so
-    that these are 168 values for ever: what is older than a week Loki refuses anyway.
+    Loki refuses a line that is an hour older than the newest line of its stream, and after an outage one
+    process is back before another. With one stream per hour there are no such lines. The hours are those of
+    the week (1-00 to 7-23, in UTC), which bounds the label to 168 values: Loki refuses lines older than a
+    week anyway.
     """
     values = [str(entry.document.get(field) or "unknown") for field in _LABELS.values()]
     return (*values, time.strftime("%u-%H", time.gmtime(entry.time // 1_000_000_000)))
 
 
-def _time(entry: Entry) -> int:
+def _time(entry: SpooledRecord) -> int:
     return entry.time
 
 
-def _too_old(entries: Sequence[Entry], answer: Answer) -> list[Entry]:
-    """What Loki refuses by its age alone, as it says where that begins: a backlog needs no halves."""
+def _too_old(entries: Sequence[SpooledRecord], answer: Answer) -> list[SpooledRecord]:
+    """Records older than the oldest acceptable time in the response, so that a backlog needs no splitting."""
     found = _OLDEST.search(str(answer.body)) if answer.status == _BAD_REQUEST else None
     if found is None:
         return []
@@ -121,7 +127,7 @@ def _too_old(entries: Sequence[Entry], answer: Answer) -> list[Entry]:
 
 
 def _check(answer: Answer) -> None:
-    """Raise what a refused push means."""
+    """Raise the error for a refused push."""
     status, text, words = answer.status, str(answer.body), answer.words()
     if status in {_OK, _NO_CONTENT}:
         return
@@ -133,5 +139,5 @@ def _check(answer: Answer) -> None:
         raise TargetUnreachable(words, answer.delay())
     if status == _BAD_REQUEST and not any(each in text for each in _OF_SETTINGS):
         raise RequestMalformed(words)
-    # Also 260: what Loki drops while its operators block a tenant looks like a success.
+    # Also 260, which looks like a success: Loki drops the push while its operators block the tenant.
     raise TargetRefuses(words)

@@ -1,8 +1,8 @@
-"""How much is sent at once, and when not at all: shared by all who send to one target.
+"""The pace of requests to one target: their concurrency, and the delay after failures.
 
 Additive increase, multiplicative decrease (RFC 5681, section 3.1) of requests in flight, and delays with
-full jitter (a uniform share of an exponentially growing delay), so that hosts that lost a server together
-do not come back together.
+full jitter (a uniform share of an exponentially growing delay), so that hosts that lost a server at the
+same time do not all retry at the same time.
 """
 
 import random
@@ -10,11 +10,11 @@ import threading
 import time
 
 _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.2, 30.0
-_PAUSE_SECONDS = 30.0  # between looks whether somebody has mended what only people can
+_PAUSE_SECONDS = 30.0  # between attempts while an operator must act
 
 
 class Pace:
-    """Permits for requests."""
+    """Permits for requests, shared by all threads that send to one target."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -24,16 +24,16 @@ class Pace:
         self._not_before = 0.0  # monotonic
         self._stopped = False
         self._changed = threading.Condition()
-        self.trouble = ""  # why nothing is sent; empty while it is
-        self.is_paused = False  # until somebody does something about it
+        self.trouble = ""  # why nothing is sent; empty if requests succeed
+        self.is_paused = False  # an operator must act
 
     @property
     def limit(self) -> float:
-        """How many requests may be under way at present."""
+        """The present limit of requests in flight."""
         return self._limit
 
     def enter(self) -> bool:
-        """Wait for a permit; False when nothing more is to be sent."""
+        """Wait for a permit; False after `stop`."""
         with self._changed:
             while True:
                 if self._stopped:
@@ -45,7 +45,7 @@ class Pace:
                 self._changed.wait(left if left > 0 else None)
 
     def succeeded(self) -> None:
-        """A request was taken as a whole."""
+        """End a request that the target accepted as a whole."""
         with self._changed:
             self._flying -= 1
             self._failures = 0
@@ -54,25 +54,25 @@ class Pace:
             self._changed.notify_all()
 
     def slowed(self, reason: str, delay: float = 0.0) -> None:
-        """The target took part of it, or asks for less."""
+        """End a request that was accepted in part, or after which the target asks for fewer."""
         self._after_failure(reason, delay, self._limit / 2)
 
     def failed(self, reason: str, delay: float = 0.0) -> None:
-        """No answer: one request at a time from now on."""
+        """End a request without a response: only one request at a time follows."""
         self._after_failure(reason, delay, 1.0)
 
     def paused(self, reason: str) -> None:
-        """Refused for a reason that does not pass by itself."""
+        """End a request that was refused for a permanent reason."""
         self._after_failure(reason, _PAUSE_SECONDS, 1.0, paused=True)
 
     def stop(self) -> None:
-        """Give no more permits."""
+        """Give no more permits and wake all waiting threads."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def hurry(self) -> None:
-        """Try at once what waits for its time."""
+        """End the present delay."""
         with self._changed:
             self._not_before = 0.0
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Brings spools to a target: batches in several threads, checkpoints behind what was acknowledged."""
+"""Ships spools to a target: batches in several threads, and checkpoints after acknowledged batches."""
 
 import contextlib
 import os
@@ -11,48 +11,46 @@ from typing import Any
 from orchestrator.logs.errors import LogsError
 from orchestrator.logs.shipping.counts import Counts
 from orchestrator.logs.shipping.dead_letters import DeadLetters
-from orchestrator.logs.shipping.delivery import Courier
+from orchestrator.logs.shipping.delivery import Sender
 from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.stream import Delivery, Stream
-from orchestrator.logs.shipping.target import Target
+from orchestrator.logs.shipping.stream import InFlightBatch, SpoolStream
+from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.spool.folder import orphans
 from orchestrator.logs.spool.inventory import DEAD_LETTERS, STATUS
 from orchestrator.logs.spool.position import write_json
 from orchestrator.logs.spool.writer import Spool
 
 _POLL_SECONDS = 0.1
-_STOP_SECONDS = 1.0  # for threads in the middle of a request; what they send is sent again next time
+_STOP_SECONDS = 1.0  # for threads that wait for a response; another process sends their batch again
 
 
 class Shipper:
-    """Ships the spool of this process, and those of processes of this host that have ended.
+    """Ships the spool of this process and those of processes of this host that have ended.
 
-    Without a spool of its own it only drains what others left. `say` gets one sentence when trouble begins
-    and one when it is over.
+    Without `spool` it only drains those of others. `report` receives one message when shipping fails and one
+    when it works again.
     """
 
     def __init__(
         self,
         root: Path,
-        target: Target,
+        target: LogTarget,
         *,
         spool: Spool | None = None,
         options: ShipperOptions | None = None,
-        say: Callable[[str], None] = lambda _words: None,
+        report: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self._root = root
         self._target = target
         self._spool = spool
         self._options = options or ShipperOptions()
-        self._say = say
+        self._report = report
         self.counts = Counts()
         name = spool.folder.producer if spool is not None else f"drain-{os.getpid()}"
         self._pace = Pace(self._options.in_flight)
-        self._courier = Courier(
-            target, self._pace, self.counts, DeadLetters(root.parent / DEAD_LETTERS, name)
-        )
-        self._streams = [Stream(spool.folder, spool)] if spool is not None else []
+        self._sender = Sender(target, self._pace, self.counts, DeadLetters(root.parent / DEAD_LETTERS, name))
+        self._streams = [SpoolStream(spool.folder, spool)] if spool is not None else []
         self._guard = threading.Lock()  # of the streams
         self._idle_since = time.monotonic()
         self._closing = threading.Event()
@@ -61,22 +59,22 @@ class Shipper:
             threading.Thread(target=self._work, name=f"log-shipper-{number}", daemon=True)
             for number in range(self._options.in_flight)
         ]
-        self._housekeeper = threading.Thread(target=self._keep_house, name="log-shipper", daemon=True)
-        self._told = ""
-        self._disk_trouble = ""  # why a spool cannot be read
-        self._has_looked = False  # for what others left
+        self._housekeeper = threading.Thread(target=self._run_housekeeping, name="log-shipper", daemon=True)
+        self._reported = ""
+        self._disk_trouble = ""  # why a spool cannot be read; empty if it can
+        self._has_adopted = False  # spools of others, at least once
         self._pid = os.getpid()
 
     def start(self) -> None:
-        """Begin to ship; returns at once."""
+        """Start the threads."""
         self._housekeeper.start()
         for thread in self._threads:
             thread.start()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Ship what is there by now; False when some is left after `timeout` seconds, for the next time.
+        """Ship the records that exist now; False if some are left after `timeout` seconds.
 
-        In a forked child, which has none of the threads: nothing at all.
+        Another process ships the rest. Does nothing in a forked child, which has none of the threads.
         """
         if os.getpid() != self._pid:
             return False
@@ -97,11 +95,11 @@ class Shipper:
 
     @property
     def trouble(self) -> str:
-        """Why logs stay in a spool; empty while they do not."""
+        """Why logs stay in a spool; empty if they do not."""
         return self._pace.trouble or self._disk_trouble
 
     def status(self) -> dict[str, Any]:
-        """What others may know: trouble, counts, and how far behind it is."""
+        """The state for status files: trouble, counters, spooled and dropped records."""
         return {
             "pid": os.getpid(),
             "time": time.time(),
@@ -113,18 +111,18 @@ class Shipper:
             "damaged_bytes": sum(stream.damaged_bytes for stream in self._streams),
         }
 
-    # ------------------------------------------------------------------ threads that send
+    # ------------------------------------------------------------------ sending threads
     def _work(self) -> None:
-        if not self._courier.prepare():
+        if not self._sender.prepare():
             return
         while (taken := self._next()) is not None:
-            stream, delivery = taken
-            if not self._courier.deliver(delivery.batch.records):
+            stream, batch = taken
+            if not self._sender.deliver(batch.content.records):
                 return
             with self._guard:
-                stream.done(delivery)
+                stream.done(batch)
 
-    def _next(self) -> tuple[Stream, Delivery] | None:
+    def _next(self) -> tuple[SpoolStream, InFlightBatch] | None:
         while not self._drained.is_set():
             with self._guard:
                 taken = self._take()
@@ -132,7 +130,7 @@ class Shipper:
                     return taken
                 if (
                     self._closing.is_set()
-                    and self._has_looked
+                    and self._has_adopted
                     and all(stream.is_empty() for stream in self._streams)
                 ):
                     self._drained.set()
@@ -142,58 +140,58 @@ class Shipper:
                 self._drained.wait(_POLL_SECONDS / 10)
         return None
 
-    def _take(self) -> tuple[Stream, Delivery] | None:
+    def _take(self) -> tuple[SpoolStream, InFlightBatch] | None:
         now, options = time.monotonic(), self._options
         partial = self._closing.is_set() or now - self._idle_since >= options.max_seconds
         trouble = ""
         for stream in self._streams:
             try:
-                delivery = stream.take(options.max_actions, options.max_bytes, partial=partial)
-            except Exception as error:  # noqa: BLE001 - the others go on, and this one when it can be read again
+                batch = stream.take(options.max_actions, options.max_bytes, partial=partial)
+            except Exception as error:  # noqa: BLE001 - the other spools are shipped; this one is retried
                 trouble = f"{stream.folder.path} cannot be read: {error}"
                 continue
-            if delivery is not None:
-                self._streams.append(self._streams.pop(self._streams.index(stream)))  # each in its turn
-                # What others left says nothing of ours: it would have it wait for as long as that takes.
-                if stream.folder.path == self._own() and len(delivery.batch.records) < options.max_actions:
+            if batch is not None:
+                self._streams.append(self._streams.pop(self._streams.index(stream)))  # round robin
+                # Only our own spool counts: a backlog of others would delay our incomplete batches.
+                if stream.folder.path == self._own() and len(batch.content.records) < options.max_actions:
                     self._idle_since = now
-                return stream, delivery
+                return stream, batch
         self._disk_trouble = trouble
         return None
 
-    # ------------------------------------------------------------------ the thread that keeps house
-    def _keep_house(self) -> None:
+    # ------------------------------------------------------------------ housekeeping thread
+    def _run_housekeeping(self) -> None:
         adopted = -self._options.adopt_seconds
         while not self._drained.is_set():
             try:
                 is_due = time.monotonic() - adopted >= self._options.adopt_seconds
-                if not self._has_looked or (is_due and not self._closing.is_set()):
+                if not self._has_adopted or (is_due and not self._closing.is_set()):
                     adopted = time.monotonic()
                     self.adopt()
                 self._save()
-                self._tell()
-            except OSError:  # a full disk: everything goes on, and is sent twice after a crash
+                self._report_changes()
+            except OSError:  # a full disk: shipping goes on; after a crash records are sent twice
                 pass
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next round may work
-                self._disk_trouble = f"a fault of the program: {type(error).__name__}: {error}"
+            except Exception as error:  # noqa: BLE001 - the next round may succeed
+                self._disk_trouble = f"internal error: {type(error).__name__}: {error}"
             self._drained.wait(self._options.status_seconds)
 
     def adopt(self) -> None:
-        """Take over the spools of processes that have ended, as is done every now and then anyway."""
+        """Adopt the spools of processes that have ended; the housekeeping thread does so periodically."""
         held = {stream.folder.path for stream in self._streams}
         if self._spool is not None:
             held.add(self._spool.folder.path)
         try:
             for folder in orphans(self._root, held):
                 with self._guard:
-                    self._streams.append(Stream(folder))
+                    self._streams.append(SpoolStream(folder))
         finally:
-            self._has_looked = True
+            self._has_adopted = True
 
     def _save(self) -> None:
         with self._guard:
             for stream in list(self._streams):
-                with contextlib.suppress(OSError):  # a full disk: this one is sent again after a crash
+                with contextlib.suppress(OSError):  # a full disk: after a crash its records are sent twice
                     stream.save()
                 if stream.folder.path != self._own() and stream.is_empty():
                     self._streams.remove(stream)
@@ -202,11 +200,11 @@ class Shipper:
     def _own(self) -> Path | None:
         return None if self._spool is None else self._spool.folder.path
 
-    def _tell(self) -> None:
+    def _report_changes(self) -> None:
         trouble = self.trouble
-        if bool(trouble) != bool(self._told):
+        if bool(trouble) != bool(self._reported):
             with contextlib.suppress(LogsError):
-                self._say(f"logs stay in the spool: {trouble}" if trouble else "logs are shipped again")
-        self._told = trouble
+                self._report(f"logs stay in the spool: {trouble}" if trouble else "logs are shipped again")
+        self._reported = trouble
         if self._spool is not None:
             write_json(self._spool.folder.path / STATUS, self.status())

@@ -1,4 +1,4 @@
-"""Aliyun SLS (loghub) as a target: one request per job and host, and what its answers mean."""
+"""Aliyun SLS (loghub) as a target: one request per job and host, and the meaning of its responses."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +14,8 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.shipping.entry import Entry, entries_of
-from orchestrator.logs.shipping.target import Reply
+from orchestrator.logs.shipping.entry import SpooledRecord, spooled_records
+from orchestrator.logs.shipping.target import BatchResult
 
 _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 413, 429, 500
 _ID, _SECRET, _TOKEN = (
@@ -23,29 +23,29 @@ _ID, _SECRET, _TOKEN = (
     "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
     "ALIBABA_CLOUD_SECURITY_TOKEN",
 )
-# Quotas are 403 there, as wrong credentials are.
+# SLS responds 403 for a quota, as for wrong credentials.
 _QUOTAS = {"WriteQuotaExceed", "ShardWriteQuotaExceed", "ExceedQuota"}
 _LARGE = {"PostBodyTooLarge"}
 _OF_RECORDS = {"PostBodyInvalid", "InvalidTimestamp", "InvalidEncoding", "InvalidKey"}
-_NO_ANSWER = "LogRequestError"  # of the SDK, which gives it the status 200 as well
+_NO_ANSWER = "LogRequestError"  # the SDK's code for a request without a response; it may have the status 200
 
-Put = Callable[[str, str, Sequence[Entry]], None]
-"""Sends entries with one topic and source, all or nothing; raises TargetError."""
+Put = Callable[[str, str, Sequence[SpooledRecord]], None]
+"""Sends records with one topic and source, all or nothing; raises TargetError."""
 
 
 class SlsTarget:
-    """One logstore. It keeps what it is sent twice: `event.id` tells copies."""
+    """One logstore. It keeps duplicates; readers identify them by `event.id`."""
 
     def __init__(self, put: Put) -> None:
         self._put = put
 
     def prepare(self) -> None:
-        """Nothing: the logstore and its index are made by operators, and a key may be for writing only."""
+        """Nothing to do: operators create the logstore and its index, and the key may be write-only."""
 
-    def send(self, records: Sequence[bytes]) -> Reply:
-        """One request for each job and host; after one that fails, the others wait for the next time."""
-        entries, dead = entries_of(records)
-        groups = dict[tuple[str, str], list[Entry]]()
+    def send(self, records: Sequence[bytes]) -> BatchResult:
+        """Send one request per job and host; after a failure, the remaining records are to be retried."""
+        entries, dead = spooled_records(records)
+        groups = dict[tuple[str, str], list[SpooledRecord]]()
         for entry in entries:
             groups.setdefault(_topic_and_source(entry), []).append(entry)
         created, left = 0, list(groups.items())
@@ -56,19 +56,21 @@ class SlsTarget:
             except TargetError:
                 if not created:
                     raise
-                # What was taken must not come again. The error does, with the first request of the next time.
-                return Reply(created, retry=[each.record for _, rest in left for each in rest], dead=dead)
+                # Accepted records must not be sent again. The error recurs with the first retry.
+                return BatchResult(
+                    created, retry=[each.record for _, rest in left for each in rest], dead=dead
+                )
             created += len(group)
             del left[0]
-        return Reply(created, dead=dead)
+        return BatchResult(created, dead=dead)
 
     def close(self) -> None:
-        """Nothing: the connections of the SDK end with it."""
+        """Nothing to do: the SDK closes its connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """With what requests are signed."""
+    """The key that signs requests."""
 
     identity: str
     secret: str = field(repr=False)
@@ -76,7 +78,10 @@ class AccessKey:
 
 
 def access_key(key_file: Path | None, environment: Mapping[str, str] = os.environ) -> AccessKey:
-    """From a file with `id:secret` or `id:secret:token`, else from the environment; raises TargetRefuses."""
+    """Read the key from a file with `id:secret` or `id:secret:token`, or from the environment.
+
+    Raises TargetRefuses.
+    """
     if key_file is None:
         values = [environment.get(name, "") for name in (_ID, _SECRET, _TOKEN)]
         if not all(values[:2]):
@@ -88,13 +93,13 @@ def access_key(key_file: Path | None, environment: Mapping[str, str] = os.enviro
     except (OSError, ValueError) as error:
         raise TargetRefuses(f"{key_file}: {error}") from error
     if not all(parts[:2]) or len(parts) == 1:
-        raise TargetRefuses(f"{key_file} is to hold id:secret or id:secret:token")
+        raise TargetRefuses(f"{key_file} must contain id:secret or id:secret:token")
     REDACTOR.add(parts[1:])
     return AccessKey(*parts)
 
 
 def error_of(status: int, code: str, message: str) -> TargetError:
-    """What a refused request means, by the status, and by the code that SLS gives it."""
+    """The error for a refused request, by its status and SLS's error code."""
     words = f"{status} {code}: {' '.join(message.split())[:300]}"
     if "CERTIFICATE_VERIFY_FAILED" in message:
         return TargetRefuses(words)
@@ -109,5 +114,5 @@ def error_of(status: int, code: str, message: str) -> TargetError:
     return TargetRefuses(words)
 
 
-def _topic_and_source(entry: Entry) -> tuple[str, str]:
+def _topic_and_source(entry: SpooledRecord) -> tuple[str, str]:
     return str(entry.document.get("job.id") or ""), str(entry.document.get("host.name") or "")

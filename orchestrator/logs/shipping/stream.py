@@ -1,4 +1,4 @@
-"""One spool on its way out: batches are taken in order, acknowledged in any, remembered in order."""
+"""One spool that is shipped: batches are read in order, acknowledged in any order, checkpointed in order."""
 
 import contextlib
 from collections import deque
@@ -10,20 +10,20 @@ from orchestrator.logs.spool.reader import Batch, SpoolReader
 from orchestrator.logs.spool.segments import segments_in
 from orchestrator.logs.spool.writer import Spool
 
-_MAX_OPEN = 1000  # batches behind one that is not through: what a crash would send again
-_FULL_BYTES = 256  # of a record that is smaller than most: for the guess whether a batch is full
+_MAX_OPEN = 1000  # batches after one that is not acknowledged: after a crash they are sent again
+_FULL_BYTES = 256  # a small record: estimates from the bytes whether a batch is full
 
 
 @dataclass(slots=True)
-class Delivery:
-    """A batch under way."""
+class InFlightBatch:
+    """A batch that is read and not yet acknowledged."""
 
-    batch: Batch
+    content: Batch
     is_done: bool = False
 
 
-class Stream:
-    """The spool of this process, or an adopted one; used under the lock of the shipper."""
+class SpoolStream:
+    """The spool of this process, or an adopted one. Callers hold the lock of the shipper."""
 
     def __init__(self, folder: SpoolFolder, spool: Spool | None = None) -> None:
         self.folder = folder
@@ -35,17 +35,17 @@ class Stream:
             end=None if spool is None else lambda: spool.end,
             whole=spool is None,
         )
-        self._open = deque[Delivery]()
+        self._open = deque[InFlightBatch]()
         self._done = self._saved
-        self._is_read = False  # an adopted one gets no more records: once all are read, that is all
+        self._is_read = False  # of an adopted spool, which gets no more records
 
     @property
     def damaged_bytes(self) -> int:
-        """What could not be read."""
+        """Bytes that were skipped as damaged."""
         return self._reader.damaged_bytes
 
-    def take(self, max_records: int, max_bytes: int, *, partial: bool) -> Delivery | None:
-        """The next batch; unless `partial`, only a full one. Raises OSError."""
+    def take(self, max_records: int, max_bytes: int, *, partial: bool) -> InFlightBatch | None:
+        """The next batch, if it is full or `partial` is set; else None. Raises OSError."""
         if len(self._open) >= _MAX_OPEN:
             return None
         wanted = min(max_bytes, max_records * _FULL_BYTES)
@@ -55,31 +55,31 @@ class Stream:
         if batch is None:
             self._is_read = self._spool is None
             return None
-        delivery = Delivery(batch)
-        self._open.append(delivery)
-        return delivery
+        in_flight = InFlightBatch(batch)
+        self._open.append(in_flight)
+        return in_flight
 
-    def done(self, delivery: Delivery) -> None:
-        """Every record of it is settled for good."""
-        delivery.is_done = True
-        delivery.batch.records.clear()
+    def done(self, batch: InFlightBatch) -> None:
+        """Acknowledge a batch: every record of it is settled."""
+        batch.is_done = True
+        batch.content.records.clear()
         while self._open and self._open[0].is_done:
-            self._done = self._open.popleft().batch.end
+            self._done = self._open.popleft().content.end
 
     def save(self) -> None:
-        """Write the checkpoint, if it has moved, and remove the segments before it; raises OSError.
+        """Remove the segments before the checkpoint and write it, if it has moved; raises OSError.
 
-        They go first: on a full disk that makes the room for the checkpoint, and none of them is needed.
+        The segments are removed first: on a full disk that frees the space for the checkpoint.
         """
         position = self._done
-        if not self._open and self._reader.position > position:  # nothing but damaged bytes was between
+        if not self._open and self._reader.position > position:  # only damaged bytes in between
             position = self._reader.position
         if position == self._saved:
             return
         for segment in segments_in(self.folder.path):
             if segment.number >= position.segment:
                 break
-            with contextlib.suppress(FileNotFoundError):  # compressed this very moment, or dropped
+            with contextlib.suppress(FileNotFoundError):  # compressed or dropped at this moment
                 segment.remove()
         write_checkpoint(self.folder.path, position)
         self._saved = self._done = position
@@ -87,12 +87,12 @@ class Stream:
             self._spool.delivered = position
 
     def is_empty(self) -> bool:
-        """Whether all that is there by now is delivered; of an adopted one: for good."""
+        """Whether all records up to now are delivered; an adopted spool then stays empty."""
         if self._open:
             return False
         return self._is_read if self._spool is None else self._reader.position >= self._spool.end
 
     def close(self) -> None:
-        """Let go of an adopted folder: what is left in it, another process ships."""
+        """Release an adopted folder; another process ships the rest."""
         if self._spool is None:
             self.folder.release()

@@ -1,4 +1,4 @@
-"""What a place is that takes logs, and what it says of a batch."""
+"""The interface of a target of logs, and the result of a batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that will never be taken as it is."""
+    """A record that the target rejects permanently."""
 
     record: bytes
     status: int
@@ -15,27 +15,27 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What became of each record of a request."""
+class BatchResult:
+    """The result of one request."""
 
     created: int = 0
-    duplicates: int = 0  # were there already: a reply was lost, or a process
-    diverted: int = 0  # taken, but into the failure store of a data stream
-    retry: Sequence[bytes] = ()  # not taken at present
+    duplicates: int = 0  # existed already, because a response or a process was lost
+    diverted: int = 0  # accepted, but into the failure store of a data stream
+    retry: Sequence[bytes] = ()  # not accepted at present
     dead: Sequence[DeadLetter] = ()
 
 
-class Target(Protocol):
-    """Takes records as they stand in the spool, two lines each. Safe to use from several threads."""
+class LogTarget(Protocol):
+    """Accepts records in the format of the spool, two lines each. Thread-safe."""
 
     def prepare(self) -> None:
-        """Make there what records need; raises TargetUnreachable, TargetRefuses."""
+        """Create what the target needs to accept records; raises TargetUnreachable, TargetRefuses."""
 
-    def send(self, records: Sequence[bytes]) -> Reply:
-        """Deliver some, all or nothing or each for itself.
+    def send(self, records: Sequence[bytes]) -> BatchResult:
+        """Send records, as a whole or each with its own result.
 
         Raises TargetUnreachable, TargetBusy, TargetRefuses, RequestTooLarge, RequestMalformed.
         """
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""

@@ -1,1 +1,1 @@
-"""Log records on this host's disk until they are delivered: one folder of segments per process."""
+"""Log records on disk until they are delivered: one folder of segments per process."""

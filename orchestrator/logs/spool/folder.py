@@ -1,4 +1,4 @@
-"""The folder of one producer: made by a process for itself, later adopted by another when that has ended."""
+"""The folder of one producer. Its process creates it; another process adopts it after that one has ended."""
 
 import contextlib
 import fcntl
@@ -19,13 +19,13 @@ from orchestrator.logs.spool.segments import segments_in
 
 _LOCK = "lock"
 _OWNER = "owner.json"
-_DRAFT_SECONDS = 3_600.0  # far longer than a folder is made
-_PRODUCER_BYTES = 8  # random: the ids of documents begin with it, so none may ever come twice
+_DRAFT_SECONDS = 3_600.0  # far longer than the creation of a folder takes
+_PRODUCER_BYTES = 8  # random: prefix of the ids of documents, so it must be unique
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class SpoolFolder:
-    """A producer's folder that this process holds, by a lock that ends with the process."""
+    """A producer's folder that this process holds by a file lock, which ends with the process."""
 
     path: Path
     _lock: int
@@ -35,16 +35,16 @@ class SpoolFolder:
 
     @property
     def producer(self) -> str:
-        """The name of the folder, with which the ids of its documents begin."""
+        """The name of the folder, which is the prefix of its documents' ids."""
         return self.path.name
 
     @classmethod
     def create(cls, root: Path) -> "SpoolFolder":
-        """A new one below `root`, private; raises SpoolUnusable."""
+        """Create a private folder below `root`; raises SpoolUnusable."""
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_drafts(root)
-            # Made under another name and locked there: nobody adopts what is not whole yet.
+            # Created under another name and locked there, so that no process adopts an incomplete folder.
             producer = secrets.token_hex(_PRODUCER_BYTES)
             draft = root / f".{producer}"
             draft.mkdir(mode=0o700)
@@ -63,12 +63,12 @@ class SpoolFolder:
 
     @classmethod
     def adopt(cls, path: Path) -> "SpoolFolder | None":
-        """That of a process that has ended; None while somebody holds it, or where it is gone."""
+        """Adopt the folder of a process that has ended; None if it is held or does not exist."""
         try:
             lock = _locked(path)
             if lock is None:
                 return None
-            if not path.is_dir():  # removed by who held it until now
+            if not path.is_dir():  # its former holder has removed it
                 os.close(lock)
                 return None
         except OSError:
@@ -76,12 +76,12 @@ class SpoolFolder:
         return cls(path, lock)
 
     def remove(self) -> None:
-        """Remove it with all that is in it, and let go of it."""
+        """Remove the folder with its contents, and release it."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.release()
 
     def release(self) -> None:
-        """Let others adopt it."""
+        """Release the lock, so that another process can adopt the folder."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -91,7 +91,7 @@ _held: "weakref.WeakSet[SpoolFolder]" = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """In the child: close what was inherited, which would hold a folder when the parent does not any more."""
+    """Close the inherited locks in the child: they would hold a folder after its parent has released it."""
     for folder in list(_held):
         folder.release()
 
@@ -113,7 +113,7 @@ def _locked(path: Path) -> int | None:
 
 
 def _remove_drafts(root: Path) -> None:
-    """Remove what processes have left that were killed before their folder was whole."""
+    """Remove incomplete folders of processes that were killed during creation."""
     for draft in root.glob("." + "[0-9a-f]" * 2 * _PRODUCER_BYTES):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _DRAFT_SECONDS:
@@ -121,7 +121,7 @@ def _remove_drafts(root: Path) -> None:
 
 
 def folders_in(root: Path) -> list[Path]:
-    """The folders of all producers of this host, whoever holds them."""
+    """The folders of all producers of this host, held or not."""
     try:
         found = sorted(root.iterdir())
     except OSError:
@@ -130,16 +130,16 @@ def folders_in(root: Path) -> list[Path]:
 
 
 def orphans(root: Path, held: set[Path]) -> Iterator[SpoolFolder]:
-    """Adopt the folders whose processes have ended; `held` are our own."""
+    """Adopt the folders whose processes have ended, except those in `held`, which are our own."""
     for path in folders_in(root):
         if path not in held and (folder := SpoolFolder.adopt(path)) is not None:
             yield folder
 
 
 def expire(root: Path, *, max_age: float, most: int) -> None:
-    """Remove what processes that have ended left: what is older than so many seconds, and all but the newest.
+    """Remove folders of ended processes older than `max_age` seconds, or not among the `most` newest.
 
-    For hosts without a target, where the spool is the store; the bound in bytes holds besides.
+    For hosts without a target, whose logs stay in the spool. The disk quota applies as well.
     """
     ages = sorted((_age(path), path) for path in folders_in(root))
     for number, (age, path) in enumerate(ages):
@@ -154,7 +154,7 @@ def _age(path: Path) -> float:
 
 
 def owner_of(path: Path) -> dict[str, Any]:
-    """Who made a folder; empty where that cannot be read."""
+    """The process that created a folder: pid, host and start; empty if its file cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         document = json.loads((path / _OWNER).read_bytes())
         if isinstance(document, dict):
@@ -163,5 +163,5 @@ def owner_of(path: Path) -> dict[str, Any]:
 
 
 def bytes_in(root: Path) -> int:
-    """What all segments of all folders take, in bytes."""
+    """The size of all segments of all folders, in bytes."""
     return sum(segment.size() for path in folders_in(root) for segment in segments_in(path))

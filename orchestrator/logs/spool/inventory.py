@@ -1,4 +1,4 @@
-"""What stands on this host: spools, how far they are delivered, and what was refused for good."""
+"""Lists the spools of this host, their progress, and the dead letters."""
 
 import json
 from collections.abc import Sequence
@@ -11,24 +11,24 @@ from orchestrator.logs.spool.folder import SpoolFolder, folders_in, owner_of
 from orchestrator.logs.spool.position import read_checkpoint
 from orchestrator.logs.spool.segments import segments_in
 
-DEAD_LETTERS = "dead-letters"  # beside the folder of spools
-STATUS = "shipper.json"  # in the folder of a spool: what its shipper says of itself
+DEAD_LETTERS = "dead-letters"  # directory beside that of the spools
+STATUS = "shipper.json"  # file in the folder of a spool: the status of its shipper
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolStatus:
-    """One spool as it is now."""
+    """The present state of one spool."""
 
     producer: str
     pid: int
-    is_live: bool  # its process runs; else it waits to be adopted
+    is_live: bool  # its process runs; else the spool can be adopted
     bytes: int  # on the disk
-    waiting: int  # bytes of them that are not delivered; of compressed segments all
+    waiting: int  # bytes that are not delivered; compressed segments count in full
     trouble: str
-    shipper: dict[str, Any]  # what its shipper said last
+    shipper: dict[str, Any]  # the last status of its shipper
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """The state as a JSON object."""
         return asdict(self)
 
 
@@ -38,7 +38,7 @@ def spools_in(root: Path) -> Sequence[SpoolStatus]:
 
 
 def _status(path: Path) -> SpoolStatus:
-    adopted = SpoolFolder.adopt(path)  # for a moment: whoever comes meanwhile looks again in some seconds
+    adopted = SpoolFolder.adopt(path)  # for a moment: a shipper that finds it held looks again in seconds
     if adopted is not None:
         adopted.release()
     segments, delivered = segments_in(path), read_checkpoint(path)
@@ -62,7 +62,7 @@ def _status(path: Path) -> SpoolStatus:
 
 
 def dead_letters_in(root: Path) -> dict[str, int]:
-    """The files of refused records, and how many each holds."""
+    """The files of dead letters, with the number of records in each."""
     found = dict[str, int]()
     for path in sorted((root.parent / DEAD_LETTERS).glob("*.jsonl")):
         with suppress(OSError), path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Keeps a spool on the disk and small: syncs it at an interval, compresses what waits for long."""
+"""The fsync thread of a spool: syncs it at an interval, and compresses segments that wait long."""
 
 import contextlib
 import os
@@ -10,15 +10,15 @@ from pathlib import Path
 from orchestrator.logs.spool.position import Position
 from orchestrator.logs.spool.segments import segments_in
 
-_AHEAD = 2  # segments behind the delivered one that are read within moments, and so stay as they are
+_AHEAD = 2  # segments after the delivered one: they are read soon, so they are not compressed
 _STOP_SECONDS = 5.0
-_ALSO_SECONDS = 5.0
+_ALSO_SECONDS = 5.0  # between calls of `also`
 
 
-class Keeper:
-    """A thread beside the writer. `current` gives the open file and the number of the segment.
+class FsyncThread:
+    """A thread beside the writer. `current` returns the open file and the number of its segment.
 
-    `also` is called now and then, in this thread.
+    `also` is called periodically in this thread.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class Keeper:
         current: Callable[[], tuple[int, int]],
         also: Callable[[], None] = lambda: None,
     ) -> None:
-        self.dirty = False  # set by the writer; one assignment is all that a log call pays for the disk
+        self.dirty = False  # set by the writer; a log call does nothing else for durability
         self.delivered = Position()
         self._folder, self._interval, self._current, self._also = folder, interval, current, also
-        self._sealed: list[int] = []  # files that are complete, not yet synced
-        self._guard = threading.Lock()  # of a sync
-        self._compressed = 0  # segments up to here were looked at
+        self._sealed: list[int] = []  # complete files that are not yet synced
+        self._guard = threading.Lock()  # one sync at a time
+        self._compressed = 0  # the last segment that was considered
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-spool", daemon=True)
 
@@ -43,11 +43,11 @@ class Keeper:
         self._thread.start()
 
     def seal(self, file: int) -> None:
-        """Take over a file to which nobody writes any more."""
+        """Take a complete file; it is synced and closed later."""
         self._sealed.append(file)
 
     def sync(self) -> None:
-        """Bring to the disk what was written until now; raises OSError."""
+        """Sync all data written so far; raises OSError."""
         with self._guard:
             while self._sealed:
                 file = self._sealed.pop(0)
@@ -60,30 +60,30 @@ class Keeper:
                 os.fdatasync(self._current()[0])
 
     def stop(self) -> None:
-        """Sync for the last time."""
+        """Stop the thread, and sync once more."""
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
         with contextlib.suppress(OSError):
             self.sync()
 
     def _run(self) -> None:
-        told = time.monotonic() - _ALSO_SECONDS
+        called_at = time.monotonic() - _ALSO_SECONDS
         while not self._stopping.wait(self._interval):
-            with contextlib.suppress(OSError):  # a full or failing disk: the writer counts what it costs
+            with contextlib.suppress(OSError):  # a full or failing disk: the writer counts the lost records
                 self.sync()
                 self._compress()
-            if (now := time.monotonic()) - told >= _ALSO_SECONDS:
-                told = now
+            if (now := time.monotonic()) - called_at >= _ALSO_SECONDS:
+                called_at = now
                 self._also()
 
     def _compress(self) -> None:
         current = self._current()[1]
         if current - 1 <= self._compressed:
             return
-        self._compressed = current - 1  # first: what does not work now is tried again with the next segment
+        self._compressed = current - 1  # before: a failure is retried with the next segment
         for segment in segments_in(self._folder):
             if self.delivered.segment + _AHEAD < segment.number < current and not segment.is_compressed:
-                with contextlib.suppress(FileNotFoundError, FileExistsError):  # dropped, or in hand already
+                with contextlib.suppress(FileNotFoundError, FileExistsError):  # dropped, or being compressed
                     segment.compress()
                 if self._stopping.is_set():
                     return

@@ -1,4 +1,4 @@
-"""A place in a spool, and the file that remembers how far it was delivered."""
+"""A position in a spool, and the checkpoint file with the delivered position."""
 
 import json
 import os
@@ -9,38 +9,38 @@ from typing import Any
 from orchestrator.logs.durable import sync_folder
 
 CHECKPOINT = "checkpoint.json"
-_MAX_OFFSET = 2**40  # beyond the end of any segment, and still a number that the system takes
+_MAX_OFFSET = 2**40  # larger than any segment, and still valid for the system
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Everything before this offset of this segment, and before this segment."""
+    """All earlier segments, and this segment up to the offset."""
 
     segment: int = 0
-    offset: int = 0  # bytes of the segment as it was written
+    offset: int = 0  # bytes of the uncompressed segment
 
 
 def read_checkpoint(folder: Path) -> Position:
-    """How far the spool was delivered; its beginning where nobody has said, or what was said is torn.
+    """The delivered position of a spool; its beginning if the checkpoint is missing or damaged.
 
-    That costs a second delivery, which ids make harmless.
+    Records are then delivered a second time, which their ids make harmless.
     """
     try:
         document = json.loads((folder / CHECKPOINT).read_bytes())
         position = Position(int(document["segment"]), int(document["offset"]))
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return Position()
-    is_place = position.segment >= 0 and 0 <= position.offset < _MAX_OFFSET
-    return position if is_place else Position()
+    is_valid = position.segment >= 0 and 0 <= position.offset < _MAX_OFFSET
+    return position if is_valid else Position()
 
 
 def write_checkpoint(folder: Path, position: Position) -> None:
-    """Remember durably that all before `position` is delivered; raises OSError."""
+    """Store durably that all records before `position` are delivered; raises OSError."""
     write_json(folder / CHECKPOINT, {"segment": position.segment, "offset": position.offset}, durable=True)
 
 
 def write_json(path: Path, document: dict[str, Any], *, durable: bool = False) -> None:
-    """Replace a small file, so that a reader sees the old or the new one; raises OSError."""
+    """Replace a small JSON file atomically; raises OSError. `durable`: sync it, and its directory."""
     draft = path.with_name(f"{path.name}.tmp")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

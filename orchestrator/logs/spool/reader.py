@@ -1,4 +1,4 @@
-"""The reading end of a spool: records in order, past whatever a crash or a disk has left of others."""
+"""Reads a spool: records in order, skipping torn and damaged ones."""
 
 import os
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from orchestrator.logs.spool.frames import frame_at, frames, next_frame
 from orchestrator.logs.spool.position import Position
 from orchestrator.logs.spool.segments import Segment, segments_in
 
-_CHUNK_BYTES = 1024**2  # of a plain segment, read at once
+_CHUNK_BYTES = 1024**2  # read at once from a plain segment
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records that stand one behind the other, from `start` up to `end`."""
+    """Consecutive records, from `start` up to `end`."""
 
     records: list[bytes]
     start: Position
@@ -22,10 +22,10 @@ class Batch:
 
 
 class SpoolReader:
-    """Reads one folder from a position on.
+    """Reads one folder from a position.
 
-    `end` says how far a writer of this process has come; without it, all that stands there is read. `whole`:
-    nobody writes there any more, so that what cannot be read at the end is torn and will not be completed.
+    `end` returns the position of the writer of this process; without it, the reader goes to the end of the
+    files. `whole`: the folder has no writer any more, so an unreadable rest is torn and stays incomplete.
     """
 
     def __init__(
@@ -37,17 +37,17 @@ class SpoolReader:
         whole: bool = False,
     ) -> None:
         self.position = position or Position()
-        self.damaged_bytes = 0  # that were skipped, in the middle or at the end
+        self.damaged_bytes = 0  # skipped, in the middle or at the end
         self._folder, self._end, self._whole = folder, end, whole
         self._segment = Segment(-1, folder)
-        self._data = b""  # of `_segment`, from `_from` on
+        self._data = b""  # of `_segment`, from offset `_from`
         self._from = 0
-        self._is_all = False  # it reaches to the end of a complete segment
+        self._is_all = False  # `_data` reaches to the end of a complete segment
 
     def read(self, max_records: int, max_bytes: int) -> Batch | None:
-        """The next records, as many as there are up to the limits; None where there are none by now.
+        """The next records, up to the limits; None if there are none yet.
 
-        Raises OSError when the disk does not give what is there.
+        Raises OSError if the disk cannot be read.
         """
         end = self._end() if self._end is not None else None
         while True:
@@ -58,17 +58,18 @@ class SpoolReader:
             if batch is not None:
                 self.position = batch.end
                 return batch
-            if not self._skip(self._segment, end, is_last=is_last):  # it may be compressed by now
+            # Not `segment`: it may be compressed by now.
+            if not self._skip(self._segment, end, is_last=is_last):
                 return None
 
     def pending_bytes(self) -> int:
-        """How much waits, as far as the segment goes in which the reader is; needs `end`."""
+        """Unread bytes of the current segment, or 1 GiB if the writer is in a later one. Needs `end`."""
         end = self._end() if self._end is not None else self.position
         return end.offset - self.position.offset if end.segment == self.position.segment else 1 << 30
 
     # ------------------------------------------------------------------ one segment
     def _find(self, end: Position | None) -> tuple[Segment | None, bool]:
-        """The segment to read, and whether none is behind it yet."""
+        """The segment to read, and whether it is the last one."""
         if end is not None and end <= self.position:
             return None, True
         known = self._segment
@@ -113,13 +114,13 @@ class SpoolReader:
         return self._data
 
     def _load_more(self, segment: Segment, offset: int) -> bool:
-        """Read on from `offset`; False when nothing more is there than was known."""
+        """Read more from `offset`; False if there is no more data than before."""
         if self._is_all:
             return False
         known = self._from + len(self._data)
         try:
             if segment.is_compressed:
-                self._forget(offset)  # never two of them in memory
+                self._forget(offset)  # before: never two segments in memory
                 self._data, self._is_all = segment.read()[offset:], True
             else:
                 size = max(_CHUNK_BYTES, 2 * (known - offset))  # a record may be longer than a chunk
@@ -137,7 +138,7 @@ class SpoolReader:
         return False
 
     def _skip(self, segment: Segment, end: Position | None, *, is_last: bool) -> bool:
-        """Go on behind what cannot be read; False when that is the end as of now."""
+        """Skip unreadable bytes; False if that reaches the present end."""
         rest = self._rest(segment)
         if end is not None and is_last:
             rest = rest[: max(0, end.offset - self.position.offset)]
@@ -148,7 +149,7 @@ class SpoolReader:
                 self._move(Position(segment.number, self.position.offset + place))
                 return True
             if is_last and not self._whole:
-                return False  # it is being written
+                return False  # a record is being written
             self.damaged_bytes += len(rest)
         if is_last:
             self._move(Position(segment.number, self.position.offset + len(rest)))
@@ -163,7 +164,7 @@ class SpoolReader:
             if segment.is_compressed:
                 return segment.read()[self.position.offset :]
             return _read_part(segment.path, self.position.offset, -1)
-        except FileNotFoundError:  # dropped. Whatever else fails may pass, and is no reason to go past it
+        except FileNotFoundError:  # dropped. Other errors may be transient, so they do not skip data
             return b""
 
     def _move(self, position: Position) -> None:
@@ -171,12 +172,12 @@ class SpoolReader:
         self._forget(position.offset)
 
     def _forget(self, offset: int) -> None:
-        """What is in memory is of no use any more."""
+        """Discard the data in memory."""
         self._data, self._from, self._is_all = b"", offset, False
 
 
 def undelivered_in(segment: Segment, delivered: Position) -> int:
-    """How many records of a segment stand behind what was delivered; raises OSError."""
+    """The number of records of a segment after the delivered position; raises OSError."""
     if segment.number < delivered.segment:
         return 0
     data = segment.read()

@@ -1,4 +1,4 @@
-"""Room for one more segment among all spools of a host."""
+"""The disk quota of all spools of a host."""
 
 import time
 from collections.abc import Callable
@@ -9,57 +9,57 @@ from orchestrator.logs.spool.position import read_checkpoint
 from orchestrator.logs.spool.reader import undelivered_in
 from orchestrator.logs.spool.segments import Segment, segments_in
 
-_LOOK_SECONDS = 0.05  # so often is a full disk looked at, whoever asks
+_LOOK_SECONDS = 0.05  # between measurements while the quota is exhausted
 WARNING_LEVEL = 30  # as in loguru and logging
 
 
-class Room:
-    """Says whether a segment may be begun, after it has dropped what may be dropped.
+class DiskQuota:
+    """Decides whether a new segment may be created, and drops old segments as the policy allows.
 
-    `on_drop` is told how many records went, undelivered as far as is known here.
+    `on_drop` receives the number of dropped records that were not delivered by the last checkpoint.
     """
 
     def __init__(self, folder: SpoolFolder, limits: SpoolLimits, on_drop: Callable[[int], None]) -> None:
         self._folder = folder
         self._limits = limits
         self._on_drop = on_drop
-        self._full_until = 0.0  # monotonic; nothing is looked at before
+        self._full_until = 0.0  # monotonic; the disk is not measured before
 
-    def make(self, level: int) -> bool:
-        """Whether a record of this level may begin a new segment; may wait, as its policy says."""
+    def make_room(self, level: int) -> bool:
+        """Whether a record of this level may start a new segment; waits if the policy is BLOCK."""
         match self._limits.when_full:
             case WhenFull.DROP_OLDEST:
-                return self._has_room() or self.drop_oldest()
+                return self._has_space() or self.drop_oldest()
             case WhenFull.DROP_BY_LEVEL:
-                return self._has_room() or (level >= WARNING_LEVEL and self.drop_oldest())
+                return self._has_space() or (level >= WARNING_LEVEL and self.drop_oldest())
             case WhenFull.BLOCK:
                 return self._wait()
 
     def drop_oldest(self) -> bool:
-        """Drop the oldest segments that nobody else holds until there is room; False where none is left."""
+        """Drop the oldest segments no other process holds until one fits; False if none is left to drop."""
         root, own = self._folder.path.parent, self._folder.path
         for orphan in orphans(root, {own}):
             for segment in segments_in(orphan.path):
                 self._drop(orphan, segment)
-                if self._has_room(now=True):
+                if self._has_space(now=True):
                     orphan.release()
                     return True
             orphan.remove()
         for segment in segments_in(own)[:-1]:  # the last one is being written
             self._drop(self._folder, segment)
-            if self._has_room(now=True):
+            if self._has_space(now=True):
                 return True
-        return self._has_room(now=True)
+        return self._has_space(now=True)
 
     def _drop(self, folder: SpoolFolder, segment: Segment) -> None:
         try:
             count = undelivered_in(segment, read_checkpoint(folder.path))
             segment.remove()
-        except OSError:  # delivered and removed meanwhile
+        except OSError:  # delivered and removed in the meantime
             return
         self._on_drop(count)
 
-    def _has_room(self, *, now: bool = False) -> bool:
+    def _has_space(self, *, now: bool = False) -> bool:
         if not now and time.monotonic() < self._full_until:
             return False
         free = self._limits.max_bytes - bytes_in(self._folder.path.parent)
@@ -70,9 +70,9 @@ class Room:
 
     def _wait(self) -> bool:
         deadline = time.monotonic() + self._limits.block_seconds
-        while not self._has_room():
+        while not self._has_space():
             if time.monotonic() >= deadline:
                 return False
-            # In the log call, as this policy asks: other processes make the room, too.
+            # Blocks the log call, as the policy says. Other processes may free space, too.
             time.sleep(_LOOK_SECONDS)
         return True

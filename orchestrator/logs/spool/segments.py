@@ -1,4 +1,4 @@
-"""The files of a spool's folder: numbered segments, plain while they are written, then perhaps compressed."""
+"""The segment files of a spool: numbered, plain while they are written, possibly compressed later."""
 
 import errno
 import gzip
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _NAME = re.compile(r"(\d{8})\.seg(\.gz)?")
-_GZIP = 16 + zlib.MAX_WBITS  # tells zlib what it reads
-_PIECE_BYTES = 4 * 1024  # of a compressed segment: what damage may take with it
-_LEVEL = 1  # of gzip: 5 to 10 times smaller at 100 MB/s; a better one costs more than the disk
+_GZIP = 16 + zlib.MAX_WBITS  # makes zlib expect a gzip header
+_PIECE_BYTES = 4 * 1024  # damage in a compressed segment may lose this much before it
+_LEVEL = 1  # gzip: 5 to 10 times smaller at 100 MB/s; higher levels cost more time than disk
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,31 +23,31 @@ class Segment:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether it is complete, and was compressed."""
+        """Whether it is compressed, and therefore complete."""
         return self.path.suffix == ".gz"
 
     def size(self) -> int:
-        """Its bytes on the disk; 0 when it is gone."""
+        """Its size on disk; 0 if it does not exist."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def read(self) -> bytes:
-        """All of it, or what damage has left: not much more than the limit of a segment. Raises OSError."""
+        """Its content up to the first damage, little more than `segment_bytes`. Raises OSError."""
         data = self.path.read_bytes()
         return _decompressed(data) if self.is_compressed else data
 
     def remove(self) -> None:
-        """Remove it, and what a crash while it was compressed has left of it; raises OSError."""
+        """Remove it, and the plain file that a crash during compression has left; raises OSError."""
         self.path.unlink()
         if self.is_compressed:
             segment_path(self.path.parent, self.number).unlink(missing_ok=True)
 
     def compress(self) -> "Segment":
-        """Compress it in its place; a crash leaves the one or the other, or both.
+        """Replace it by a compressed file; a crash leaves the plain file, the compressed one or both.
 
-        Raises OSError; FileExistsError where somebody else does it at this moment, or has done it.
+        Raises OSError; FileExistsError if another thread or process compresses it or has done so.
         """
         target = self.path.with_suffix(".seg.gz")
         draft = self.path.with_suffix(".tmp")
@@ -65,14 +65,14 @@ class Segment:
             raise
         try:
             self.path.unlink()
-        except FileNotFoundError:  # delivered or dropped meanwhile: it shall not come back
+        except FileNotFoundError:  # delivered or dropped in the meantime: it must not reappear
             target.unlink(missing_ok=True)
             raise
         return Segment(self.number, target)
 
 
 def _decompressed(data: bytes) -> bytes:
-    """What stands before the first damage; the crc of each record tells what of it is sound."""
+    """The data before the first damage; the CRC of each record shows which records are valid."""
     decompressor, found = zlib.decompressobj(_GZIP), list[bytes]()
     try:
         for start in range(0, len(data), _PIECE_BYTES):
@@ -83,18 +83,18 @@ def _decompressed(data: bytes) -> bytes:
 
 
 def segment_path(folder: Path, number: int) -> Path:
-    """Where a segment is written."""
+    """The path of a plain segment."""
     return folder / f"{number:08d}.seg"
 
 
 def segments_in(folder: Path) -> list[Segment]:
-    """The segments of a folder in their order; where a crash left one twice, the compressed one."""
+    """The segments of a folder in order; if a crash has left both files of one, the compressed one."""
     found = dict[int, Segment]()
     try:
         paths = sorted(folder.iterdir())
     except FileNotFoundError:
         return []
-    for path in paths:  # `.seg` comes before `.seg.gz`
+    for path in paths:  # `.seg` sorts before `.seg.gz`
         if match := _NAME.fullmatch(path.name):
             number = int(match[1])
             found[number] = Segment(number, path)

@@ -1,4 +1,4 @@
-"""The writing end of a spool: one write(2) per record of whoever logs, in his thread."""
+"""Writes a spool: one write(2) per record, in the thread of the log call."""
 
 import os
 import threading
@@ -9,33 +9,32 @@ from pathlib import Path
 from orchestrator.logs.errors import SpoolUnusable
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, create_line, framed
-from orchestrator.logs.spool.keeper import Keeper
+from orchestrator.logs.spool.keeper import FsyncThread
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.position import Position
-from orchestrator.logs.spool.room import Room
+from orchestrator.logs.spool.room import DiskQuota
 from orchestrator.logs.spool.segments import segment_path
 
-_PIECE_BYTES = 256 * 1024  # of many records in one write: a log call waits for no longer than that takes
+_PIECE_BYTES = 256 * 1024  # per write of many records: a log call waits no longer for the lock
 
 
 class Spool:
-    """Appends records for as long as the process lives; what was appended survives its death.
+    """Appends records to the folder of this process. Appended records survive the end of the process.
 
-    A power failure may take what was appended within the last `fsync_seconds`. Safe to use from several
-    threads; a forked child gets a folder of its own with its first record. Raises SpoolUnusable when it is
-    made and its folder cannot be.
+    A power failure may lose the records of the last `fsync_seconds`. Thread-safe. A forked child creates a
+    folder of its own with its first record. Raises SpoolUnusable if the folder cannot be created.
     """
 
     def __init__(self, root: Path, limits: SpoolLimits | None = None) -> None:
         self._root = root
         self._limits = limits or SpoolLimits()
         self.spooled = 0  # records
-        self.dropped = 0  # records, since the beginning
-        self.on_drops: Callable[[], None] = lambda: None  # in the keeper's thread, when there are new ones
-        self._told = 0
+        self.dropped = 0  # records, since the start
+        self.on_drops: Callable[[], None] = lambda: None  # called in the fsync thread after new drops
+        self._reported = 0
         self._lock = threading.Lock()
         self._is_closed = False
-        self._file = 0  # none, as in a forked child before its first record
+        self._file = 0  # 0: none, as in a forked child before its first record
         self._open()
         _spools.add(self)
 
@@ -44,27 +43,27 @@ class Spool:
         self._producer, self._sequence = self._folder.producer, 0
         self._number, self._offset = 1, 0
         self._end = (1, 0)
-        self._room = Room(self._folder, self._limits, self._count_drops)
+        self._quota = DiskQuota(self._folder, self._limits, self._count_drops)
         try:
             self._file = self._create(1)
         except OSError as error:
             self._folder.remove()
             raise SpoolUnusable(f"the log spool {self._root} cannot be written: {error.strerror}") from error
-        self._keeper = Keeper(
+        self._fsync_thread = FsyncThread(
             self._folder.path,
             self._limits.fsync_seconds,
             current=lambda: (self._file, self._number),
-            also=self._tell_drops,
+            also=self._report_drops,
         )
-        self._keeper.start()
+        self._fsync_thread.start()
 
     # ------------------------------------------------------------------ writing
     def append(self, index: str, document: bytes, *, level: int = 20, identity: str = "") -> bool:
-        """Append a document (a JSON object) for `index`; False when it was dropped. Never raises OSError.
+        """Append a document (a JSON object) for `index`; False if it was dropped. Never raises OSError.
 
-        Without an identity it gets the next of this producer, and says so as its `event.sequence`.
+        Without `identity` the document gets the next id of this producer, and its number as `event.sequence`.
         """
-        if b"\n" in document:  # between fields, as JSON has it in strings as two characters
+        if b"\n" in document:  # between fields: in strings JSON escapes a line feed
             document = document.replace(b"\n", b" ")
         with self._lock:
             if not self._file and not self._opens_again():
@@ -75,7 +74,7 @@ class Spool:
                 identity = f"{self._producer}-{sequence:x}"
                 document = b'{"event.sequence":%d,%b' % (sequence, document[1:])
             record = b"%b%b\n" % (create_line(index, identity).encode(), document)
-            # A longer one would not be taken for a record by who reads.
+            # Readers would take a longer record for damaged bytes.
             written = len(record) <= MAX_RECORD_BYTES and self._write(framed(record), level)
             if written:
                 self._sequence += 1
@@ -85,10 +84,10 @@ class Spool:
         return written
 
     def append_many(self, records: Iterable[tuple[bytes, int]]) -> int:
-        """Append records, each with its level, in few writes; how many, from the first one on.
+        """Append records with their levels in few writes; return how many, counted from the first.
 
-        A record is a `create_line` and a line with its document, MAX_RECORD_BYTES at most. What was not
-        appended is not counted as dropped: who called has it still.
+        A record is a `create_line` and a line with its document, at most MAX_RECORD_BYTES. Records that were
+        not appended do not count as dropped: the caller still has them.
         """
         appended = 0
         for frames, count, level in _pieces(records):
@@ -100,7 +99,7 @@ class Spool:
         return appended
 
     def _opens_again(self) -> bool:
-        """In a forked child, a folder of its own; never after `close`, when nobody would ship it."""
+        """Create a folder in a forked child; not after `close`, when no shipper would deliver it."""
         if self._is_closed:
             return False
         try:
@@ -119,24 +118,24 @@ class Spool:
         if written == len(frame):
             self._offset += written
             self._end = (self._number, self._offset)
-            self._keeper.dirty = True
+            self._fsync_thread.dirty = True
             return True
         try:
-            os.ftruncate(self._file, self._offset)  # what is torn would end the segment for readers
+            os.ftruncate(self._file, self._offset)  # a torn record would end the segment for readers
         except OSError:
-            self._offset += written  # they search for the next whole record
+            self._offset += written  # readers search for the next valid record
             self._end = (self._number, self._offset)
         return False
 
     def _roll(self, level: int) -> bool:
-        if not self._room.make(level):
+        if not self._quota.make_room(level):
             return False
         number = self._number + 1
         try:
             file = self._create(number)
         except OSError:
             return False
-        self._keeper.seal(self._file)
+        self._fsync_thread.seal(self._file)
         self._file, self._number, self._offset = file, number, 0
         self._end = (number, 0)
         return True
@@ -149,30 +148,33 @@ class Spool:
 
     @property
     def end(self) -> Position:
-        """Behind the last record; without the lock, under which a log call may wait for who delivers."""
+        """The position after the last record.
+
+        Does not take the lock, under which a log call may wait for space.
+        """
         return Position(*self._end)
 
     @property
     def delivered(self) -> Position:
-        """Before it nothing has to be kept; who delivers sets it."""
-        return self._keeper.delivered
+        """The delivered position, set by the shipper; records before it need not be kept."""
+        return self._fsync_thread.delivered
 
     @delivered.setter
     def delivered(self, position: Position) -> None:
-        self._keeper.delivered = position
+        self._fsync_thread.delivered = position
 
     def sync(self) -> None:
-        """Return when all that was appended is on the disk; raises OSError."""
+        """Sync all appended records; raises OSError."""
         if self._file:
-            self._keeper.sync()
+            self._fsync_thread.sync()
 
     def close(self, *, remove: bool = False) -> None:
-        """Sync and let go of the folder; with `remove` it goes, unless something in it is not delivered."""
+        """Sync and release the folder; with `remove`, delete it if all its records are delivered."""
         with self._lock:
             self._is_closed = True
             if not self._file:
                 return
-            self._keeper.stop()
+            self._fsync_thread.stop()
             os.close(self._file)
             self._file = 0
             if remove and self.delivered >= self.end:
@@ -188,13 +190,13 @@ class Spool:
     def _count_drops(self, count: int) -> None:
         self.dropped += count
 
-    def _tell_drops(self) -> None:
-        if self.dropped > self._told:
-            self._told = self.dropped
+    def _report_drops(self) -> None:
+        if self.dropped > self._reported:
+            self._reported = self.dropped
             self.on_drops()
 
     def after_fork(self) -> None:
-        """In the child: let go of what belongs to the parent, whose threads are not here."""
+        """Reset the spool in a forked child, which has none of the parent's threads."""
         self._lock = threading.Lock()
         if self._file:
             os.close(self._file)
@@ -202,17 +204,17 @@ class Spool:
 
 
 def _pieces(records: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int, int]]:
-    """Frames for one write, how many they are, and the level of the loudest."""
-    frames, size, loudest = list[bytes](), 0, 0
+    """Yield the frames for one write, their number, and their highest level."""
+    frames, size, highest = list[bytes](), 0, 0
     for record, level in records:
         frames.append(framed(record))
         size += len(record)
-        loudest = max(loudest, level)
+        highest = max(highest, level)
         if size >= _PIECE_BYTES:
-            yield b"".join(frames), len(frames), loudest
-            frames, size, loudest = [], 0, 0
+            yield b"".join(frames), len(frames), highest
+            frames, size, highest = [], 0, 0
     if frames:
-        yield b"".join(frames), len(frames), loudest
+        yield b"".join(frames), len(frames), highest
 
 
 _spools: "weakref.WeakSet[Spool]" = weakref.WeakSet()
