@@ -10,7 +10,7 @@ from orchestrator.nodes import Nodes
 from queues.documents import decode
 from queues.names import LOW
 from queues.session import Session
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 _LOOK_SECONDS = 2.0  # workers come and go seldom, and many jobs may ask
 
@@ -33,10 +33,10 @@ def serves(worker: Mapping[str, Any], pool: str) -> bool:
     return told is None or (isinstance(told, list) and pool.removesuffix(LOW) in told)
 
 
-def reaches(worker: Mapping[str, Any], place: Place) -> bool:
+def reaches(worker: Mapping[str, Any], place: SubmissionPlace) -> bool:
     """Whether a worker says of itself that it can see and stop what runs at `place`."""
     told = worker.get("places")
-    places = map(Place.of, told if isinstance(told, list) else ())
+    places = map(SubmissionPlace.of, told if isinstance(told, list) else ())
     return any(each is not None and each.is_at(place) for each in places)
 
 
@@ -49,7 +49,7 @@ class Hosts:
         self._workers: Collection[Mapping[str, Any]] = []
         self._looked_at = float("-inf")
 
-    def has_worker(self, place: Place, pool: str) -> bool:
+    def has_worker(self, place: SubmissionPlace, pool: str) -> bool:
         """Whether a worker that serves this pool and reaches this place is announced."""
         return any(reaches(worker, place) and serves(worker, pool) for worker in self._known())
 

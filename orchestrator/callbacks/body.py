@@ -12,7 +12,7 @@ from orchestrator.times import seconds_between
 from queues.documents import encode
 from queues.record import Record
 from spark_runner.runners.application_page import application_page
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 VERSION = 2
 """Of the body: grows when a field changes its meaning or goes, not when one comes."""
@@ -42,7 +42,7 @@ def callback_body(
     off by a fault of ours, and is zero else.
     """
     document, error = attempt or {}, state.error
-    place = Place.of(document.get("place")) or Place("")
+    place = SubmissionPlace.of(document.get("place")) or SubmissionPlace("")
     return {
         "version": VERSION,
         "event": event,

@@ -28,7 +28,7 @@ from queues.operations import Delete, Operation
 from queues.session import Acl, Login, Wake
 from spark_runner.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Submission
+from spark_runner.runners.base import Runner, Submission, SubmissionPlace
 
 
 class HeldJob:
@@ -205,12 +205,16 @@ class HeldJob:
         except (AccessDenied, ValueError):  # what a driver makes may be closed to us
             return None
 
-    def place(self, attempt: Attempt) -> Place:
+    def place(self, attempt: Attempt) -> SubmissionPlace:
         """Where an attempt was submitted: as the record says, which no driver can write.
 
         Records of earlier versions do not say it; then its node has to.
         """
-        return Place.of(self.state.place) or Place.of(attempt.document.get("place")) or Place("")
+        return (
+            SubmissionPlace.of(self.state.place)
+            or SubmissionPlace.of(attempt.document.get("place"))
+            or SubmissionPlace("")
+        )
 
     def submissions(self, runner: Runner, run: str) -> list[Submission] | None:
         """Every submission of a run as its backend sees it now; None when it does not answer.

@@ -13,7 +13,7 @@ from orchestrator.handlers.job import HeldJob
 from queues.operations import Delete
 from queues.session import Session
 from spark_runner.attempt import attempt_number, run_name
-from spark_runner.runners.base import Place, Runner, RunState
+from spark_runner.runners.base import Runner, RunState, SubmissionPlace
 
 _DEFINITION = "definition"
 _OURS = (_DEFINITION, "plan")
@@ -95,7 +95,7 @@ class Remains:
 def _reached(job: HeldJob, attempts: Mapping[int, Mapping[str, Any]]) -> dict[str, Runner]:
     runs = dict[str, Runner]()
     for number, document in attempts.items():
-        place = Place.of(document.get("place"))
+        place = SubmissionPlace.of(document.get("place"))
         runner = None if place is None else job.context.runners.at(place.of_files)
         if runner is not None:
             runs[run_name(job.run_key, number)] = runner

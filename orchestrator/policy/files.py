@@ -14,7 +14,7 @@ from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.properties import FILE_LISTS, items
 from orchestrator.policy.rules import Refused, Rules, reserved
 from queues.private_directory import is_replaceable
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 
 _LISTS = (
     *FILE_LISTS,
@@ -41,7 +41,7 @@ class Unclear(ValueError):
     """It cannot be told which file is meant."""
 
 
-def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as: bool) -> None:
+def check_files(rules: Rules, definition: Definition, target: SparkTarget, *, runs_as: bool) -> None:
     """Raise Refused for what a job in cluster mode may not have; `runs_as`: its pool has a user of its own.
 
     With such a user a spark-submit for YARN runs as that user, too, and reads what the user may read.

@@ -17,7 +17,7 @@ from orchestrator.policy.rules import ALL_POOLS, Listed, Refused, Rules, reserve
 from orchestrator.policy.settings import PoolPolicy
 from orchestrator.policy.variables import check_named, check_receiver, check_variables
 from queues.names import LOW
-from spark_runner.runners.base import Target, backend_of
+from spark_runner.runners.base import SparkTarget, backend_of
 from spark_runner.sql.references import FILE_FORMATS
 
 __all__ = ["ALL_POOLS", "Listed", "Policy", "Refused"]
@@ -85,7 +85,7 @@ class Policy:
             for connector in _connectors(plan):
                 rules.allow("connectors", connector, f"the connector {connector!r}")
 
-    def check_files(self, pool: str, definition: Definition, target: Target) -> None:
+    def check_files(self, pool: str, definition: Definition, target: SparkTarget) -> None:
         """Raise Refused for a file of this host that a job in cluster mode may not have.
 
         For the worker to ask, right before it hands a driver over.

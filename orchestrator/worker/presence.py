@@ -20,7 +20,7 @@ from queues.operations import Create, Delete, Set
 from queues.session import Session, SessionState
 from queues.transaction import commit, insist
 from spark_runner.process import current_boot_id
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 _REFRESH_SECONDS = 10.0  # for people to look at: more writes would be load without a reader
 _LOOK_SECONDS = 2.0  # whether it has begun, or ceased, to take jobs: who waits for one asks why
@@ -39,7 +39,7 @@ class Presence:
         *,
         slots: int,
         pools: Sequence[str] | None,
-        places: Sequence[Place],
+        places: Sequence[SubmissionPlace],
         running: Callable[[], list[str]],
         refused: Callable[[], Waiting | None] = lambda: None,
         log_trouble: Callable[[], str] = lambda: "",

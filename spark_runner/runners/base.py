@@ -17,7 +17,7 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SparkTarget:
     """Where Spark shall run, as a definition says it."""
 
     master: str = "local[*]"
@@ -37,7 +37,7 @@ def backend_of(master: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SubmissionPlace:
     """Where an attempt was submitted: enough for another worker to know whether it can reach it.
 
     Of a driver on a worker's host that host is named, of one on a cluster the cluster.
@@ -55,7 +55,7 @@ class Place:
         return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
-    def of(cls, document: object) -> "Place | None":
+    def of(cls, document: object) -> "SubmissionPlace | None":
         """The place in a node, None where somebody else has written something else."""
         if not isinstance(document, dict) or not isinstance(document.get("cluster", {}), dict):
             return None
@@ -64,7 +64,7 @@ class Place:
         except TypeError:
             return None
 
-    def is_at(self, other: "Place") -> bool:
+    def is_at(self, other: "SubmissionPlace") -> bool:
         """Whether who reaches one reaches the other: the same host in whatever boot, or any cluster.
 
         Two PID namespaces of one boot do not reach each other; one that is left empty is all of them.
@@ -75,7 +75,7 @@ class Place:
         return (self.backend, self.host, self.store) == (other.backend, other.host, other.store)
 
     @property
-    def of_files(self) -> "Place":
+    def of_files(self) -> "SubmissionPlace":
         """The same for who wants the files of a run alone: these are seen from each PID namespace."""
         return replace(self, pid_namespace="")
 
@@ -96,7 +96,7 @@ class SubmitRequest:
     incarnation: str
     name: str  # for people: the application name
     plan: Mapping[str, Any]  # JSON; what the driver executes
-    target: Target = field(default_factory=Target)
+    target: SparkTarget = field(default_factory=SparkTarget)
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark properties
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()  # values of its settings that no log may show
@@ -163,10 +163,10 @@ class Runner(Protocol):
 
     backend: ClassVar[str]
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """Where a driver submitted now would run; raises SubmissionError where none can."""
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether this runner can see and stop drivers that were submitted at `place`."""
 
     def submit(self, request: SubmitRequest) -> Submission:
@@ -191,17 +191,17 @@ class Runner(Protocol):
 class Backend(Protocol):
     """One kind of place, as YARN is one: has a runner for each host or cluster of the kind."""
 
-    def runner_for(self, target: Target) -> Runner:
+    def runner_for(self, target: SparkTarget) -> Runner:
         """The runner that a definition asks for; raises RefusedSubmission where there can be none.
 
         Raises NotConfigured where this host does not know its cluster.
         """
 
-    def runner_at(self, place: Place) -> Runner | None:
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
         """The runner that can see and stop what was submitted at `place`; None where none here can.
 
         The same object for equal places, so that all that it watches is asked for at once.
         """
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """The places that it reaches, as a worker announces them; those of a cluster name no cluster."""

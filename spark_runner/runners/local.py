@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import remove_run, run_directories, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm.keeper import WarmKeeper
@@ -27,11 +27,11 @@ class LocalRunner:
             warm = WarmKeeper(WarmServers(SparkSubmits(submits.state_dir / "warm")))
         self._warm = warm
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """This host, in its present boot; raises SubmissionError without a usable state directory."""
         return self.submits.place(self.backend)
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether that is our directory on this host."""
         return self.backend == place.backend and self.submits.reaches(place)
 

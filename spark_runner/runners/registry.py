@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Backend, Place, Runner, Target
+from spark_runner.runners.base import Backend, Runner, SparkTarget, SubmissionPlace
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -49,7 +49,7 @@ class Runners:
         for companion in self._companions:
             companion.stop()
 
-    def for_target(self, target: Target) -> Runner:
+    def for_target(self, target: SparkTarget) -> Runner:
         """The runner of a definition; raises RefusedSubmission where there can be none, NotConfigured."""
         backend = self._backend(target.backend)
         if backend is None:
@@ -58,12 +58,12 @@ class Runners:
             )
         return backend.runner_for(target)
 
-    def at(self, place: Place) -> Runner | None:
+    def at(self, place: SubmissionPlace) -> Runner | None:
         """The runner that can see and stop what was submitted at `place`; None where none here can."""
         backend = self._backend(place.backend)
         return None if backend is None else backend.runner_at(place)
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """All that are within reach."""
         return [
             place for name in self._makers if (backend := self._backend(name)) for place in backend.places()
@@ -81,15 +81,15 @@ class OneRunner:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
-    def runner_for(self, target: Target) -> Runner:  # noqa: ARG002 - the protocol's
+    def runner_for(self, target: SparkTarget) -> Runner:  # noqa: ARG002 - the protocol's
         """The only one."""
         return self._runner
 
-    def runner_at(self, place: Place) -> Runner | None:
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
         """The only one, where it reaches so far."""
         return self._runner if self._runner.reaches(place) else None
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """Its place alone."""
         return [self._runner.place()]
 

@@ -39,7 +39,7 @@ class RunAsError(SparkRunnerError):
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class UserAccount:
     """An account of this host."""
 
     name: str
@@ -49,7 +49,7 @@ class User:
     home: str
 
     @classmethod
-    def named(cls, name: str) -> "User":
+    def named(cls, name: str) -> "UserAccount":
         """The account; raises RunAsError where there is none, or one that may do anything."""
         try:
             found = pwd.getpwnam(name)
@@ -74,7 +74,7 @@ class Users:
     def __init__(self, folder: Path, by_pool: Mapping[str, str]) -> None:
         """Raise RunAsError where this process may not change users, or a user cannot get to the folder."""
         self.folder = folder
-        self._by_pool = {pool: User.named(name) for pool, name in by_pool.items()}
+        self._by_pool = {pool: UserAccount.named(name) for pool, name in by_pool.items()}
         if missing := _missing_capabilities():
             raise RunAsError(
                 f"drivers.run_as: this worker may not start processes of other users: it has no {missing}; "
@@ -95,18 +95,18 @@ class Users:
         """The empty SPARK_CONF_DIR of their drivers."""
         return self.folder / "spark-conf"
 
-    def of_pool(self, pool: str) -> User | None:
+    def of_pool(self, pool: str) -> UserAccount | None:
         """The user of a pool and of its low lane, or that of all; None for the worker's own."""
         return self._by_pool.get(pool.removesuffix(LOW)) or self._by_pool.get("*")
 
-    def work_directory(self, user: User, run: str, incarnation: str) -> Path:
+    def work_directory(self, user: UserAccount, run: str, incarnation: str) -> Path:
         """Make the directory of one driver, still ours; raises OSError."""
         path = self.folder / user.name / f"{run}.{incarnation}"
         path.mkdir(mode=0o700)
         return path
 
 
-def hand_over(path: Path, user: User) -> None:
+def hand_over(path: Path, user: UserAccount) -> None:
     """Make a directory that is ours, and all that we have made in it, that of a user; raises OSError.
 
     The directory itself goes last: until then nobody else can change what is in it.

@@ -23,12 +23,12 @@ from spark_runner.process import (
     is_alive,
     run_processes,
 )
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
 from spark_runner.runners.launch import Launch, QuickStart, launch_driver, spark_submit_command
 from spark_runner.runners.out_of_memory import memory_failure
-from spark_runner.runners.run_as import LINKS, User, Users, hand_over
+from spark_runner.runners.run_as import LINKS, UserAccount, Users, hand_over
 from spark_runner.runners.run_directory import (
     WORK,
     RunDirectory,
@@ -84,15 +84,15 @@ class SparkSubmits:
     def _store(self) -> str:
         return state_id(self.state_dir)
 
-    def place(self, backend: str, cluster: Mapping[str, str] | None = None) -> Place:
+    def place(self, backend: str, cluster: Mapping[str, str] | None = None) -> SubmissionPlace:
         """This PID namespace of this host in its present boot; raises SubmissionError.
 
         That is without a usable state directory.
         """
         host, boot = socket.gethostname(), current_boot_id()
-        return Place(backend, host, boot, self._store, cluster or {}, current_pid_namespace())
+        return SubmissionPlace(backend, host, boot, self._store, cluster or {}, current_pid_namespace())
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether that is our directory on this host; of another boot we know that nothing runs any more."""
         return self.place(place.backend).is_at(place)
 
@@ -106,7 +106,7 @@ class SparkSubmits:
         """The empty SPARK_CONF_DIR of drivers."""
         return self.state_dir / "spark-conf" if self.users is None else self.users.conf_dir
 
-    def user_of(self, request: SubmitRequest) -> User | None:
+    def user_of(self, request: SubmitRequest) -> UserAccount | None:
         """Whom a driver of this host runs as; None for our own user."""
         return None if self.users is None else self.users.of_pool(request.pool)
 
@@ -130,7 +130,7 @@ class SparkSubmits:
         request: SubmitRequest,
         prepare: Callable[[RunDirectory], Launch],
         *,
-        user: User | None = None,
+        user: UserAccount | None = None,
     ) -> Submission:
         """Start one under a shim of its own, as another `user` where one is given; raises SubmissionError.
 
@@ -194,7 +194,7 @@ class SparkSubmits:
         remove_run(self.state_dir, run, self.find(run))
 
     def _start_shim(
-        self, directory: RunDirectory, command: Sequence[str], launch: Launch, user: User | None
+        self, directory: RunDirectory, command: Sequence[str], launch: Launch, user: UserAccount | None
     ) -> None:
         arguments = [str(directory.path)]
         environment = launch.environment

@@ -121,7 +121,7 @@ _LOOK = """
 import json, sys
 from pathlib import Path
 from spark_runner.errors import KillError
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 runner = LocalRunner(SparkSubmits(Path(sys.argv[1])), driver_main=Path("unused"))
@@ -130,7 +130,7 @@ try:
     killed = "killed"
 except KillError as error:
     killed = str(error)
-place = Place.of(json.loads(sys.argv[3]))
+place = SubmissionPlace.of(json.loads(sys.argv[3]))
 reaches = [runner.reaches(place), runner.reaches(place.of_files)]
 print(json.dumps([runner.find(sys.argv[2])[0].state, killed, reaches]))
 """

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.errors import BackendUnreachable, KillError, SparkRunnerError
 from spark_runner.process import processes_of
-from spark_runner.runners.base import RunState, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
@@ -91,7 +91,7 @@ def start(cluster: Cluster, tmp_path: Path, process_mark: str) -> Iterator[Start
 
 def submit(runner: YarnClusterRunner, run: str) -> str:
     incarnation = uuid.uuid4().hex
-    runner.submit(SubmitRequest(run, incarnation, "name", {}, Target("yarn", "cluster")))
+    runner.submit(SubmitRequest(run, incarnation, "name", {}, SparkTarget("yarn", "cluster")))
     return incarnation
 
 

@@ -23,7 +23,7 @@ _HTTPS_PORT = 443
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class KubernetesCredentials:
     """Found as kubectl does it: KUBECONFIG, `~/.kube/config`, or the service account of the worker's pod.
 
     `context` is one of the kubeconfig's, empty for its current one.

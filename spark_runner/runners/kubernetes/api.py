@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from spark_runner.errors import SparkRunnerError
 from spark_runner.plain_file import parse_json
-from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.kubernetes.access import KubernetesCredentials
 from spark_runner.runners.no_answer import no_answer
 
 CONNECT_SECONDS = 5.0
@@ -45,7 +45,7 @@ class KubernetesError(SparkRunnerError):
 class KubernetesApi:
     """Requests to the API at `url` with the credentials of `access`, which are for this server alone."""
 
-    def __init__(self, url: str, access: Access) -> None:
+    def __init__(self, url: str, access: KubernetesCredentials) -> None:
         self.url = url
         self._access = access
 

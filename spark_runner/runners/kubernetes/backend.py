@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Target
-from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
+from spark_runner.runners.kubernetes.access import KubernetesCredentials
 from spark_runner.runners.kubernetes.api import INSTALL, api_url
 from spark_runner.runners.kubernetes.runner import BACKEND, KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -28,7 +28,7 @@ class KubernetesBackend:
         self._runners: dict[tuple[str, ...], KubernetesRunner] = {}
         self._lock = threading.Lock()
 
-    def runner_for(self, target: Target) -> Runner:
+    def runner_for(self, target: SparkTarget) -> Runner:
         """The runner of the cluster and namespace; raises RefusedSubmission.
 
         That is without the client library, and for a server that is not the one of the worker's credentials.
@@ -36,7 +36,7 @@ class KubernetesBackend:
         if not _is_installed():
             raise RefusedSubmission(f"this worker has no client of Kubernetes: {INSTALL}")
         options = target.options
-        Access(options.get("context", "")).check(api_url(target.master))
+        KubernetesCredentials(options.get("context", "")).check(api_url(target.master))
         return self._runner(
             {
                 "master": target.master,
@@ -45,14 +45,14 @@ class KubernetesBackend:
             }
         )
 
-    def runner_at(self, place: Place) -> Runner | None:
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
         """The runner of a cluster and namespace that a definition named before."""
         is_one = place.backend == BACKEND and {"master", "namespace"} <= set(place.cluster)
         return self._runner(place.cluster) if is_one and _is_installed() else None
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """Any cluster."""
-        return [Place(BACKEND)] if _is_installed() else []
+        return [SubmissionPlace(BACKEND)] if _is_installed() else []
 
     def _runner(self, cluster: Mapping[str, str]) -> KubernetesRunner:
         named = {name: cluster[name] for name in ("master", "namespace", "context") if cluster.get(name)}

@@ -15,12 +15,12 @@ from spark_runner.errors import SubmissionError
 from spark_runner.runners.base import (
     Failure,
     LogFile,
-    Place,
     RunState,
     Submission,
+    SubmissionPlace,
     SubmitRequest,
 )
-from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.kubernetes.access import KubernetesCredentials
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError, api_url
 from spark_runner.runners.kubernetes.kill import end_pods
 from spark_runner.runners.kubernetes.launch import launch_pod
@@ -52,18 +52,21 @@ class KubernetesRunner:
         self._namespace = cluster["namespace"]
         self._driver_main = driver_main
         self._stuck_seconds = stuck_seconds
-        self._url, self._access = api_url(cluster["master"]), Access(cluster.get("context", ""))
+        self._url, self._access = (
+            api_url(cluster["master"]),
+            KubernetesCredentials(cluster.get("context", "")),
+        )
         self._api = KubernetesApi(self._url, self._access)
         self._watch = PodWatch(self._api, self._namespace)
         self._logs = PodLogs(self._api, self._namespace, submits.state_dir / "kubernetes-logs")
         self._ended: dict[str, Submission] = {}  # by incarnation: what was ended from here
         self._swept = -_SWEEP_SECONDS  # monotonic
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """The cluster and its namespace: every worker that may use it reaches what is there."""
-        return Place(self.backend, cluster=self._cluster)
+        return SubmissionPlace(self.backend, cluster=self._cluster)
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether that is our namespace of our cluster."""
         return place.backend == self.backend and dict(place.cluster) == self._cluster
 

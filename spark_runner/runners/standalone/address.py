@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from spark_runner.errors import BackendUnreachable, RefusedSubmission
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 from spark_runner.runners.http_json import CONNECT_SECONDS
 from spark_runner.runners.no_answer import refuses
 from spark_runner.runners.standalone.api import Addresses, StandaloneMasters
@@ -24,7 +24,7 @@ class StandaloneCluster:
     rest: tuple[str, ...]
 
     @classmethod
-    def of(cls, target: Target) -> Self:
+    def of(cls, target: SparkTarget) -> Self:
         """The cluster of a definition; raises RefusedSubmission for lists that do not fit together."""
         masters = target.master.removeprefix(_SCHEME).split(",")
         hosts = [address.rpartition(":")[0] for address in masters]

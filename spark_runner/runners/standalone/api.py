@@ -42,7 +42,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Driver(_Record):
+class StandaloneDriver(_Record):
     """A driver in cluster mode; the master keeps neither its name nor its arguments."""
 
     id: str
@@ -53,7 +53,7 @@ class Driver(_Record):
     worker: str = "None"
 
 
-class Application(_Record):
+class StandaloneApplication(_Record):
     """An application. Its state is never a verdict: it is FINISHED also for those that failed."""
 
     id: str
@@ -62,7 +62,7 @@ class Application(_Record):
     memory_mib: int = Field(alias="memoryperexecutor")
 
 
-class Worker(_Record):
+class StandaloneWorker(_Record):
     """A node of the cluster."""
 
     id: str
@@ -83,14 +83,14 @@ class Snapshot(_Record):
     """All that the leading master knows in one moment."""
 
     status: str
-    workers: list[Worker]
-    applications: list[Application] = Field(alias="activeapps")
-    ended_applications: list[Application] = Field([], alias="completedapps")
-    active_drivers: list[Driver] = Field(alias="activedrivers")
-    completed_drivers: list[Driver] = Field(alias="completeddrivers")
+    workers: list[StandaloneWorker]
+    applications: list[StandaloneApplication] = Field(alias="activeapps")
+    ended_applications: list[StandaloneApplication] = Field([], alias="completedapps")
+    active_drivers: list[StandaloneDriver] = Field(alias="activedrivers")
+    completed_drivers: list[StandaloneDriver] = Field(alias="completeddrivers")
 
     @cached_property
-    def drivers(self) -> Mapping[str, Driver]:
+    def drivers(self) -> Mapping[str, StandaloneDriver]:
         """Those that it remembers, by id."""
         return {driver.id: driver for driver in (*self.completed_drivers, *self.active_drivers)}
 
@@ -167,7 +167,7 @@ class StandaloneMasters:
                 sent=True,
             )
 
-    def driver_stderr(self, worker: Worker, driver: str, length: int) -> str:
+    def driver_stderr(self, worker: StandaloneWorker, driver: str, length: int) -> str:
         """The last bytes of what a driver's JVM said, kept by its node."""
         query = urlencode({"driverId": driver, "logType": "stderr", "byteLength": length})
         reply = self._http.get(f"{worker.page}/log/?{query}")

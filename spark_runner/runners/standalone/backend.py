@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Target
+from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.client_mode import ClientModeRunner
@@ -28,7 +28,7 @@ class StandaloneBackend:
         self._clients: dict[StandaloneCluster, ClientModeRunner] = {}
         self._clusters: dict[tuple[StandaloneCluster, Path], ClusterModeRunner] = {}
 
-    def runner_for(self, target: Target) -> Runner:
+    def runner_for(self, target: SparkTarget) -> Runner:
         """The runner that a definition asks for; raises RefusedSubmission where there can be none."""
         cluster = StandaloneCluster.of(target)
         if target.deploy_mode == "client":
@@ -38,7 +38,7 @@ class StandaloneBackend:
             raise RefusedSubmission(f"`staging` must be an absolute path, all nodes see it: {staging}")
         return self._on_cluster(cluster, staging)
 
-    def runner_at(self, place: Place) -> Runner | None:
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
         """The runner that can see and stop what was submitted at `place`; None where none here can."""
         try:
             cluster = StandaloneCluster.at(place.cluster)
@@ -48,9 +48,9 @@ class StandaloneBackend:
             return self._client(cluster) if self._submits.reaches(place) else None
         return self._on_cluster(cluster, Path(place.cluster["staging"])) if _sees(place.cluster) else None
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """This host for client mode, and any cluster."""
-        return [self._submits.place(_NAME), Place(_NAME)]
+        return [self._submits.place(_NAME), SubmissionPlace(_NAME)]
 
     def _client(self, cluster: StandaloneCluster) -> ClientModeRunner:
         if cluster not in self._clients:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable, SubmissionError
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.api import Snapshot
 from spark_runner.runners.standalone.applications import end_applications
-from spark_runner.runners.standalone.executor_logs import ExecutorLogs
+from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
 from spark_runner.runners.standalone.launch import application_name, bounded
 from spark_runner.runners.standalone.room import application_waits
 
@@ -31,13 +31,13 @@ class ClientModeRunner:
         self._submits = submits
         self._driver_main = driver_main.absolute()
         self._masters = cluster.masters()
-        self._executors = ExecutorLogs(self._masters, submits.state_dir)
+        self._executors = StandaloneExecutorLogs(self._masters, submits.state_dir)
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """This host, in its present boot; raises SubmissionError without a usable state directory."""
         return self._submits.place(self.backend, self._cluster.to_json())
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether that is our directory on this host, and our cluster."""
         ours = place.backend == self.backend and place.cluster == self._cluster.to_json()
         return ours and self._submits.reaches(place)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable, KillError, SubmissionError
 from spark_runner.process import processes_of
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.run_directory import (
     RunDirectory,
@@ -23,7 +23,7 @@ from spark_runner.runners.run_directory import (
 )
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.applications import end_applications, wait_ended
-from spark_runner.runners.standalone.executor_logs import ExecutorLogs
+from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
 from spark_runner.runners.standalone.launch import application_name, bounded, driver_request
 from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, Look, driver_id
 from spark_runner.shim import write_durably
@@ -47,18 +47,18 @@ class ClusterModeRunner:
         self._staging = staging.absolute()
         self._driver_main = driver_main.absolute()
         self._masters = cluster.masters()
-        self._executors = ExecutorLogs(self._masters, self._staging)
+        self._executors = StandaloneExecutorLogs(self._masters, self._staging)
 
     @cached_property
     def _where(self) -> Mapping[str, str]:
         folder = {"staging": str(self._staging), "store": state_id(self._staging)}
         return {**self._cluster.to_json(), **folder}
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """The cluster; raises SubmissionError without a usable folder."""
-        return Place(self.backend, cluster=self._where)
+        return SubmissionPlace(self.backend, cluster=self._where)
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether that is our cluster, with our folder."""
         return (place.backend, place.host, place.cluster) == (self.backend, "", self._where)
 

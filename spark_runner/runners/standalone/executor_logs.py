@@ -13,7 +13,7 @@ from spark_runner.runners.base import LogFile
 from spark_runner.runners.run_directory import EXECUTOR, whose_logs
 from spark_runner.runners.standalone.api import StandaloneMasters
 from spark_runner.runners.standalone.launch import is_application_of
-from spark_runner.runners.standalone.nodes import ExecutorPlace, Nodes
+from spark_runner.runners.standalone.nodes import ExecutorPlace, StandaloneNodes
 
 FOLDER = "standalone-logs"
 _FRESH_SECONDS = 5.0  # all runs that are copied together share what the nodes have told
@@ -23,11 +23,11 @@ _STREAMS = ("stdout", "stderr")
 _LOCK = ".lock"
 
 
-class ExecutorLogs:
+class StandaloneExecutorLogs:
     """The copies, in folders `<run>/<incarnation>.executor-<number>/`; private, as their contents may be."""
 
     def __init__(self, masters: StandaloneMasters, state_dir: Path) -> None:
-        self._nodes = Nodes(masters)
+        self._nodes = StandaloneNodes(masters)
         self._folder = state_dir / FOLDER
         self._asked = -_FRESH_SECONDS  # monotonic
         self._places: Mapping[str, Sequence[ExecutorPlace]] = {}  # by the name of the application

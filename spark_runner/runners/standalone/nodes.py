@@ -34,7 +34,7 @@ class ExecutorPlace:
     executor: int
 
 
-class Nodes:
+class StandaloneNodes:
     """Asks the nodes that the leading master knows; methods raise BackendUnreachable when none leads."""
 
     def __init__(self, masters: StandaloneMasters, http: Http | None = None) -> None:

@@ -1,12 +1,12 @@
 """What a driver or an application waits for, in words for its user."""
 
-from spark_runner.runners.standalone.api import Driver, Snapshot
+from spark_runner.runners.standalone.api import Snapshot, StandaloneDriver
 from spark_runner.runners.standalone.launch import is_application_of
 
 _WAITING = "WAITING"
 
 
-def driver_waits(snapshot: Snapshot, driver: Driver) -> str:
+def driver_waits(snapshot: Snapshot, driver: StandaloneDriver) -> str:
     """Why a driver is not on a node yet."""
     words = f"it waits for a node with {driver.memory_mib} MiB and {driver.cores} cores for its driver"
     return words + _beyond(snapshot, driver.memory_mib, driver.cores)

@@ -12,7 +12,7 @@ from spark_runner.plain_file import read_json
 from spark_runner.process import ProcessId, current_boot_id, is_alive
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
-from spark_runner.runners.standalone.api import Driver, DriverState, Snapshot, StandaloneMasters
+from spark_runner.runners.standalone.api import DriverState, Snapshot, StandaloneDriver, StandaloneMasters
 from spark_runner.runners.standalone.room import application_waits, driver_waits
 from spark_runner.runners.start_words import unresolved_packages
 
@@ -23,7 +23,7 @@ _LINE_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class DriverAnnouncement:
     """What the driver wrote when it began."""
 
     driver: str
@@ -31,13 +31,13 @@ class Announced:
     process: ProcessId
 
 
-def announced(directory: RunDirectory) -> Announced | None:
+def announced(directory: RunDirectory) -> DriverAnnouncement | None:
     """What the driver has told; None before it began. Raises OSError, ValueError or KeyError."""
     facts = _read(directory, DRIVER_FILE)
     if facts is None:
         return None
     process = ProcessId(facts["pid"], facts["start"], facts["boot"], facts.get("pid_namespace", ""))
-    return Announced(facts["driver"], facts["page"], process)
+    return DriverAnnouncement(facts["driver"], facts["page"], process)
 
 
 def driver_id(directory: RunDirectory) -> str | None:
@@ -67,7 +67,7 @@ class Look:
             return _of(directory, RunState.RUNNING)
         return self._vanished(directory, "its master knows nothing of it any more")
 
-    def _known(self, directory: RunDirectory, driver: Driver) -> Submission:
+    def _known(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
         match driver.state:
             case DriverState.SUBMITTED:
                 return _of(directory, RunState.RUNNING, detail=driver_waits(self.snapshot, driver))
@@ -85,7 +85,7 @@ class Look:
                 return self._errored(directory, driver)
         assert_never(driver.state)
 
-    def _failed(self, directory: RunDirectory, driver: Driver) -> Submission:
+    def _failed(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
         if directory.exit_code() is not None:
             return _exited(directory, None)
         if driver.state is DriverState.KILLED:
@@ -106,7 +106,7 @@ class Look:
         text = f"{message}: {words}" if words else message
         return _exited(directory, None, Failure(error_class, str(driver.state), text))
 
-    def _errored(self, directory: RunDirectory, driver: Driver) -> Submission:
+    def _errored(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
         """Either its node could not start it, or the master has lost the node; then it may run there on."""
         if directory.exit_code() is not None:
             return _exited(directory, None)
@@ -151,7 +151,7 @@ class Look:
             return _of(directory, RunState.RUNNING, detail=words)
         return _never_seen(directory, "it did not come to its master")
 
-    def _last_words(self, driver: Driver) -> str:
+    def _last_words(self, driver: StandaloneDriver) -> str:
         """What its JVM wrote last on its node, empty where that cannot be had."""
         for worker in self.snapshot.workers:
             if worker.id == driver.worker and worker.is_alive:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spark_runner.errors import KillError
 from spark_runner.process import current_pid_namespace
-from spark_runner.runners.base import Submission, SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.environment import for_drivers
 from spark_runner.runners.launch import Launch, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
@@ -62,7 +62,7 @@ class WarmServers:
             uuid.uuid4().hex,
             "warm server",
             self._plan,
-            target=Target(spec.master),
+            target=SparkTarget(spec.master),
             conf=_FAIR | dict(spec.conf),
         )
 

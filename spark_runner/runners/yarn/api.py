@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 from spark_runner.errors import BackendUnreachable, KillError
 from spark_runner.runners.http_json import Http, Reply
 
-URLS = "resource_manager"  # in a Place: the addresses of all ResourceManagers of the cluster
+URLS = "resource_manager"  # in a SubmissionPlace: the addresses of all ResourceManagers of the cluster
 _TAGS_PER_REQUEST = 50  # a URL of about 4 kB; servers take 8
 _OK, _ACCEPTED, _MOVED, _UNAUTHORIZED, _NOT_FOUND = 200, 202, 307, 401, 404
 _STANDBY = re.compile(r"this is standby RM|can ?not find any active RM", re.IGNORECASE)
@@ -23,7 +23,7 @@ _CHECK = "see that it runs, and that yarn-site.xml in HADOOP_CONF_DIR of the wor
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class YarnApplication:
     """One application as the ResourceManager sees it now."""
 
     id: str
@@ -35,7 +35,7 @@ class Application:
     master_logs: str = ""  # page of the logs of its first container
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Application":
+    def of(cls, document: Mapping[str, Any]) -> "YarnApplication":
         """From one element of a reply; raises BackendUnreachable where it is none."""
         try:
             return cls(
@@ -82,19 +82,19 @@ class ResourceManager:
         self._lock = threading.Lock()
         self.place = {URLS: ",".join(self._urls)}  # the same, whichever is active
 
-    def applications(self, tags: Sequence[str]) -> list[Application]:
+    def applications(self, tags: Sequence[str]) -> list[YarnApplication]:
         """Every application with any of these tags, oldest first; raises BackendUnreachable."""
-        found: dict[str, Application] = {}
+        found: dict[str, YarnApplication] = {}
         for start in range(0, len(tags), _TAGS_PER_REQUEST):
             # YARN keeps tags in lower case, and compares them as they are given.
             some = ",".join(tags[start : start + _TAGS_PER_REQUEST]).lower()
             reply = self._get("/ws/v1/cluster/apps", applicationTags=some, deSelects="resourceRequests")
             for element in _elements(reply.json(), "apps", "app"):
-                application = Application.of(element)
+                application = YarnApplication.of(element)
                 found[application.id] = application
         return sorted(found.values(), key=lambda application: (application.started_ms, application.id))
 
-    def containers(self, application: Application) -> list[Container]:
+    def containers(self, application: YarnApplication) -> list[Container]:
         """Its containers that run; raises BackendUnreachable."""
         path = f"/ws/v1/cluster/apps/{application.id}/appattempts"
         found = []
@@ -108,7 +108,7 @@ class ResourceManager:
                 found.append(Container(str(element["containerId"]), node.rstrip("/")))
         return found
 
-    def kill(self, application: Application) -> None:
+    def kill(self, application: YarnApplication) -> None:
         """Order its end, which comes some time after; raises BackendUnreachable, KillError."""
         path = f"/ws/v1/cluster/apps/{application.id}/state"
         reply = self._ask("PUT", path, {"state": "KILLED"})

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Target
+from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import URLS, ResourceManager
 from spark_runner.runners.yarn.client_mode import YarnClientRunner
@@ -24,7 +24,7 @@ class YarnBackend:
         self._managers: dict[tuple[str, ...], ResourceManager] = {}
         self._runners: dict[tuple[ResourceManager, bool], Runner] = {}
 
-    def runner_for(self, target: Target) -> Runner:
+    def runner_for(self, target: SparkTarget) -> Runner:
         """The runner of the cluster that HADOOP_CONF_DIR names; raises RefusedSubmission, NotConfigured.
 
         The option `resource_manager` says where its web pages are, if yarn-site.xml does not.
@@ -42,7 +42,7 @@ class YarnBackend:
             given or resource_manager_urls(folder), on_cluster=target.deploy_mode == "cluster"
         )
 
-    def runner_at(self, place: Place) -> Runner | None:
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
         """The runner that can see and stop what was submitted at `place`; None where none here can."""
         urls = [url for url in place.cluster.get(URLS, "").split(",") if url]
         if not urls:
@@ -50,9 +50,9 @@ class YarnBackend:
         runner = self._runner(urls, on_cluster=not place.host)
         return runner if runner.reaches(place) else None
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """Any cluster, and this host for drivers in client mode."""
-        return [Place("yarn"), self._submits.place("yarn")]
+        return [SubmissionPlace("yarn"), self._submits.place("yarn")]
 
     def _runner(self, urls: Sequence[str], *, on_cluster: bool) -> Runner:
         manager = self._managers.setdefault(tuple(urls), ResourceManager(urls, user=user_name()))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
@@ -28,11 +28,11 @@ class YarnClientRunner:
         self._manager = manager
         self._logs = YarnLogs(submits.state_dir, manager)
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """This host and the cluster; raises SubmissionError without a usable state directory."""
         return self._submits.place(self.backend, self._manager.place)
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether that is our directory on this host, and this cluster."""
         ours = self.place()
         return ours.is_at(place) and ours.cluster == place.cluster

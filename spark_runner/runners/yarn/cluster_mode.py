@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.runners.base import Failure, LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import Failure, LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import check_ended, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.start_words import tail
-from spark_runner.runners.yarn.api import Application, ResourceManager
+from spark_runner.runners.yarn.api import ResourceManager, YarnApplication
 from spark_runner.runners.yarn.kill import kill_applications
 from spark_runner.runners.yarn.launch import incarnation_of, launch_on_cluster, run_tag
 from spark_runner.runners.yarn.logs import YarnLogs
@@ -29,11 +29,11 @@ class YarnClusterRunner:
         self._manager = manager
         self._logs = YarnLogs(submits.state_dir, manager)
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """The cluster, whichever host submits."""
-        return Place(self.backend, cluster=self._manager.place)
+        return SubmissionPlace(self.backend, cluster=self._manager.place)
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether that is this cluster."""
         return place == self.place()
 
@@ -63,7 +63,7 @@ class YarnClusterRunner:
         """`find` for many runs, with one request for some fifty of them; raises BackendUnreachable."""
         # In this order: what was handed over before we looked here is known there.
         launchers = self._submits.poll_many(runs)
-        by_tag: defaultdict[str, list[Application]] = defaultdict(list)
+        by_tag: defaultdict[str, list[YarnApplication]] = defaultdict(list)
         for application in self._manager.applications([run_tag(run) for run in runs]):
             for tag in application.tags:
                 by_tag[tag].append(application)
@@ -99,7 +99,7 @@ class YarnClusterRunner:
         self._logs.remove(run)
 
     def _submissions(
-        self, run: str, launchers: Sequence[Submission], applications: Sequence[Application]
+        self, run: str, launchers: Sequence[Submission], applications: Sequence[YarnApplication]
     ) -> list[Submission]:
         handed_over = {incarnation_of(found.tags): found for found in applications}
         known = {launcher.incarnation for launcher in launchers}
@@ -114,7 +114,7 @@ class YarnClusterRunner:
             ),
         ]
 
-    def _submission(self, run: str, incarnation: str, application: Application) -> Submission:
+    def _submission(self, run: str, incarnation: str, application: YarnApplication) -> Submission:
         verdict = verdict_of(application)
         state, exit_code = verdict.state, verdict.exit_code
         outcome = self._logs.outcome(application) if application.has_ended else None

@@ -9,7 +9,7 @@ from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.private_file import replace_file
 from spark_runner.runners.run_directory import EXECUTOR, whose_logs
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 
 # Of each log its end, as a node gives it: where that begins in a longer one nobody knows.
 MAX_LOG_BYTES = 8 * 1024 * 1024
@@ -17,7 +17,7 @@ _STREAMS = ("stdout", "stderr")
 _NUMBER = re.compile(rb"Starting executor ID (\d+) on host")
 
 
-class ExecutorLogs:
+class YarnExecutorLogs:
     """Copies in folders `<run>/<incarnation>.executor-<number>/`, as long as a log is short."""
 
     def __init__(self, folder: Path, manager: ResourceManager) -> None:
@@ -26,7 +26,7 @@ class ExecutorLogs:
         self._numbers = dict[str, str]()  # of executors, by container
         self._copied = dict[tuple[str, str], int]()  # bytes, by container and stream
 
-    def copy(self, run: str, incarnation: str, application: Application) -> list[LogFile]:
+    def copy(self, run: str, incarnation: str, application: YarnApplication) -> list[LogFile]:
         """Copy what has grown, as far as YARN answers; all that has been copied by now."""
         with contextlib.suppress(BackendUnreachable, OSError):  # what was copied before is still there
             for container in self._seen(application):
@@ -35,7 +35,7 @@ class ExecutorLogs:
                     self._forget(container)
         return list(self._files(run))
 
-    def _seen(self, application: Application) -> list[Container]:
+    def _seen(self, application: YarnApplication) -> list[Container]:
         """Its containers but for the first; of one that has ended, once more those of the last look."""
         if application.has_ended:
             return list(self._containers.pop(application.id, {}).values())

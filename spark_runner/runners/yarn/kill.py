@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 
 END_SECONDS = 18.0  # YARN needs one or two; what is left after this has a node that does not obey
 _LOOK_SECONDS = 0.3
@@ -33,7 +33,7 @@ def _kill(manager: ResourceManager, tag: str, end_submissions: Callable[[], bool
     ordered: dict[str, float] = {}
     containers: set[Container] = set()
 
-    def live_ones() -> list[Application]:
+    def live_ones() -> list[YarnApplication]:
         live = [found for found in manager.applications([tag]) if not found.has_ended]
         for application in live:
             if time.monotonic() - ordered.get(application.id, 0.0) > _AGAIN_SECONDS:

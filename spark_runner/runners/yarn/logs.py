@@ -17,8 +17,8 @@ from spark_runner.errors import BackendUnreachable, SparkRunnerError
 from spark_runner.plain_file import parse_json
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.private_file import replace_file
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
-from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES, ExecutorLogs
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
+from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES, YarnExecutorLogs
 
 _MAX_OUTCOME_BYTES = 1024 * 1024
 _MAX_REMEMBERED = 1000  # outcomes of ended applications: looked at a few times each
@@ -41,10 +41,10 @@ class YarnLogs:
     def __init__(self, state_dir: Path, manager: ResourceManager) -> None:
         self._folder = state_dir / "yarn-logs"
         self._manager = manager
-        self.executors = ExecutorLogs(self._folder, manager)
+        self.executors = YarnExecutorLogs(self._folder, manager)
         self._outcomes: dict[str, _Known] = {}  # by application
 
-    def copy(self, run: str, incarnation: str, application: Application) -> list[LogFile]:
+    def copy(self, run: str, incarnation: str, application: YarnApplication) -> list[LogFile]:
         """What can be had of the logs by now; of a node that does not answer the copies made before."""
         container = Container.of_page(application.master_logs)
         folder = self._folder / run / incarnation
@@ -63,7 +63,7 @@ class YarnLogs:
             if (path := folder / f"{stream}.log").exists()
         ]
 
-    def outcome(self, application: Application) -> Mapping[str, Any] | None:
+    def outcome(self, application: YarnApplication) -> Mapping[str, Any] | None:
         """What the driver of an ended application said of its end, None where that cannot be had."""
         known = self._outcomes.get(application.id)
         if known is None or time.monotonic() >= known.ask_again:
@@ -72,7 +72,7 @@ class YarnLogs:
             known = self._outcomes[application.id] = self._ask_outcome(application)
         return known.outcome
 
-    def _ask_outcome(self, application: Application) -> "_Known":
+    def _ask_outcome(self, application: YarnApplication) -> "_Known":
         container = Container.of_page(application.master_logs)
         if container is None:
             return _Known(None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from spark_runner import exit_codes
 from spark_runner.redacted import redacted
 from spark_runner.runners.base import Failure, RunState
-from spark_runner.runners.yarn.api import Application
+from spark_runner.runners.yarn.api import YarnApplication
 
 APPLICATION_FAILED = "ApplicationFailed"
 """The type of a failure of which nothing is known but words."""
@@ -61,7 +61,7 @@ _REFUSALS = (  # words, type, whether another submission may have more luck
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ApplicationVerdict:
     """What is known of a driver from its cluster."""
 
     state: RunState
@@ -71,23 +71,25 @@ class Verdict:
     is_end_observed: bool = True
 
 
-def verdict_of(application: Application) -> Verdict:
+def verdict_of(application: YarnApplication) -> ApplicationVerdict:
     """What an application says; a pair of states that is not listed here is unknown, never a failure."""
     # Not the parts of logs that YARN copies into them: those are the words of users.
     diagnostics = _COPIED.split(application.diagnostics, maxsplit=1)[0]
     words = _shortened(diagnostics)
     match application.state, application.final_status:
         case state, _ if state in _LIVE:
-            return Verdict(RunState.RUNNING, detail=words)
+            return ApplicationVerdict(RunState.RUNNING, detail=words)
         case "FINISHED", "SUCCEEDED":
-            return Verdict(RunState.EXITED, 0)
+            return ApplicationVerdict(RunState.EXITED, 0)
         case "FINISHED" | "FAILED", "FAILED":
             return _failed(diagnostics, application.diagnostics[len(diagnostics) :], words)
         case ("KILLED", _) | ("FINISHED", "KILLED"):
             failure = Failure("killed", "Killed", words or "somebody has killed it in YARN")
-            return Verdict(RunState.EXITED, exit_codes.KILLED, words, failure)
+            return ApplicationVerdict(RunState.EXITED, exit_codes.KILLED, words, failure)
         case state, final_status:
-            return Verdict(RunState.UNKNOWN, detail=f"YARN says {state} and {final_status}: {words}")
+            return ApplicationVerdict(
+                RunState.UNKNOWN, detail=f"YARN says {state} and {final_status}: {words}"
+            )
 
 
 def refusal(words: str) -> Failure | None:
@@ -101,27 +103,31 @@ def refusal(words: str) -> Failure | None:
     return None
 
 
-def _failed(diagnostics: str, copied: str, words: str) -> Verdict:
+def _failed(diagnostics: str, copied: str, words: str) -> ApplicationVerdict:
     if found := _USER_EXIT.search(diagnostics):
-        return Verdict(RunState.EXITED, int(found[1]), words)
+        return ApplicationVerdict(RunState.EXITED, int(found[1]), words)
     if found := _MASTER_EXIT.search(diagnostics):
         code = int(found[1])
         if code == _NO_SESSION and (said := _USER_EXIT.findall(copied)):
-            return Verdict(RunState.EXITED, int(said[-1]), words)
+            return ApplicationVerdict(RunState.EXITED, int(said[-1]), words)
         error_class, kind = _CONTAINERS.get(code, ("infrastructure", "ApplicationMaster"))
         if _BEYOND_MEMORY.search(diagnostics):
             error_class, kind = "memory", "MemoryLimit"
         exit_code = code if code > 0 else None
         failure = Failure(error_class, kind, words)
         # Of a lost node nobody knows whether its containers run on.
-        return Verdict(RunState.EXITED, exit_code, words, failure, is_end_observed=code != _ABORTED)
+        return ApplicationVerdict(
+            RunState.EXITED, exit_code, words, failure, is_end_observed=code != _ABORTED
+        )
     if _BEYOND_MEMORY.search(diagnostics):
-        return Verdict(RunState.EXITED, None, words, Failure("memory", "MemoryLimit", words))
+        return ApplicationVerdict(RunState.EXITED, None, words, Failure("memory", "MemoryLimit", words))
     failure = refusal(diagnostics) or Failure(
         "infrastructure", APPLICATION_FAILED, words or "YARN gives no reason"
     )
     # One that YARN has given up as silent may be cut off, and run on.
-    return Verdict(RunState.EXITED, None, words, failure, is_end_observed=_SILENT.search(diagnostics) is None)
+    return ApplicationVerdict(
+        RunState.EXITED, None, words, failure, is_end_observed=_SILENT.search(diagnostics) is None
+    )
 
 
 def _shortened(text: str) -> str:
