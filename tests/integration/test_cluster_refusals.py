@@ -223,9 +223,8 @@ def kubeconfig(folder: Path, server: str, **cluster: str) -> str:
 
 def test_kubernetes_without_a_kubeconfig(tried_again: Tried, port: int) -> None:
     url = f"https://127.0.0.1:{port}"
-    words = [
-        f"no access to {url}: the worker has no kubeconfig: set KUBECONFIG there, or make ~/.kube/config"
-    ]
+    remedy = "set KUBECONFIG on the worker, or create ~/.kube/config"
+    words = [f"no access to {url}: the worker has no kubeconfig: {remedy}"]
     tried_again({"pod": (on_kubernetes(url), words)})
 
 
@@ -234,7 +233,7 @@ def test_kubernetes_whose_kubeconfig_is_not_there(
 ) -> None:
     url, missing = f"https://127.0.0.1:{port}", str(tmp_path / "kubeconfig")
     monkeypatch.setenv("KUBECONFIG", missing)
-    words = [f"no access to {url}: KUBECONFIG is {missing}, where no file is: correct it on the worker"]
+    words = [f"no access to {url}: KUBECONFIG names {missing}, which is not a file: correct it on the worker"]
     tried_again({"pod": (on_kubernetes(url), words)})
 
 
@@ -265,11 +264,14 @@ def test_kubernetes_that_refuses_the_worker(
     match lacks:
         case "a name":
             file = kubeconfig(tmp_path, address.url, **{"certificate-authority": str(address.ca)})
-            words = [f"{begin} refused it (401)", f"renew the token or the certificate of KUBECONFIG={file}"]
+            words = [
+                f"{begin} refused the request (401)",
+                f"renew the token or the certificate of KUBECONFIG={file}",
+            ]
         case "rights":
             token = cluster.account(namespace, "nobody", [])
             file = str(cluster.kubeconfig(tmp_path / "kubeconfig", namespace, token))
-            words = [f"{begin} refused it (403)", 'cannot list resource "pods"', "docs/backends.md"]
+            words = [f"{begin} refused the request (403)", 'cannot list resource "pods"', "docs/backends.md"]
         case _:
             file = kubeconfig(tmp_path, address.url)
             words = [f"{begin} does not answer: its certificate is not trusted", f"KUBECONFIG={file}"]

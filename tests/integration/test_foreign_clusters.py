@@ -68,7 +68,7 @@ def refused(folder: Path, url: str, **options: str) -> str:
 
 
 def test_a_definition_cannot_name_another_server(home: Path, tmp_path: Path, evil: Stranger) -> None:
-    assert "over https alone" in refused(tmp_path, evil.url)
+    assert "only over https" in refused(tmp_path, evil.url)
     words = refused(tmp_path, "https://127.0.0.1:3")
     assert f"credentials are for {OURS}" in words
     assert f"the server in KUBECONFIG={home}" in words
@@ -81,7 +81,7 @@ def test_an_attempt_in_zookeeper_cannot_name_another_server(
     place = SubmissionPlace("kubernetes", cluster={"master": f"k8s://{evil.url}", "namespace": "default"})
     runner = backend(tmp_path).runner_at(place)
     assert runner is not None
-    with pytest.raises(KubernetesError, match="its credentials are sent to no other"):
+    with pytest.raises(KubernetesError, match="sends its credentials to no other server"):
         runner.find("run-1")
     assert evil.seen == [], home
 
@@ -90,8 +90,8 @@ def test_a_server_over_plain_http_is_refused_also_where_the_kubeconfig_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evil: Stranger
 ) -> None:
     write(tmp_path, monkeypatch, {"plain": evil.url})
-    assert "over https alone" in refused(tmp_path, evil.url)
-    with pytest.raises(KubernetesError, match="over https alone"):
+    assert "only over https" in refused(tmp_path, evil.url)
+    with pytest.raises(KubernetesError, match="only over https"):
         KubernetesApi(evil.url, KubernetesCredentials()).pods("default", "a=b")
     assert evil.seen == []
 
@@ -149,7 +149,7 @@ def test_the_service_account_of_a_pod_is_for_the_cluster_of_that_pod(
     for url in ("https://10.0.0.1:443", "https://10.0.0.1", "https://kubernetes.default.svc"):
         assert made.runner_for(SparkTarget(f"k8s://{url}", "cluster"))
     assert "credentials are for https://10.0.0.1:443" in refused(tmp_path, "https://127.0.0.1:3")
-    assert "over https alone" in refused(tmp_path, evil.url)
+    assert "only over https" in refused(tmp_path, evil.url)
     assert evil.seen == []
 
 

@@ -16,7 +16,7 @@ def empty_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_worker_without_a_file_is_told_where_to_put_one(tmp_path: Path) -> None:
-    assert "set KUBECONFIG there, or make ~/.kube/config" in KubernetesCredentials().missing()
+    assert "set KUBECONFIG on the worker, or create ~/.kube/config" in KubernetesCredentials().missing()
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").touch()
     assert KubernetesCredentials().missing() == ""
@@ -25,7 +25,7 @@ def test_a_worker_without_a_file_is_told_where_to_put_one(tmp_path: Path) -> Non
 def test_one_of_several_files_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there, away = tmp_path / "there", tmp_path / "away"
     monkeypatch.setenv("KUBECONFIG", str(away))
-    assert KubernetesCredentials().missing().startswith(f"KUBECONFIG is {away}, where no file is")
+    assert KubernetesCredentials().missing().startswith(f"KUBECONFIG names {away}, which is not a file")
     there.touch()
     monkeypatch.setenv("KUBECONFIG", f"{away}:{there}")
     assert KubernetesCredentials().missing() == ""

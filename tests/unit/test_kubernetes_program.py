@@ -70,5 +70,5 @@ def test_a_pod_template_in_conf_is_refused_and_not_left_out(tmp_path: Path) -> N
     conf = {"spark.kubernetes.executor.podTemplateFile": "/etc/passwd"}
     request = SubmitRequest("run-1", "one", "name", {"sql": []}, target, conf)
     made = program(tmp_path, {"sql": []})
-    with pytest.raises(RefusedSubmission, match=r"say it by `spark\.kubernetes\.pod_template`"):
+    with pytest.raises(RefusedSubmission, match=r"set `spark\.kubernetes\.pod_template` in the definition"):
         launch_pod(request, made, RunDirectory(tmp_path), "default", context="", conf_dir=tmp_path)
