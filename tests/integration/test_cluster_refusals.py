@@ -154,7 +154,7 @@ def both_modes(words: list[str]) -> dict[str, Case]:
 
 
 def test_yarn_without_a_configuration(tried_again: Tried) -> None:
-    words = ["YARN's configuration is not known", "set HADOOP_CONF_DIR to the folder with yarn-site.xml"]
+    words = ["YARN is not configured", "set HADOOP_CONF_DIR to the folder with yarn-site.xml"]
     tried_again(both_modes(words))
 
 
@@ -163,7 +163,7 @@ def test_yarn_whose_configuration_is_not_there(
 ) -> None:
     missing = str(tmp_path / "hadoop")
     monkeypatch.setenv("HADOOP_CONF_DIR", missing)
-    tried_again(both_modes([f"HADOOP_CONF_DIR is {missing}, which is no folder: correct it"]))
+    tried_again(both_modes([f"HADOOP_CONF_DIR is {missing}, which is not a folder: correct it"]))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", UNKNOWN])
@@ -192,7 +192,7 @@ def test_yarn_that_takes_applications_elsewhere(
     file.write_text(own.replace("</configuration>", f"{entry}</configuration>"), "utf-8")
     tried_again(
         both_modes(
-            [f"no ResourceManager takes applications: {wrong} does not answer: {NOBODY}", f"in {file}"]
+            [f"no ResourceManager accepts applications: {wrong} does not answer: {NOBODY}", f"in {file}"]
         )
     )
 

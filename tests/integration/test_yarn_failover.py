@@ -36,7 +36,7 @@ def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
     yarn_pair.managers[first].cut_power()
     with pytest.raises(BackendUnreachable, match="no active ResourceManager"):
         runner.find(run)
-    with pytest.raises(KillError, match="not known"):
+    with pytest.raises(KillError, match="cannot verify"):
         runner.kill(run, grace_seconds=0)
     yarn_pair.make_active(second)
     (found,) = runner.find(run)

@@ -1,4 +1,4 @@
-"""YARN: which cluster is meant, and who runs drivers there."""
+"""The YARN backend: selects the cluster, and one runner for each of its deploy modes."""
 
 import getpass
 import os
@@ -27,23 +27,23 @@ class YarnBackend:
     def runner_for(self, target: SparkTarget) -> Runner:
         """The runner of the cluster that HADOOP_CONF_DIR names; raises RefusedSubmission, NotConfigured.
 
-        The option `resource_manager` says where its web pages are, if yarn-site.xml does not.
+        The option `resource_manager` gives the address of its web pages, if yarn-site.xml does not.
         """
         folder = conf_dir(os.environ)
         if needs_kerberos(folder):
             raise RefusedSubmission(
-                f"the web pages of this YARN want Kerberos (SPNEGO), as {folder} says: that is not supported"
+                f"YARN's web services require Kerberos (SPNEGO), as {folder} says: that is not supported"
             )
         given = [url.strip() for url in target.options.get("resource_manager", "").split(",") if url.strip()]
         for url in given:
             if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).netloc:
-                raise RefusedSubmission(f"resource_manager {url!r} is no address: write http://host:8088")
+                raise RefusedSubmission(f"resource_manager {url!r} is not an address: write http://host:8088")
         return self._runner(
             given or resource_manager_urls(folder), on_cluster=target.deploy_mode == "cluster"
         )
 
     def runner_at(self, place: SubmissionPlace) -> Runner | None:
-        """The runner that can see and stop what was submitted at `place`; None where none here can."""
+        """The runner that can see and stop submissions at `place`; None if no runner here can."""
         urls = [url for url in place.cluster.get(URLS, "").split(",") if url]
         if not urls:
             return None
@@ -63,5 +63,5 @@ class YarnBackend:
 
 
 def user_name() -> str:
-    """As whom Hadoop's clients act where nobody has to prove who he is."""
+    """The user that Hadoop's clients act as without authentication."""
     return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
