@@ -281,7 +281,7 @@ def test_a_submission_that_was_lost_on_its_way_is_gone_after_a_while_and_not_at_
     assert cluster.only(attempt.run).state is RunState.RUNNING
     monkeypatch.setattr(run_directory, "YOUNG_SECONDS", 0.0)
     gone = cluster.only(attempt.run)
-    assert (gone.state, gone.detail) == (RunState.GONE, "it did not come to its master")
+    assert (gone.state, gone.detail) == (RunState.GONE, "it did not reach its master")
 
 
 @pytest.mark.parametrize("mode", ["client", "cluster"])

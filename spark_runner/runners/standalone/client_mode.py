@@ -1,4 +1,4 @@
-"""Drivers on this host whose executors are on a standalone cluster."""
+"""Runs drivers on this host, with executors on a standalone cluster."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,9 +19,9 @@ from spark_runner.runners.standalone.room import application_waits
 
 
 class ClientModeRunner:
-    """Runs drivers as processes of this host; the cluster is asked only for what is left there.
+    """Runs drivers as processes of this host; the cluster is asked only about remaining applications.
 
-    What becomes of a driver its shim tells. The master says FINISHED for each application that ended.
+    The shim records the end of a driver. The master reports FINISHED for every application that ended.
     """
 
     backend: ClassVar[str] = "standalone"
@@ -34,21 +34,21 @@ class ClientModeRunner:
         self._executors = StandaloneExecutorLogs(self._masters, submits.state_dir)
 
     def place(self) -> SubmissionPlace:
-        """This host, in its present boot; raises SubmissionError without a usable state directory."""
+        """This host in its present boot; raises SubmissionError without a usable state directory."""
         return self._submits.place(self.backend, self._cluster.to_json())
 
     def reaches(self, place: SubmissionPlace) -> bool:
-        """Whether that is our directory on this host, and our cluster."""
+        """Whether `place` is this state directory on this host, with this cluster."""
         ours = place.backend == self.backend and place.cluster == self._cluster.to_json()
         return ours and self._submits.reaches(place)
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Start a driver under a shim of its own; raises SubmissionError, also while no master leads."""
+        """Start a driver under its own shim; raises SubmissionError, also while no master leads."""
         try:
             self._masters.snapshot()
             self._cluster.check_listens()
         except BackendUnreachable as error:
-            # Said now, in words: the driver would try for a minute, and then blame the user's program.
+            # Reported now: the driver would try for a minute, and then blame the user's program.
             raise SubmissionError(f"driver of run {request.run} not started: {error}") from error
         named = replace(request, name=application_name(request.name, request.run), conf=bounded(request.conf))
         return self._submits.start_driver(named, self._driver_main)
@@ -58,7 +58,7 @@ class ClientModeRunner:
         return self.poll_many([run])[run]
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs; the master is asked once, and only why a running one may have to wait."""
+        """`find` for many runs, with at most one request to the master: why running drivers wait."""
         snapshot = cache(self._snapshot)
         return {
             run: [_with_wait(submission, snapshot) for submission in submissions]
@@ -73,7 +73,7 @@ class ClientModeRunner:
             end_applications(self._masters, run)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every submission of `run` that exist by now, oldest first; then those of executors."""
+        """The existing logs of every submission of `run`, oldest first; then those of executors."""
         directories = run_directories(self._submits.state_dir, run)
         executors = self._executors.copy(run, directories[-1].incarnation) if directories else []
         return self._submits.logs(run) + executors
@@ -87,7 +87,7 @@ class ClientModeRunner:
         try:
             return self._masters.snapshot()
         except BackendUnreachable:
-            return None  # no news of the driver: that is our own process
+            return None  # does not concern the driver, which is a process of this host
 
 
 def _with_wait(submission: Submission, snapshot: Callable[[], Snapshot | None]) -> Submission:

@@ -1,4 +1,4 @@
-"""What a driver on a standalone cluster is started with, in both deploy modes."""
+"""The names, settings and REST request with which a driver starts on a standalone cluster."""
 
 import glob
 import shutil
@@ -17,7 +17,7 @@ from spark_runner.runners.run_directory import RunDirectory
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SUPERVISE = "spark.driver.supervise"
 _FILE_LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.files")
-# What the JVM of the driver itself is started with. The node shows it to all its users, so no more than that.
+# The options of the driver's own JVM. The node shows them to all its users, so they are kept to a minimum.
 _JVM_PROPERTIES = (
     "spark.driver.memory",
     "spark.driver.cores",
@@ -28,7 +28,7 @@ _JVM_PROPERTIES = (
 
 
 def application_name(name: str, run: str) -> str:
-    """The name of an application at the master, by which it is found."""
+    """The name of an application at the master, by which `is_application_of` finds it."""
     return f"{name} {_mark(run)}"
 
 
@@ -38,10 +38,10 @@ def is_application_of(name: str, run: str) -> bool:
 
 
 def bounded(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings with a bound on cores for the wanted number of executors.
+    """The settings with a limit on cores that gives the requested number of executors.
 
-    A standalone master knows no number of executors: without `spark.cores.max` an application takes all
-    cores that are free.
+    A standalone master has no limit on executors: without `spark.cores.max` an application takes all free
+    cores.
     """
     instances = conf.get("spark.executor.instances", "")
     if not instances.isdecimal() or "spark.cores.max" in conf:
@@ -54,17 +54,17 @@ def bounded(conf: Mapping[str, str]) -> dict[str, str]:
 def driver_request(
     request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, driver_zip: Path
 ) -> dict[str, Any]:
-    """What the REST server is sent; writes what travels into the run directory, which all nodes see.
+    """The request to the REST server; also writes the driver's files to the shared run directory.
 
-    Raises RefusedSubmission, SubmissionError. Spark refuses Python programs in cluster mode, so the main
-    class is its own SparkSubmit, which then runs the program in client mode on the node.
+    Raises RefusedSubmission, SubmissionError. Spark refuses Python programs in cluster mode. The main class
+    is therefore Spark's own SparkSubmit, which runs the program in client mode on the node.
     """
     if request.conf.get(_SUPERVISE, "false") != "false":
         raise RefusedSubmission(
-            f"{_SUPERVISE} would start user code again and again in one attempt; use `retry` for that"
+            f"{_SUPERVISE} would restart user code within one attempt; use `retry` instead"
         )
     properties = spark_properties(request, directory)
-    for name in ("spark.local.dir", _JAVA_OPTIONS):  # scratch belongs on the disks of the node, not here
+    for name in ("spark.local.dir", _JAVA_OPTIONS):  # scratch files belong on the node's own disks
         properties.pop(name)
     log4j_uri = directory.write("log4j2.properties", LOG4J2_PROPERTIES).as_uri()  # no blanks, no quotes
     executors = directory.write("log4j2-executors.properties", TO_STDERR).as_uri()
@@ -75,7 +75,7 @@ def driver_request(
         }
     except OSError as error:
         raise SubmissionError(
-            f"{error.filename} could not be brought to the nodes: {error.strerror}"
+            f"{error.filename} could not be copied for the nodes: {error.strerror}"
         ) from error
     ours = "spark.submit.pyFiles"
     properties[ours] = ",".join(filter(None, (str(driver_zip), properties.get(ours, ""))))
@@ -114,11 +114,11 @@ def _mark(run: str) -> str:
 
 
 def _here(names: str, directory: RunDirectory) -> Iterator[str]:
-    """The items of a list, files of this host as copies in the run directory; raises OSError."""
+    """The items of a list, with copies in the run directory for files of this host; raises OSError."""
     folder = directory.path / "files"
     for name in filter(None, names.split(",")):
         path, mark, alias = name.partition("#")
-        if ":" in path:  # of a kind that the nodes fetch themselves
+        if ":" in path:  # a URL that the nodes fetch themselves
             yield name
             continue
         folder.mkdir(mode=0o700, exist_ok=True)
