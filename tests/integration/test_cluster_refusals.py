@@ -29,9 +29,9 @@ MOST = timedelta(minutes=10)
 LATER = {"attempts": 1, "submissions": 2, "delay": "1h"}
 AT_ONCE = {"attempts": 1, "submissions": 2, "delay": "50ms"}
 
-NOBODY = "nobody listens there (connection refused)"
+NOBODY = "no server listens there (connection refused)"
 UNKNOWN = "no.such.host.invalid"
-UNKNOWN_HOST = "nobody knows its host name"
+UNKNOWN_HOST = "its host name is unknown"
 VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "KUBECONFIG")
 
 Case = tuple[dict[str, Any], list[str]]
