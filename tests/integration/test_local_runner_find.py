@@ -73,7 +73,7 @@ def test_many_runs_are_polled_without_a_look_at_all_processes(
         looks.append("look")
         return run_processes()
 
-    monkeypatch.setattr("spark_runner.runners.spark_submits.run_processes", look)
+    monkeypatch.setattr("spark_runner.runners.submission_state.run_processes", look)
     submitted, ended = request(run, SLEEPS), request(f"{run}-ended")
     runner.submit(ended)
     wait_for(runner, ended.run, RunState.EXITED)
