@@ -180,7 +180,7 @@ def test_all_that_may_hold_a_secret_is_private(runner: LocalRunner, run: str) ->
     [
         ({"run": "../x"}, "cannot name a directory"),
         ({"incarnation": "a/b"}, "cannot name a directory"),
-        ({"conf": {"hive.x": "1"}}, "do not start with `spark.`: hive.x"),
+        ({"conf": {"hive.x": "1"}}, "do not start with `spark.`: remove hive.x"),
         ({"plan": {"x": object()}}, "not JSON serializable"),
         ({"environment": {"A": "\0"}}, "null byte"),
     ],

@@ -480,5 +480,5 @@ def test_a_folder_of_somebody_else_is_refused(place: Path) -> None:
     folder.unlink()
     hidden = place / "hidden"
     hidden.mkdir(mode=0o700)
-    with pytest.raises(RunAsError, match="gets through"):
+    with pytest.raises(RunAsError, match="cannot reach"):
         Users(hidden / "users", {"*": NAME})

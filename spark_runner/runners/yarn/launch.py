@@ -12,7 +12,7 @@ from spark_runner.runners.launch import (
     Launch,
     QuickStart,
     hand_over_environment,
-    refuse_strangers,
+    refuse_other_settings,
     submit_arguments,
 )
 from spark_runner.runners.log_layout import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, laid_out
@@ -93,7 +93,7 @@ def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
     `folder` holds the files that every driver gets.
     """
     conf: Mapping[str, str] = request.conf
-    refuse_strangers(conf)
+    refuse_other_settings(conf)
     layout = content_file(folder, "log4j2", ".properties", TO_STDERR.encode()).as_uri()
     tags = (run_tag(request.run), incarnation_tag(request.incarnation))
     queue = request.target.options.get("queue", "")
