@@ -52,6 +52,6 @@ def for_drivers(more: Iterable[str], environment: Mapping[str, str] = os.environ
     return {name: value for name, value in environment.items() if name in names or name.startswith(_LOCALE)}
 
 
-def for_hand_over(more: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def for_cluster_submit(more: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The part of an environment for a spark-submit that only submits a driver to a cluster."""
     return for_drivers((*more, *_OF_THE_WORKER), environment)

@@ -14,7 +14,7 @@ from spark_runner.driver_memory import driver_bytes
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.environment import for_drivers, for_hand_over
+from spark_runner.runners.environment import for_cluster_submit, for_drivers
 from spark_runner.runners.java_flags import LAUNCHER_FLAGS, SHORT_JOB_FLAGS, chosen_options, quick_flags
 from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
 from spark_runner.runners.properties import render_properties
@@ -159,43 +159,43 @@ def driver_environment(
         check_files(private_directory(conf_dir, mode=0o755))
     except UnsafeDirectory as error:
         raise SubmissionError(str(error)) from error
-    ours = {
+    own = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_CONF_DIR": str(conf_dir),  # empty: the run directory holds all settings of the job
     }
     if "SPARK_LAUNCHER_OPTS" not in inherited:
-        ours["SPARK_LAUNCHER_OPTS"] = " ".join(LAUNCHER_FLAGS)  # for the JVM that only prints a command line
+        own["SPARK_LAUNCHER_OPTS"] = " ".join(LAUNCHER_FLAGS)  # for the JVM that only prints a command line
     if "SPARK_HOME" not in inherited and (spark_home := installed_spark_home()):
-        ours["SPARK_HOME"] = str(spark_home)
+        own["SPARK_HOME"] = str(spark_home)
     if is_local(request.target.master) and "SPARK_LOCAL_IP" not in inherited:
-        ours["SPARK_LOCAL_IP"] = _LOOPBACK  # nothing listens beyond this host
+        own["SPARK_LOCAL_IP"] = _LOOPBACK  # nothing listens beyond this host
     names = {
         RUN_VARIABLE: request.run,
         INCARNATION_VARIABLE: request.incarnation,
         RUN_DIR_VARIABLE: str(directory.work),
     }
-    return dict(inherited) | ours | dict(request.environment) | names
+    return dict(inherited) | own | dict(request.environment) | names
 
 
-def hand_over_environment(
+def cluster_submit_environment(
     request: SubmitRequest,
     directory: RunDirectory,
     *java_options: str,
     conf_dir: Path,
     quick_start: QuickStart | None,
     passed_on: Sequence[str] = (),
-    is_of_worker: bool = True,
+    as_worker: bool = True,
 ) -> dict[str, str]:
     """The environment of a spark-submit that submits the driver to a cluster: a JVM of a few seconds.
 
-    `java_options` are the orchestrator's options for this JVM; the user's options follow. With `is_of_worker`
+    `java_options` are the orchestrator's options for this JVM; the user's options follow. With `as_worker`
     it acts with the credentials of the worker.
     """
     environment, options = _quick_jvm(
         request,
         directory,
-        inherited=for_hand_over(passed_on) if is_of_worker else for_drivers(passed_on),
+        inherited=for_cluster_submit(passed_on) if as_worker else for_drivers(passed_on),
         conf={},  # `conf` is for the driver, which is another JVM
         java_options=java_options,
         flags=LAUNCHER_FLAGS,
@@ -223,11 +223,11 @@ def _quick_jvm(
         request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir), inherited
     )
     chosen = chosen_options(environment, conf)
-    ours = [*java_options, *quick_flags(flags, chosen)]
+    own = [*java_options, *quick_flags(flags, chosen)]
     if quick_start is not None:
-        known = None if chosen is None else [*ours, *chosen]
-        ours += quick_start.options(directory, environment, conf, known)
-    return environment, ours
+        known = None if chosen is None else [*own, *chosen]
+        own += quick_start.options(directory, environment, conf, known)
+    return environment, own
 
 
 def spark_submit_command(environment: Mapping[str, str]) -> list[str]:

@@ -43,7 +43,7 @@ DRIVER = "spark.driver.defaultJavaOptions"
 EXECUTOR = "spark.executor.defaultJavaOptions"
 
 
-def laid_out(conf: Mapping[str, str], location: str, *settings: str) -> dict[str, str]:
+def with_log_layout(conf: Mapping[str, str], location: str, *settings: str) -> dict[str, str]:
     """The `settings`, such as DRIVER or EXECUTOR, that make JVMs log by the file at `location`.
 
     The user's options follow: of two equal options a JVM takes the last.

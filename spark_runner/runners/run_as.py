@@ -82,12 +82,12 @@ class Users:
                 f"drivers.run_as: this worker may not start processes of other users: it has no {missing}; "
                 "start it as root or with these capabilities, or remove the setting"
             )
-        _own_folder(folder, _PASSAGE)
-        _own_folder(self.conf_dir, _READABLE)
-        _own_folder(folder / "class-archives", _PASSAGE)
-        _own_folder(folder / "driver", _PASSAGE)  # files that drivers in YARN get
+        _make_folder(folder, _PASSAGE)
+        _make_folder(self.conf_dir, _READABLE)
+        _make_folder(folder / "class-archives", _PASSAGE)
+        _make_folder(folder / "driver", _PASSAGE)  # files that drivers in YARN get
         for user in self._by_pool.values():
-            _own_folder(folder / user.name, _PASSAGE)
+            _make_folder(folder / user.name, _PASSAGE)
         for parent in folder.parents:
             if not parent.stat().st_mode & stat.S_IXOTH:
                 raise RunAsError(
@@ -110,7 +110,7 @@ class Users:
         return path
 
 
-def hand_over(path: Path, user: UserAccount) -> None:
+def change_owner(path: Path, user: UserAccount) -> None:
     """Give a directory of the worker and its contents to a user; raises OSError.
 
     The directory itself changes its owner last: until then no other user can change its contents.
@@ -121,7 +121,7 @@ def hand_over(path: Path, user: UserAccount) -> None:
     os.chown(path, user.uid, user.gid, follow_symlinks=False)
 
 
-def _own_folder(path: Path, mode: int) -> None:
+def _make_folder(path: Path, mode: int) -> None:
     try:
         private_directory(path, mode=mode).chmod(mode)
     except UnsafeDirectory as error:

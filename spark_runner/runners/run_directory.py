@@ -200,7 +200,7 @@ def read_of_driver(work: Path, name: str) -> bytes:
     return read_plain(work / name, _MAX_BYTES, of=work.stat().st_uid)
 
 
-def whose_logs(folder: str) -> tuple[str, str]:
+def log_owner(folder: str) -> tuple[str, str]:
     """The incarnation and executor of a folder of copied logs; the executor is empty for a driver."""
     incarnation, _, executor = folder.partition(EXECUTOR)
     return incarnation, executor

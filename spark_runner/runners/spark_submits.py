@@ -19,7 +19,7 @@ from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionP
 from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
 from spark_runner.runners.launch import Launch, QuickStart, launch_driver, spark_submit_command
-from spark_runner.runners.run_as import LINKS, UserAccount, Users, hand_over
+from spark_runner.runners.run_as import LINKS, UserAccount, Users, change_owner
 from spark_runner.runners.run_directory import (
     WORK,
     RunDirectory,
@@ -138,7 +138,7 @@ class SparkSubmits:
             program = launch.program or self._spark_submit or spark_submit_command(launch.environment)
             directory.write_plan(request)
             if user is not None:
-                hand_over(directory.work, user)
+                change_owner(directory.work, user)
             self._start_shim(directory, [*program, *launch.arguments], launch, user)
         except (OSError, TypeError, ValueError, SubmissionError) as error:
             # Nothing was started: `find` must list nothing.

@@ -22,7 +22,7 @@ _TROUBLE = re.compile(
 _OF_THE_PROGRAM = "SparkUserAppException"  # reports an end of the program, not of spark-submit
 
 
-def unresolved_packages(words: str) -> Failure | None:
+def missing_packages(words: str) -> Failure | None:
     """The failure about packages that Spark did not find; None if `words` report none.
 
     If a repository did not answer, another submission may succeed.

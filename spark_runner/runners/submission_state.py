@@ -7,7 +7,7 @@ from spark_runner.process import ProcessId, RunProcess, current_boot_id, is_aliv
 from spark_runner.runners.base import RunState, Submission
 from spark_runner.runners.out_of_memory import memory_failure
 from spark_runner.runners.run_directory import RunDirectory
-from spark_runner.runners.start_words import tail, trouble, unresolved_packages
+from spark_runner.runners.start_words import missing_packages, tail, trouble
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # from a damaged file in a run directory
 
@@ -32,7 +32,7 @@ def submission_of(directory: RunDirectory, scan: ProcessScan) -> Submission:
     outcome, failure = directory.outcome(), memory_failure(exit_code, usage)
     if exit_code and outcome is None and failure is None:
         words = tail(directory.path / "stderr.log")
-        failure, detail = unresolved_packages(words), trouble(words)
+        failure, detail = missing_packages(words), trouble(words)
     return Submission(
         directory.run,
         directory.incarnation,

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.settings import load_settings
 from spark_runner.runners.base import SparkTarget, SubmitRequest
-from spark_runner.runners.environment import for_drivers, for_hand_over
+from spark_runner.runners.environment import for_cluster_submit, for_drivers
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -32,7 +32,7 @@ def test_a_driver_gets_the_names_of_the_list_and_those_that_the_operator_adds() 
 
 
 def test_what_hands_a_driver_over_gets_the_credentials_of_the_worker_for_its_cluster_too() -> None:
-    assert for_hand_over((), GIVEN | OF_THE_WORKER) == GIVEN | {"KUBECONFIG": "/etc/kube"}
+    assert for_cluster_submit((), GIVEN | OF_THE_WORKER) == GIVEN | {"KUBECONFIG": "/etc/kube"}
 
 
 @pytest.mark.parametrize("text", ["AWS_REGION, EXTRA", '["AWS_REGION", "EXTRA"]'])

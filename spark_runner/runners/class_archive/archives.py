@@ -9,7 +9,7 @@ from pathlib import Path
 from queues.private_directory import is_ours
 from spark_runner.runners.class_archive.fit import fit_of
 from spark_runner.runners.class_archive.idle import host_is_idle
-from spark_runner.runners.class_archive.maker import LOOK_SECONDS, Maker
+from spark_runner.runners.class_archive.maker import LOOK_SECONDS, ArchiveMaker
 from spark_runner.runners.class_archive.store import ArchiveStore
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -37,7 +37,7 @@ class ClassArchives:
     ) -> None:
         self._conf_dir = cache_dir.absolute() / "spark-conf"
         self.store = ArchiveStore(cache_dir.absolute() / "class-archives")
-        self.maker = Maker(self.store, self._conf_dir, is_idle=is_idle, look_seconds=look_seconds)
+        self.maker = ArchiveMaker(self.store, self._conf_dir, is_idle=is_idle, look_seconds=look_seconds)
         self._make = make
         self._used: deque[tuple[RunDirectory, str]] = deque(maxlen=_MAX_REMEMBERED)
         self._crashed: set[str] = set()

@@ -38,7 +38,7 @@ _NEUTRAL = dict.fromkeys(
 )
 
 
-class Maker:
+class ArchiveMaker:
     """Tries once to make each requested archive, and only logs a failure."""
 
     def __init__(

@@ -9,8 +9,8 @@ from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
 from spark_runner.runners.kubernetes.program import CODE, LAYOUT, PLAN, PodProgram, program_of
-from spark_runner.runners.launch import Launch, QuickStart, hand_over_environment, submit_arguments
-from spark_runner.runners.log_layout import DRIVER, EXECUTOR, laid_out
+from spark_runner.runners.launch import Launch, QuickStart, cluster_submit_environment, submit_arguments
+from spark_runner.runners.log_layout import DRIVER, EXECUTOR, with_log_layout
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -19,7 +19,7 @@ TERMINATION_LOG = "/dev/termination-log"
 """A container's text in this file becomes part of its status, which outlives the container."""
 
 _ACCOUNT = "spark.kubernetes.authenticate.driver.serviceAccountName"
-_OURS = {
+_RESERVED = {
     "spark.kubernetes.namespace": "spark.kubernetes.namespace",
     "spark.kubernetes.context": "spark.kubernetes.context",
     "spark.kubernetes.driver.podTemplateFile": "spark.kubernetes.pod_template",
@@ -97,7 +97,7 @@ def launch_pod(
             *program.arguments,
             main_class=program.main_class,
         ),
-        hand_over_environment(
+        cluster_submit_environment(
             request, directory, conf_dir=conf_dir, quick_start=quick_start, passed_on=passed_on
         ),
     )
@@ -105,7 +105,7 @@ def launch_pod(
 
 def _properties(request: SubmitRequest, program: PodProgram, namespace: str, context: str) -> dict[str, str]:
     conf, options = request.conf, request.target.options
-    for name, field in _OURS.items():
+    for name, field in _RESERVED.items():
         if name in conf:
             hint = f": set `{field}` in the definition" if field else ", which follows from the run"
             raise RefusedSubmission(f"`conf` cannot set {name}{hint}")
@@ -117,7 +117,7 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
     template = options.get("pod_template", "")
     if template and not Path(template).is_file():
         raise RefusedSubmission(f"pod_template {template} is not a file on the worker's host")
-    ours = {
+    own = {
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.context": context,
         "spark.kubernetes.container.image": image or "",
@@ -130,13 +130,13 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
         **program.properties,
     }
     for part in ("driver", "executor"):
-        ours[f"spark.kubernetes.{part}.label.{RUN_LABEL}"] = request.run
-        ours[f"spark.kubernetes.{part}.label.{INCARNATION_LABEL}"] = request.incarnation
-        ours[f"spark.kubernetes.{part}.secrets.{program.code['metadata']['name']}"] = CODE
-    ours[f"spark.kubernetes.driver.secrets.{program.plan['metadata']['name']}"] = PLAN
-    ours |= laid_out(conf, f"file:{CODE}/{LAYOUT}", DRIVER, EXECUTOR)
-    ours[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
+        own[f"spark.kubernetes.{part}.label.{RUN_LABEL}"] = request.run
+        own[f"spark.kubernetes.{part}.label.{INCARNATION_LABEL}"] = request.incarnation
+        own[f"spark.kubernetes.{part}.secrets.{program.code['metadata']['name']}"] = CODE
+    own[f"spark.kubernetes.driver.secrets.{program.plan['metadata']['name']}"] = PLAN
+    own |= with_log_layout(conf, f"file:{CODE}/{LAYOUT}", DRIVER, EXECUTOR)
+    own[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
     for name, value in request.environment.items():
-        ours[f"spark.kubernetes.driverEnv.{name}"] = value
+        own[f"spark.kubernetes.driverEnv.{name}"] = value
     defaults = {"spark.ui.showConsoleProgress": "false"}  # progress bars do not belong in a log
-    return {name: value for name, value in (defaults | dict(conf) | ours).items() if value}
+    return {name: value for name, value in (defaults | dict(conf) | own).items() if value}

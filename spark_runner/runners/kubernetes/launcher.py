@@ -20,7 +20,7 @@ _UNREACHABLE = re.compile(
 _PASSING_CODES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT})
 
 
-def of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
+def submission_of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
     """The submission of a spark-submit whose pod is not listed; a pod that had started may still run."""
     run, incarnation = launcher.run, launcher.incarnation
     if launcher.state is RunState.RUNNING:

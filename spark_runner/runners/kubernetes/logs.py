@@ -15,7 +15,7 @@ from spark_runner.log_limit import OLDER, limit_log
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import Pod
-from spark_runner.runners.run_directory import EXECUTOR, whose_logs
+from spark_runner.runners.run_directory import EXECUTOR, log_owner
 
 TAIL_LINES = 50_000
 """Lines read from a log at once: the node itself keeps some megabytes of each log, and rotates them."""
@@ -65,7 +65,7 @@ class PodLogs:
         return [
             LogFile(incarnation, "stdout", log, executor, is_mixed=True)
             for path in paths
-            for incarnation, executor in (whose_logs(path.parent.name),)
+            for incarnation, executor in (log_owner(path.parent.name),)
             for part in (OLDER, "")
             if (log := path.with_name(f"{_LOG}{part}")).exists()
         ]
@@ -75,8 +75,8 @@ class PodLogs:
         shutil.rmtree(self._folder / run, ignore_errors=True)
 
     def _save(self, pod: Pod) -> None:
-        whose = pod.incarnation if pod.is_driver else f"{pod.incarnation}{EXECUTOR}{pod.executor}"
-        folder = self._folder / pod.run / whose
+        name = pod.incarnation if pod.is_driver else f"{pod.incarnation}{EXECUTOR}{pod.executor}"
+        folder = self._folder / pod.run / name
         # A worker and a `job logs` may copy at the same time.
         with alone_in(folder, name=_LOCK, wait=True):
             position, asked = _read(folder), time.time()
@@ -132,6 +132,6 @@ def _read(folder: Path) -> _Position:
 
 
 def _order(position: Path) -> tuple[bool, int]:
-    _, executor = whose_logs(position.parent.name)
+    _, executor = log_owner(position.parent.name)
     # The lock file is never written to, so its ctime is its creation time.
     return bool(executor), position.with_name(_LOCK).stat().st_ctime_ns

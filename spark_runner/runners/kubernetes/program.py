@@ -74,5 +74,5 @@ def _in_java(request: SubmitRequest) -> PodProgram:
     )
 
 
-def _joined(ours: str, given: str | None, mark: str) -> str:
-    return f"{ours}{mark}{given}" if given else ours
+def _joined(own: str, given: str | None, mark: str) -> str:
+    return f"{own}{mark}{given}" if given else own

@@ -22,7 +22,7 @@ from spark_runner.runners.base import (
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.kill import end_pods
 from spark_runner.runners.kubernetes.launch import PodLauncher
-from spark_runner.runners.kubernetes.launcher import of_launcher
+from spark_runner.runners.kubernetes.launcher import submission_of_launcher
 from spark_runner.runners.kubernetes.logs import PodLogs
 from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
 from spark_runner.runners.kubernetes.secrets import old_code_selector
@@ -139,16 +139,21 @@ class KubernetesRunner:
             for pod in sorted((*self._watch.gone(run), *drivers), key=lambda pod: pod.created)
         }
         known |= {key: ended for key, ended in self._ended.items() if ended.run == run}
-        ours = {}
+        submitted_here = {}
         for launcher in launchers:
             found = known.get(launcher.incarnation)
             is_explained = found is not None and not (_is_unexplained(found) and launcher.exit_code)
-            ours[launcher.incarnation] = found if found and is_explained else self._of_launcher(launcher)
-        return [*(found for key, found in known.items() if key not in ours), *ours.values()]
+            submitted_here[launcher.incarnation] = (
+                found if found and is_explained else self._of_launcher(launcher)
+            )
+        return [
+            *(found for key, found in known.items() if key not in submitted_here),
+            *submitted_here.values(),
+        ]
 
     def _of_launcher(self, launcher: Submission) -> Submission:
         directory = run_directory(self._submits.state_dir, launcher.run, launcher.incarnation)
-        return of_launcher(launcher, directory)
+        return submission_of_launcher(launcher, directory)
 
     def _of_pod(self, pod: Pod) -> Submission:
         if pod.has_ended or pod.stuck_seconds() < self._stuck_seconds or pod.waiting is None:

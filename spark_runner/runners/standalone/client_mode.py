@@ -14,8 +14,8 @@ from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.api import Snapshot
 from spark_runner.runners.standalone.applications import end_applications
 from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
-from spark_runner.runners.standalone.launch import application_name, bounded
-from spark_runner.runners.standalone.room import application_waits
+from spark_runner.runners.standalone.launch import application_name, with_core_limit
+from spark_runner.runners.standalone.room import application_wait_reason
 
 
 class ClientModeRunner:
@@ -39,8 +39,8 @@ class ClientModeRunner:
 
     def reaches(self, place: SubmissionPlace) -> bool:
         """Whether `place` is this state directory on this host, with this cluster."""
-        ours = place.backend == self.backend and place.cluster == self._cluster.to_json()
-        return ours and self._submits.reaches(place)
+        is_cluster = place.backend == self.backend and place.cluster == self._cluster.to_json()
+        return is_cluster and self._submits.reaches(place)
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under its own shim; raises SubmissionError, also while no master leads."""
@@ -50,7 +50,9 @@ class ClientModeRunner:
         except BackendUnreachable as error:
             # Reported now: the driver would try for a minute, and then blame the user's program.
             raise SubmissionError(f"driver of run {request.run} not started: {error}") from error
-        named = replace(request, name=application_name(request.name, request.run), conf=bounded(request.conf))
+        named = replace(
+            request, name=application_name(request.name, request.run), conf=with_core_limit(request.conf)
+        )
         return self._submits.start_driver(named, self._driver_main)
 
     def find(self, run: str) -> list[Submission]:
@@ -94,5 +96,5 @@ def _with_wait(submission: Submission, snapshot: Callable[[], Snapshot | None]) 
     if submission.state is not RunState.RUNNING or submission.detail:
         return submission
     known = snapshot()
-    words = application_waits(known, submission.run) if known else "no master of its cluster leads now"
+    words = application_wait_reason(known, submission.run) if known else "no master of its cluster leads now"
     return replace(submission, detail=words)

@@ -24,7 +24,7 @@ from spark_runner.runners.run_directory import (
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.applications import end_applications, wait_ended
 from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
-from spark_runner.runners.standalone.launch import application_name, bounded, driver_request
+from spark_runner.runners.standalone.launch import application_name, driver_request, with_core_limit
 from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, ClusterView, driver_id
 from spark_runner.shim import write_durably
 from spark_runner.state_id import state_id
@@ -67,7 +67,9 @@ class ClusterModeRunner:
 
         If the reply is lost, the driver may exist or not; `find` shows it after a while.
         """
-        named = replace(request, name=application_name(request.name, request.run), conf=bounded(request.conf))
+        named = replace(
+            request, name=application_name(request.name, request.run), conf=with_core_limit(request.conf)
+        )
         directory = run_directory(self._staging, request.run, request.incarnation)
         directory.create()
         detail = ""

@@ -10,7 +10,7 @@ from spark_runner.errors import BackendUnreachable
 from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
 from spark_runner.runners.base import LogFile
-from spark_runner.runners.run_directory import EXECUTOR, whose_logs
+from spark_runner.runners.run_directory import EXECUTOR, log_owner
 from spark_runner.runners.standalone.api import StandaloneMasters
 from spark_runner.runners.standalone.launch import is_application_of
 from spark_runner.runners.standalone.nodes import ExecutorPlace, StandaloneNodes
@@ -50,7 +50,7 @@ class StandaloneExecutorLogs:
 
     def _files(self, run: str) -> list[LogFile]:
         return [
-            LogFile(*_whose(folder, stream, path))
+            LogFile(*_identified(folder, stream, path))
             for folder in sorted((self._folder / run).glob(f"*{EXECUTOR}*"))
             for stream in _STREAMS
             for part in (OLDER, "")
@@ -80,6 +80,6 @@ class StandaloneExecutorLogs:
             limit_log(path)
 
 
-def _whose(folder: Path, stream: str, path: Path) -> tuple[str, str, Path, str]:
-    incarnation, executor = whose_logs(folder.name)
+def _identified(folder: Path, stream: str, path: Path) -> tuple[str, str, Path, str]:
+    incarnation, executor = log_owner(folder.name)
     return incarnation, stream, path, executor

@@ -10,7 +10,7 @@ from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.launch import spark_properties
-from spark_runner.runners.log_layout import EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, laid_out
+from spark_runner.runners.log_layout import EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -37,7 +37,7 @@ def is_application_of(name: str, run: str) -> bool:
     return name.endswith(_mark(run))
 
 
-def bounded(conf: Mapping[str, str]) -> dict[str, str]:
+def with_core_limit(conf: Mapping[str, str]) -> dict[str, str]:
     """The settings with a limit on cores that gives the requested number of executors.
 
     A standalone master has no limit on executors: without `spark.cores.max` an application takes all free
@@ -68,17 +68,19 @@ def driver_request(
         properties.pop(name)
     log4j_uri = directory.write("log4j2.properties", LOG4J2_PROPERTIES).as_uri()  # no blanks, no quotes
     executors = directory.write("log4j2-executors.properties", TO_STDERR).as_uri()
-    properties |= laid_out(request.conf, executors, EXECUTOR)
+    properties |= with_log_layout(request.conf, executors, EXECUTOR)
     try:
         properties |= {
-            name: ",".join(_here(properties[name], directory)) for name in _FILE_LISTS if name in properties
+            name: ",".join(_copied_for_nodes(properties[name], directory))
+            for name in _FILE_LISTS
+            if name in properties
         }
     except OSError as error:
         raise SubmissionError(
             f"{error.filename} could not be copied for the nodes: {error.strerror}"
         ) from error
-    ours = "spark.submit.pyFiles"
-    properties[ours] = ",".join(filter(None, (str(driver_zip), properties.get(ours, ""))))
+    py_files = "spark.submit.pyFiles"
+    properties[py_files] = ",".join(filter(None, (str(driver_zip), properties.get(py_files, ""))))
     arguments = ["--master", request.target.master, "--deploy-mode", "client", "--name", request.name]
     arguments += [
         "--properties-file",
@@ -100,7 +102,7 @@ def driver_request(
         },
         "sparkProperties": {
             **jvm,
-            **laid_out(request.conf, log4j_uri, _JAVA_OPTIONS),
+            **with_log_layout(request.conf, log4j_uri, _JAVA_OPTIONS),
             "spark.app.name": request.name,
             "spark.master": request.target.master,
             "spark.submit.deployMode": "cluster",
@@ -113,7 +115,7 @@ def _mark(run: str) -> str:
     return f"orch:{run}"
 
 
-def _here(names: str, directory: RunDirectory) -> Iterator[str]:
+def _copied_for_nodes(names: str, directory: RunDirectory) -> Iterator[str]:
     """The items of a list, with copies in the run directory for files of this host; raises OSError."""
     folder = directory.path / "files"
     for name in filter(None, names.split(",")):

@@ -13,8 +13,8 @@ from spark_runner.process import ProcessId, current_boot_id, is_alive
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.standalone.api import DriverState, Snapshot, StandaloneDriver, StandaloneMasters
-from spark_runner.runners.standalone.room import application_waits, driver_waits
-from spark_runner.runners.start_words import unresolved_packages
+from spark_runner.runners.standalone.room import application_wait_reason, driver_wait_reason
+from spark_runner.runners.start_words import missing_packages
 
 SUBMISSION_FILE = "submission.json"  # {"driver": id}: the master's reply
 CLOCK_SECONDS = 60.0  # the largest difference of master's and worker's clocks plus the time to submit
@@ -70,10 +70,10 @@ class ClusterView:
     def _known(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
         match driver.state:
             case DriverState.SUBMITTED:
-                return _of(directory, RunState.RUNNING, detail=driver_waits(self.snapshot, driver))
+                return _of(directory, RunState.RUNNING, detail=driver_wait_reason(self.snapshot, driver))
             case DriverState.RUNNING | DriverState.RELAUNCHING:
                 return _of(
-                    directory, RunState.RUNNING, detail=application_waits(self.snapshot, directory.run)
+                    directory, RunState.RUNNING, detail=application_wait_reason(self.snapshot, directory.run)
                 )
             case DriverState.UNKNOWN:
                 return _of(directory, RunState.UNKNOWN, detail="its master has just become the leader")
@@ -92,7 +92,7 @@ class ClusterView:
             failure = Failure("killed", "Killed", "its driver was killed at the master")
             return _exited(directory, exit_codes.KILLED, failure)
         stderr = self._last_stderr(driver)
-        if missing := unresolved_packages(stderr):
+        if missing := missing_packages(stderr):
             return _exited(directory, None, missing)
         words = _cause_line(stderr)
         began = read_announcement(directory) is not None

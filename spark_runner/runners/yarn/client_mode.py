@@ -34,8 +34,8 @@ class YarnClientRunner:
 
     def reaches(self, place: SubmissionPlace) -> bool:
         """Whether `place` is this state directory on this host, with this cluster."""
-        ours = self.place()
-        return ours.is_at(place) and ours.cluster == place.cluster
+        here = self.place()
+        return here.is_at(place) and here.cluster == place.cluster
 
     def submit(self, request: SubmitRequest) -> Submission:
         """Start a driver under its own shim; raises SubmissionError, also while YARN does not answer."""

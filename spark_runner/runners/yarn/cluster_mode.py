@@ -50,7 +50,7 @@ class YarnClusterRunner:
                 shared_dir=self._submits.shared_dir,
                 quick_start=self._submits.quick_start,
                 passed_on=self._submits.passed_on,
-                is_of_worker=user is None,
+                as_worker=user is None,
             ),
             user=user,
         )

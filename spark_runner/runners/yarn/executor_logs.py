@@ -8,7 +8,7 @@ from pathlib import Path
 from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.private_file import replace_file
-from spark_runner.runners.run_directory import EXECUTOR, whose_logs
+from spark_runner.runners.run_directory import EXECUTOR, log_owner
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 
 # A node returns the end of a log, and the offset of that end within a longer log is unknown.
@@ -70,7 +70,7 @@ class YarnExecutorLogs:
 
     def _files(self, run: str) -> Iterator[LogFile]:
         for folder in sorted((self._folder / run).glob(f"*{EXECUTOR}*")):
-            incarnation, executor = whose_logs(folder.name)
+            incarnation, executor = log_owner(folder.name)
             for stream in _STREAMS:
                 if (path := folder / f"{stream}.log").exists():
                     yield LogFile(incarnation, stream, path, executor)

@@ -11,11 +11,11 @@ from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import (
     Launch,
     QuickStart,
-    hand_over_environment,
+    cluster_submit_environment,
     refuse_other_settings,
     submit_arguments,
 )
-from spark_runner.runners.log_layout import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, laid_out
+from spark_runner.runners.log_layout import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -51,17 +51,17 @@ def launch_on_cluster(
     shared_dir: Path,
     quick_start: QuickStart | None = None,
     passed_on: Sequence[str] = (),
-    is_of_worker: bool = True,
+    as_worker: bool = True,
 ) -> Launch:
     """The spark-submit that submits a driver to YARN; raises RefusedSubmission, SubmissionError.
 
     The jars of a job are on the class path of this spark-submit, and its settings can name their classes.
-    `is_of_worker` is therefore false if the drivers of the pool run as another user.
+    `as_worker` is therefore false if the drivers of the pool run as another user.
     """
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
     conf = yarn_properties(request, shared_dir / "driver") | {
         "spark.yarn.submit.waitAppCompletion": "false",
-        **laid_out(request.conf, _LAYOUT, DRIVER),
+        **with_log_layout(request.conf, _LAYOUT, DRIVER),
         f"{_ENVIRONMENT}{RUN_VARIABLE}": request.run,
         f"{_ENVIRONMENT}{INCARNATION_VARIABLE}": request.incarnation,
         # The driver writes its output and its outcome to this folder; YARN keeps and serves its files.
@@ -70,7 +70,7 @@ def launch_on_cluster(
     plan = (directory.work / "plan.json").as_uri()  # written before spark-submit starts
     conf["spark.files"] = _joined(conf.get("spark.files", ""), f"{plan}#{PLAN}")
     properties = directory.write("spark.properties", render_properties(conf))
-    environment = hand_over_environment(
+    environment = cluster_submit_environment(
         request,
         directory,
         f"-Dlog4j2.configurationFile={log4j.as_uri()}",
@@ -78,7 +78,7 @@ def launch_on_cluster(
         conf_dir=shared_dir / "spark-conf",
         quick_start=quick_start,
         passed_on=passed_on,
-        is_of_worker=is_of_worker,
+        as_worker=as_worker,
     )
     for name in _PYTHONS:
         environment.pop(name, None)  # the worker's interpreter; nodes have their own
@@ -102,7 +102,7 @@ def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **conf,
         **({"spark.yarn.queue": queue} if queue else {}),
-        **laid_out(conf, _LAYOUT, EXECUTOR),
+        **with_log_layout(conf, _LAYOUT, EXECUTOR),
         _FILES: _joined(conf.get(_FILES, ""), f"{layout}#{_LAYOUT}"),
         "spark.submit.pyFiles": _joined(conf.get("spark.submit.pyFiles", ""), str(driver_zip(folder))),
         "spark.yarn.tags": _joined(conf.get("spark.yarn.tags", ""), *tags),
