@@ -36,7 +36,7 @@ class Runners:
 
     @classmethod
     def of(cls, *runners: Runner) -> "Runners":
-        """The backends for runners of which each is its backend's only one."""
+        """A registry with one backend for each of these runners."""
         return cls({runner.backend: partial(OneRunner, runner) for runner in runners})
 
     def start(self) -> None:
