@@ -12,7 +12,7 @@ from queues.operations import Create, Delete, Operation
 from queues.session import Session, SessionSettings
 from spark_runner.attempt import Attempt, AttemptState
 from spark_runner.process import current_boot_id
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 
 _DRIVERS_PER_SESSION = 2_000  # a session owns at most 512 KiB of paths of ephemerals
 _TOGETHER = 100
@@ -31,11 +31,11 @@ class NoopRunner:
         self._inbox: queue.SimpleQueue[SubmitRequest] = queue.SimpleQueue()
         threading.Thread(target=self._drive, name="drivers", daemon=True).start()
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """This host."""
-        return Place(self.backend, socket.gethostname(), current_boot_id())
+        return SubmissionPlace(self.backend, socket.gethostname(), current_boot_id())
 
-    def reaches(self, _place: Place) -> bool:
+    def reaches(self, _place: SubmissionPlace) -> bool:
         """Always."""
         return True
 

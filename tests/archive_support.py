@@ -29,12 +29,12 @@ from queues.operations import Create
 from queues.queue import QueueSet
 from queues.session import Session
 from spark_runner.attempt import attempt_path
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.registry import Runners
 from tests.claims_support import claim_of
 from tests.queues_support import open_session
 
-PLACE = Place("local", "somewhere-else", "boot")
+PLACE = SubmissionPlace("local", "somewhere-else", "boot")
 NO_RUNNERS = Runners({})
 CRASHES = ("before mark", "after mark", "torn line", "before fsync", "after fsync", "before removal")
 
@@ -46,7 +46,12 @@ def queue_set(session: Session, root: str) -> QueueSet:
 
 
 def put_finished(
-    queues: QueueSet, *, attempts: int = 2, place: Place = PLACE, mark: str | None = None, run_key: str = ""
+    queues: QueueSet,
+    *,
+    attempts: int = 2,
+    place: SubmissionPlace = PLACE,
+    mark: str | None = None,
+    run_key: str = "",
 ) -> str:
     """A job in finish whose time is over; returns the id."""
     job_id, key = f"job-{uuid.uuid4().hex[:8]}", run_key or str(uuid.uuid4())

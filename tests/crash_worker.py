@@ -18,7 +18,7 @@ from orchestrator.models.limits import Limits
 from orchestrator.settings import Settings
 from orchestrator.wiring import DRIVER_MAIN, build_runners, build_worker, open_session
 from queues.session import Session
-from spark_runner.runners.base import Runner, Target
+from spark_runner.runners.base import Runner, SparkTarget
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -73,7 +73,7 @@ def main() -> None:
         if config.runner == "real"
         else Runners.of(build_runner(config.runner, settings.state_dir))
     )
-    runner = runners.for_target(Target(**config.target))
+    runner = runners.for_target(SparkTarget(**config.target))
     notices.FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # nobody waits five seconds for nothing
     if config.without:
         take_out(Protection(config.without))

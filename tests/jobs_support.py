@@ -20,7 +20,7 @@ from orchestrator.wiring import DRIVER_MAIN, build_queue_set, build_worker, open
 from orchestrator.worker.worker import Worker
 from queues.consumer import Consumer
 from queues.session import Session
-from spark_runner.runners.base import Place, Runner
+from spark_runner.runners.base import Runner, SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -126,7 +126,7 @@ class BuggyRunner(LocalRunner):
         self._error = error
         self._announced = False
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         if self._announced:
             raise self._error
         self._announced = True

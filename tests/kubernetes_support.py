@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.wiring import DRIVER_MAIN
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.kubernetes.runner import KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -43,9 +43,9 @@ class KubernetesSite:
             folder / "kubeconfig", namespace, cluster.account(namespace, "worker", WORKER_RULES)
         )
 
-    def target(self, **options: str) -> Target:
+    def target(self, **options: str) -> SparkTarget:
         known = {"namespace": self.namespace, "service_account": "spark", "image": IMAGE}
-        return Target(f"k8s://{self.cluster.api.address.url}", "cluster", known | options)
+        return SparkTarget(f"k8s://{self.cluster.api.address.url}", "cluster", known | options)
 
     def vanish(self) -> str:
         """The word `vanish` of `tests.scripted.words` for a pod: the API forgets it at once."""

@@ -15,7 +15,7 @@ from queues.operations import Operation
 from queues.session import Session
 from queues.transaction import commit
 from spark_runner.attempt import Attempt, attempt_path, intent
-from spark_runner.runners.base import Runner, RunState, Submission, SubmitRequest, Target
+from spark_runner.runners.base import Runner, RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.backend import StandaloneBackend
@@ -47,7 +47,7 @@ class Kit:
     root: str
     ledger: Ledger
     written: Callable[[str], str]  # a program in the words of `tests.scripted.words` for its drivers
-    target: Target = field(default_factory=lambda: Target("local[1]"))
+    target: SparkTarget = field(default_factory=lambda: SparkTarget("local[1]"))
     conf: dict[str, str] = field(default_factory=dict)
     is_warm: bool = False
     keeps_records: bool = (
@@ -161,14 +161,14 @@ def _warm(scene: Scene) -> Iterator[Kit]:
     house: WarmHouse = scene.fixtures.getfixturevalue("warm")
     house.wait_open()
     runner = LocalRunner(scene.submits(), driver_main=DRIVER_MAIN, warm=house.keeper)
-    yield scene.kit(runner, target=Target(SPEC.master), is_warm=True)
+    yield scene.kit(runner, target=SparkTarget(SPEC.master), is_warm=True)
 
 
 @contextmanager
 def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
     cluster: Standalone = scene.fixtures.getfixturevalue("standalone")
     options = {"rest": cluster.rest, "ui": cluster.ui, "staging": cluster.staging}
-    target = Target(cluster.url, mode, options)
+    target = SparkTarget(cluster.url, mode, options)
     backend = StandaloneBackend(scene.submits(), driver_main=DRIVER_MAIN)
     runner = backend.runner_for(target)
 
@@ -188,7 +188,7 @@ def _yarn(scene: Scene) -> Iterator[Kit]:
     yarn: Yarn = scene.fixtures.getfixturevalue("yarn")
     with found_by_hadoop(yarn):
         backend = YarnBackend(scene.submits(), driver_main=DRIVER_MAIN)
-        target = Target("yarn", "cluster")
+        target = SparkTarget("yarn", "cluster")
         conf = spark_settings(yarn.staging) | WITHOUT_EXECUTORS
 
         def live(run: str) -> list[str]:

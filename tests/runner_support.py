@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import Runner, RunState, SubmitRequest, Target
+from spark_runner.runners.base import Runner, RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.waiting import wait_until
@@ -52,7 +52,9 @@ def runner(tmp_path: Path, driver_main: Path) -> LocalRunner:
 
 
 def request(run: str, code: str = "", **more: Any) -> SubmitRequest:
-    return SubmitRequest(run, str(uuid.uuid4()), "a name", {"code": code}, target=Target("local[1]"), **more)
+    return SubmitRequest(
+        run, str(uuid.uuid4()), "a name", {"code": code}, target=SparkTarget("local[1]"), **more
+    )
 
 
 def directory(runner: LocalRunner, submitted: SubmitRequest) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.launch import Launch
-from spark_runner.runners.run_as import User
+from spark_runner.runners.run_as import UserAccount
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm.keeper import WarmKeeper
@@ -111,7 +111,7 @@ class _Unmarked(SparkSubmits):
         request: SubmitRequest,
         prepare: Callable[[RunDirectory], Launch],
         *,
-        user: User | None = None,
+        user: UserAccount | None = None,
     ) -> Submission:
         def unmarked(directory: RunDirectory) -> Launch:
             launch = prepare(directory)

@@ -16,7 +16,7 @@ from queues.members import Member
 from queues.names import LOW
 from queues.session import Session
 from queues.session.multi_read import Found
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 _LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask
 
@@ -105,10 +105,10 @@ def serves(worker: Mapping[str, Any], pool: str) -> bool:
     return pools is None or (isinstance(pools, list) and pool.removesuffix(LOW) in pools)
 
 
-def reaches(worker: Mapping[str, Any], place: Place) -> bool:
+def reaches(worker: Mapping[str, Any], place: SubmissionPlace) -> bool:
     """Whether a worker announces that it can see and stop a driver at `place`."""
     announced_places = worker.get("places")
-    places = map(Place.of, announced_places if isinstance(announced_places, list) else ())
+    places = map(SubmissionPlace.of, announced_places if isinstance(announced_places, list) else ())
     return any(each is not None and each.is_at(place) for each in places)
 
 
@@ -121,7 +121,7 @@ class Hosts:
         self._workers: Collection[Mapping[str, Any]] = []
         self._read_at = float("-inf")
 
-    def has_worker(self, place: Place, pool: str) -> bool:
+    def has_worker(self, place: SubmissionPlace, pool: str) -> bool:
         """Whether an announced worker serves this pool and reaches this place."""
         return any(reaches(worker, place) and serves(worker, pool) for worker in self._recent())
 

@@ -12,7 +12,7 @@ from orchestrator.times import seconds_between
 from queues.documents import encode
 from queues.record import Record
 from spark_runner.runners.application_page import application_page
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 VERSION = 2
 """The version grows if a field changes its meaning or is removed, not if one is added."""
@@ -43,7 +43,7 @@ def callback_body(
     otherwise.
     """
     document, error = attempt or {}, state.error
-    place = Place.of(document.get("place")) or Place("")
+    place = SubmissionPlace.of(document.get("place")) or SubmissionPlace("")
     return {
         "version": VERSION,
         "event": event,

@@ -22,7 +22,7 @@ from orchestrator.models.job import JobView
 from orchestrator.operating.views import JobDetail
 from orchestrator.states import Status
 from spark_runner.attempt import run_name
-from spark_runner.runners.base import Place, Runner
+from spark_runner.runners.base import Runner, SubmissionPlace
 from spark_runner.runners.registry import Runners
 
 _MAX_STDOUT_BYTES = 64 * 1024  # of what the program printed; all of it is in `job logs`
@@ -39,7 +39,7 @@ class LocalResult:
 def local_result(runners: Runners, detail: JobDetail) -> LocalResult:
     """The rows and prints of the submission that took the last attempt."""
     attempt = detail.attempts[-1] if detail.attempts else {}
-    place, incarnation = Place.of(attempt.get("place")), attempt.get("incarnation")
+    place, incarnation = SubmissionPlace.of(attempt.get("place")), attempt.get("incarnation")
     runner = runners.at(place.of_files) if place else None
     if runner is None:
         return LocalResult()

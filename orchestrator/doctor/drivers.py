@@ -16,7 +16,7 @@ from queues.errors import AccessDenied
 from queues.session import Session, Stat
 from queues.session.multi_read import Found
 from spark_runner.attempt import Attempt, AttemptState, attempt_path
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 _GRACE_SECONDS = 60.0  # a worker that monitors the driver has acted by then
 _DEFINITIONS_AT_ONCE = 16  # each may have 384 KiB
@@ -145,7 +145,7 @@ def _is_unheld(snapshot: ClusterSnapshot, run: _OpenAttempt) -> bool:
 
 def _unwatched(snapshot: ClusterSnapshot, run: _OpenAttempt) -> Finding:
     job_id = run.job.record.id
-    place = Place.of(run.job.state.place) or Place.of(run.attempt.document.get("place"))
+    place = SubmissionPlace.of(run.job.state.place) or SubmissionPlace.of(run.attempt.document.get("place"))
     remedy = "see the logs of the workers for why none claims it"
     if place is not None and not any(reaches(worker.document, place) for worker in snapshot.workers):
         where = f"on {place.host}, with the state directory of the worker that submitted it"

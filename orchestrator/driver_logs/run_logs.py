@@ -15,7 +15,7 @@ from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from spark_runner.process import is_alive
-from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory, whose_logs
+from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory, log_owner
 
 _NEWS_SECONDS = 0.5  # between reads while there is output
 _QUIET_SECONDS = 1.0  # between reads while there is none
@@ -140,7 +140,7 @@ class RunLogs:
             plan = self._plan()
             self._redactor.add_of_job(read_secrets(self._plan_directory))
             is_submit = plan.is_handed_over and (self.directory / "shim.json").exists()
-            _, executor = whose_logs(self.directory.name)
+            _, executor = log_owner(self.directory.name)
             dataset = "spark.executor" if executor else "spark.submit" if is_submit else "spark.driver"
             self._fields = {**own_fields(dataset), "spark.executor_id": executor or "driver", **plan.fields}
             self._documents = {
@@ -161,7 +161,7 @@ class RunLogs:
 
     @property
     def _plan_directory(self) -> Path:
-        incarnation, _ = whose_logs(self.directory.name)
+        incarnation, _ = log_owner(self.directory.name)
         return self._folder.plans / self.directory.parent.name / incarnation
 
     def _plan(self) -> Plan:

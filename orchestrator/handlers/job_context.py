@@ -27,7 +27,7 @@ from queues.operations import Delete, Operation
 from queues.session import Acl, Login, Wake
 from spark_runner.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Submission
+from spark_runner.runners.base import Runner, Submission, SubmissionPlace
 
 
 class JobContext:
@@ -209,12 +209,16 @@ class JobContext:
         except (AccessDenied, ValueError):  # a driver may close its nodes to this worker
             return None
 
-    def place(self, attempt: Attempt) -> Place:
+    def place(self, attempt: Attempt) -> SubmissionPlace:
         """Where an attempt was submitted: from the record, which no driver can write.
 
         Records of earlier versions do not store it; then the node of the attempt does.
         """
-        return Place.of(self.state.place) or Place.of(attempt.document.get("place")) or Place("")
+        return (
+            SubmissionPlace.of(self.state.place)
+            or SubmissionPlace.of(attempt.document.get("place"))
+            or SubmissionPlace("")
+        )
 
     def submissions(self, runner: Runner, run: str) -> list[Submission] | None:
         """Every submission of a run as its backend reports it; None when the backend does not answer.

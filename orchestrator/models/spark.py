@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from orchestrator.models.memory import checked_memory
 from orchestrator.models.part import DefinitionPart, texts
-from spark_runner.runners.base import Target, backend_of
+from spark_runner.runners.base import SparkTarget, backend_of
 from spark_runner.runners.registry import is_installed
 
 DEFAULT_MASTER = "local[*]"
@@ -120,7 +120,7 @@ class Spark(DefinitionPart):
         return Spark.model_validate(_filled(self.model_dump(), defaults.model_dump()))
 
     @property
-    def target(self) -> Target:
+    def target(self) -> SparkTarget:
         """The target for the runners: master, deploy mode and options of the backend."""
         master = self.master or DEFAULT_MASTER
         backend = backend_of(master)
@@ -131,7 +131,7 @@ class Spark(DefinitionPart):
             "kubernetes": self.kubernetes,
         }
         known = parts[backend].model_dump() if backend in parts else self.options
-        return Target(master, mode, {name: str(value) for name, value in known.items() if value})
+        return SparkTarget(master, mode, {name: str(value) for name, value in known.items() if value})
 
     @property
     def properties(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from orchestrator.policy.patterns import matches, matches_any
 from orchestrator.policy.properties import FILE_LISTS, items
 from orchestrator.policy.rules import PolicyRefused, Rules, reserved
 from queues.private_directory import is_replaceable
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 
 _LISTS = (
     *FILE_LISTS,
@@ -41,7 +41,7 @@ class Unclear(ValueError):
     """The name may mean more than one file."""
 
 
-def check_files(rules: Rules, definition: Definition, target: Target, *, runs_as: bool) -> None:
+def check_files(rules: Rules, definition: Definition, target: SparkTarget, *, runs_as: bool) -> None:
     """Raise PolicyRefused for a file that a job in cluster mode may not use.
 
     `runs_as`: the pool has a user of its own. A spark-submit for YARN then runs as that user, too, and reads

@@ -16,7 +16,7 @@ from orchestrator.policy.properties import SERVICE_ACCOUNTS, check_reserved
 from orchestrator.policy.rules import ALL_POOLS, Listed, PolicyRefused, Rules, reserved
 from orchestrator.policy.settings import PoolPolicy
 from orchestrator.policy.variables import check_named, check_receiver, check_variables
-from spark_runner.runners.base import Target, backend_of
+from spark_runner.runners.base import SparkTarget, backend_of
 from spark_runner.sql.references import FILE_FORMATS
 
 _DEFAULT_NAMESPACE = "default"
@@ -68,7 +68,7 @@ class Policy:
             for connector in _connectors(plan):
                 rules.allow("connectors", connector, f"the connector {connector!r}")
 
-    def check_files(self, pool: str, definition: Definition, target: Target) -> None:
+    def check_files(self, pool: str, definition: Definition, target: SparkTarget) -> None:
         """Raise PolicyRefused for a file of this host that a job in cluster mode may not use.
 
         The worker calls it right before it submits a driver.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from orchestrator.models.spark import Spark
 from orchestrator.policy.patterns import matches
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 _ON_THE_HOST = {
@@ -48,7 +48,7 @@ def openings(own: Spark, filled: Spark | None) -> Iterator[tuple[str, str]]:
     """
     target = (filled or own).target
     if filled is None and not own.master:
-        target = Target("", own.deploy_mode or "cluster")
+        target = SparkTarget("", own.deploy_mode or "cluster")
     if target.deploy_mode != "client":
         return
     rules = dict(_ON_THE_HOST)

@@ -20,7 +20,7 @@ from queues.operations import Create, Delete, Set
 from queues.session import Session, SessionState
 from queues.transaction import commit, insist
 from spark_runner.process import current_boot_id
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 _REFRESH_SECONDS = 10.0  # operators read it: more writes would be load without a reader
 _LOOK_SECONDS = 2.0  # `job wait` shows why no worker accepts a job: a change must be visible soon
@@ -39,7 +39,7 @@ class Announcement:
         *,
         slots: int,
         pools: Sequence[str] | None,
-        places: Sequence[Place],
+        places: Sequence[SubmissionPlace],
         running: Callable[[], list[str]],
         refused: Callable[[], Waiting | None] = lambda: None,
         log_trouble: Callable[[], str] = lambda: "",

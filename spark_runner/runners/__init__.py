@@ -1,1 +1,1 @@
-"""One file per place where a driver can run, behind the Protocol in `base`."""
+"""Runs drivers on this host, on standalone clusters, in YARN and in Kubernetes, behind one Protocol."""

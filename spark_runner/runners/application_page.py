@@ -1,12 +1,12 @@
-"""Where people look at an application: the page of the manager that knows it, also when it has ended."""
+"""The web page of an application at its cluster manager, for running and ended applications."""
 
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 
-def application_page(place: Place, application_id: str | None) -> str | None:
-    """The URL at the master, or at the ResourceManager; None where no manager has a page of it.
+def application_page(place: SubmissionPlace, application_id: str | None) -> str | None:
+    """The URL at the master or the ResourceManager; None if no manager has a page for it.
 
-    Of several masters it is the page of the first. A ResourceManager that stands by leads on to the active.
+    With several masters, it is the page at the first. A standby ResourceManager redirects to the active one.
     """
     if not application_id:
         return None
@@ -19,6 +19,6 @@ def application_page(place: Place, application_id: str | None) -> str | None:
             return None
 
 
-def _first(place: Place, name: str, path: str) -> str | None:
+def _first(place: SubmissionPlace, name: str, path: str) -> str | None:
     address = str(place.cluster.get(name, "")).partition(",")[0].rstrip("/")
     return f"{address}{path}" if address else None

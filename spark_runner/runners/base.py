@@ -1,4 +1,4 @@
-"""What every place that can run a driver offers: the protocols Backend and Runner, and their values."""
+"""The interface of all backends: the protocols Backend and Runner, and their values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -8,55 +8,55 @@ from typing import Any, ClassVar, Protocol
 
 
 class RunState(StrEnum):
-    """What a backend says about one submission of a run; never a verdict on the job."""
+    """The state of one submission of a run at its backend; never a verdict on the job."""
 
-    RUNNING = "running"  # the driver, or what starts it, is there
-    EXITED = "exited"  # it ended, and its exit code or what its backend says of it is known
-    GONE = "gone"  # nothing of it is there, and nothing is known of how it ended
-    UNKNOWN = "unknown"  # this host cannot tell
+    RUNNING = "running"  # the driver, or the process that starts it, exists
+    EXITED = "exited"  # it ended, with a known exit code or a report of its backend
+    GONE = "gone"  # nothing of it exists, and the cause of its end is unknown
+    UNKNOWN = "unknown"  # this host cannot determine the state
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where Spark shall run, as a definition says it."""
+class SparkTarget:
+    """The master and deploy mode of a definition: where Spark runs."""
 
     master: str = "local[*]"
     deploy_mode: str = "client"  # "client": the driver is on the worker's host; "cluster": on the cluster
-    options: Mapping[str, str] = field(default_factory=dict)  # what only this kind of place knows
+    options: Mapping[str, str] = field(default_factory=dict)  # specific to the backend
 
     @property
     def backend(self) -> str:
-        """The name of the kind of place that serves this master."""
+        """The name of the backend that serves this master."""
         return backend_of(self.master)
 
 
 def backend_of(master: str) -> str:
-    """The kind of place that serves a master, by the form of its name."""
+    """The name of the backend that serves a master, from the scheme of its URL."""
     scheme = master.partition("://")[0].partition("[")[0]
     return {"spark": "standalone", "k8s": "kubernetes"}.get(scheme, scheme)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where an attempt was submitted: enough for another worker to know whether it can reach it.
+class SubmissionPlace:
+    """Where an attempt was submitted: enough for another worker to decide whether it can reach the driver.
 
-    Of a driver on a worker's host that host is named, of one on a cluster the cluster.
+    It names the host of a driver on a worker's host, and the cluster of a driver on a cluster.
     """
 
     backend: str
     host: str = ""
-    boot: str = ""  # boot id of the host: a process id means nothing after a reboot
+    boot: str = ""  # boot id of the host: a process id is meaningless after a reboot
     store: str = ""  # id of the state directory: workers of one host may have several
-    cluster: Mapping[str, str] = field(default_factory=dict)  # as its backend writes it; no secrets
-    pid_namespace: str = ""  # of the host: in another one its processes cannot be seen
+    cluster: Mapping[str, str] = field(default_factory=dict)  # in the backend's own form; no secrets
+    pid_namespace: str = ""  # of the host: from another namespace the processes are not visible
 
     def to_json(self) -> dict[str, Any]:
-        """The form kept in the attempt node."""
+        """The form stored in the attempt node."""
         return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
-    def of(cls, document: object) -> "Place | None":
-        """The place in a node, None where somebody else has written something else."""
+    def of(cls, document: object) -> "SubmissionPlace | None":
+        """The place in a node; None if the node holds something else."""
         if not isinstance(document, dict) or not isinstance(document.get("cluster", {}), dict):
             return None
         try:
@@ -64,10 +64,10 @@ class Place:
         except TypeError:
             return None
 
-    def is_at(self, other: "Place") -> bool:
-        """Whether who reaches one reaches the other: the same host in whatever boot, or any cluster.
+    def is_at(self, other: "SubmissionPlace") -> bool:
+        """Whether a worker that reaches one place reaches the other: the same host in any boot, or a cluster.
 
-        Two PID namespaces of one boot do not reach each other; one that is left empty is all of them.
+        Two PID namespaces of one boot do not reach each other; an empty one stands for all of them.
         """
         namespaces = {self.pid_namespace, other.pid_namespace} - {""}
         if self.boot == other.boot and len(namespaces) > 1:
@@ -75,8 +75,8 @@ class Place:
         return (self.backend, self.host, self.store) == (other.backend, other.host, other.store)
 
     @property
-    def of_files(self) -> "Place":
-        """The same for who wants the files of a run alone: these are seen from each PID namespace."""
+    def of_files(self) -> "SubmissionPlace":
+        """The same place for access to a run's files only, which are visible from every PID namespace."""
         return replace(self, pid_namespace="")
 
     def __str__(self) -> str:
@@ -86,76 +86,76 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """All that a runner needs to start one driver.
+    """Everything that a runner needs to start one driver.
 
-    `run` is "<run key>-<attempt>", the only name that the outside world sees; `incarnation` is the
-    uuid of this one submission, so that a second submission of the same attempt can be told apart.
+    `run` is "<run key>-<attempt>", the only name outside the orchestrator. `incarnation` is the uuid of this
+    one submission, which distinguishes it from a second submission of the same attempt.
     """
 
     run: str
     incarnation: str
     name: str  # for people: the application name
-    plan: Mapping[str, Any]  # JSON; what the driver executes
-    target: Target = field(default_factory=Target)
+    plan: Mapping[str, Any]  # the JSON that the driver executes
+    target: SparkTarget = field(default_factory=SparkTarget)
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark properties
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()  # values of its settings that no log may show
-    is_short: bool = False  # its start counts for more than what it computes
-    is_warm: bool = False  # it may run in a JVM that others use too, where there is one
+    is_short: bool = False  # its start takes longer than its computation
+    is_warm: bool = False  # it may run in a JVM that other jobs share, if there is one
 
     @property
     def pool(self) -> str:
-        """The pool of the job; empty for what is no job's."""
+        """The pool of the job; empty for a request without a job."""
         job = self.plan.get("job")
         return str(job.get("pool", "")) if isinstance(job, Mapping) else ""
 
     @property
     def directory(self) -> str:
-        """The folder of the definition, which relative paths mean; empty where there is none."""
+        """The folder of the definition, to which relative paths refer; empty without one."""
         return str(self.plan.get("directory", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a submission ended, in the words of its backend: more than its exit code can tell."""
+    """The cause of a submission's end according to its backend: more than the exit code says."""
 
-    error_class: str  # one of the classes that `retry.on` knows
-    type: str  # the backend's own word, as OOMKilled
+    error_class: str  # one of the classes of `retry.on`
+    type: str  # the backend's own term, for example OOMKilled
     message: str
-    is_passing: bool = False  # before the driver began: another submission may have more luck
+    is_passing: bool = False  # it failed before the driver started, and another submission may succeed
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One submission as its backend sees it now."""
+    """The present state of one submission at its backend."""
 
     run: str
     incarnation: str
     state: RunState
-    exit_code: int | None = None  # as a shell would show it: 128 + N for signal N
+    exit_code: int | None = None  # as in a shell: 128 + N for signal N
     detail: str = ""
-    outcome: Mapping[str, Any] | None = None  # what the driver wrote beside its logs, if it did
-    failure: Failure | None = None  # what the backend says of how it ended, if it does
-    usage: Mapping[str, Any] | None = None  # what its host has measured of all its processes, if it has
-    # False: nobody has seen its driver end. It is not listed (any more), its node is lost, or what has ended
-    # only hands drivers over. Of a driver that is known to have begun nothing follows from that.
+    outcome: Mapping[str, Any] | None = None  # the outcome file of the driver, if any
+    failure: Failure | None = None  # the backend's cause of its end, if any
+    usage: Mapping[str, Any] | None = None  # the host's measurements of all its processes, if any
+    # False: the end of the driver was not observed. It is not listed (any more), its node is lost, or only
+    # the spark-submit that submits it to a cluster has ended. A driver that has started may then still run.
     is_end_observed: bool = True
 
     @property
     def may_run(self) -> bool:
-        """Whether its driver runs, or nobody can say that it does not."""
+        """Whether its driver runs, or its state is unknown."""
         return self.state in {RunState.RUNNING, RunState.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log of one submission; of a driver elsewhere a copy of what can be had of it by now."""
+    """One log of one submission; for a driver on another host a copy of the available part."""
 
     incarnation: str
     stream: str  # "stdout", "stderr" or "spark"
     path: Path
-    executor: str = ""  # Spark's number of it; empty = the driver
-    is_mixed: bool = False  # what was printed and what Spark says are one, as in a pod
+    executor: str = ""  # Spark's number of the executor; empty = the driver
+    is_mixed: bool = False  # one file holds printed output and Spark's log, as in a pod
 
 
 class Runner(Protocol):
@@ -163,45 +163,45 @@ class Runner(Protocol):
 
     backend: ClassVar[str]
 
-    def place(self) -> Place:
-        """Where a driver submitted now would run; raises SubmissionError where none can."""
+    def place(self) -> SubmissionPlace:
+        """Where a driver submitted now would run; raises SubmissionError if none can."""
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         """Whether this runner can see and stop drivers that were submitted at `place`."""
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Start a driver; raises SubmissionError when it cannot be started."""
+        """Start a driver; raises SubmissionError if it cannot be started."""
 
     def find(self, run: str) -> list[Submission]:
-        """Every submission of `run` that this backend knows, oldest first; raises when it does not answer."""
+        """Every submission of `run` at this backend, oldest first; raises if the backend does not answer."""
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs at once, at the cost of about one; some seconds old at most."""
+        """`find` for many runs at about the cost of one; the result is at most some seconds old."""
 
     def kill(self, run: str, *, grace_seconds: float) -> None:
-        """End every submission of `run`: TERM, wait, KILL, verify; raises KillError if anything is left."""
+        """End every submission of `run`: TERM, wait, KILL, verify; raises KillError if anything remains."""
 
     def logs(self, run: str) -> list[LogFile]:
         """The logs of every submission of `run`, oldest first."""
 
     def cleanup(self, run: str) -> None:
-        """Remove what `run` left at the backend (files, finished records); never a running driver's."""
+        """Remove the files and finished records of `run` at the backend; never those of a running driver."""
 
 
 class Backend(Protocol):
-    """One kind of place, as YARN is one: has a runner for each host or cluster of the kind."""
+    """A kind of cluster manager, for example YARN, with a runner for each host or cluster of that kind."""
 
-    def runner_for(self, target: Target) -> Runner:
-        """The runner that a definition asks for; raises RefusedSubmission where there can be none.
+    def runner_for(self, target: SparkTarget) -> Runner:
+        """The runner for a definition's target; raises RefusedSubmission if there can be none.
 
-        Raises NotConfigured where this host does not know its cluster.
+        Raises NotConfigured if this host has no configuration of the cluster.
         """
 
-    def runner_at(self, place: Place) -> Runner | None:
-        """The runner that can see and stop what was submitted at `place`; None where none here can.
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
+        """The runner that can see and stop submissions at `place`; None if no runner here can.
 
-        The same object for equal places, so that all that it watches is asked for at once.
+        Equal places get the same object, so that one request covers all their runs.
         """
 
-    def places(self) -> list[Place]:
-        """The places that it reaches, as a worker announces them; those of a cluster name no cluster."""
+    def places(self) -> list[SubmissionPlace]:
+        """The places that it reaches, as a worker announces them; a place on clusters names no cluster."""

@@ -1,4 +1,4 @@
-"""Child processes that outlive the objects that started them, and are still reaped."""
+"""Starts child processes that outlive the objects that start them, and reaps them."""
 
 import os
 import subprocess
@@ -7,20 +7,20 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_COLLECT_SECONDS = 1.0  # how long an ended child may be a zombie
+_COLLECT_SECONDS = 1.0  # the longest time that an ended child stays a zombie
 
 
 class Children:
-    """Starts detached children and collects those that have ended, by their ids: soon, whatever else happens.
+    """Starts detached children, and reaps them by id soon after their end.
 
-    They are not double-forked away: in a container this process may be number 1, to which they would
-    come back anyhow. A Popen object each would have to be kept, and warns when it is not.
+    They are not double-forked: in a container this process may have pid 1, which becomes their parent anyway.
+    It keeps no Popen objects, because each would have to be kept to avoid a warning.
     """
 
     def __init__(self) -> None:
         self._pids: set[int] = set()
         self._is_collecting = False  # a thread reaps as long as there are children
-        self._lock = threading.Lock()  # two threads that reap: the second could hit a number given away again
+        self._lock = threading.Lock()  # with two reaping threads, the second could hit a reused pid
 
     def start(
         self,
@@ -31,9 +31,9 @@ class Children:
         stderr: Path,
         pass_fds: Sequence[int],
     ) -> int:
-        """Start a child in a session of its own, with no terminal; raises OSError."""
+        """Start a child in its own session, without a terminal; raises OSError."""
         with stderr.open("ab") as log:
-            child = subprocess.Popen(  # noqa: SIM115, RUF100  # it is meant to go on
+            child = subprocess.Popen(  # noqa: SIM115, RUF100  # it outlives this call
                 argv,
                 cwd=cwd,
                 env=dict(environment),
@@ -46,18 +46,18 @@ class Children:
         with self._lock:
             self._pids.add(child.pid)
             starts, self._is_collecting = not self._is_collecting, True
-        child.returncode = 0  # from here on we wait for the id, and the object has nothing to warn of
+        child.returncode = 0  # this class waits for the pid; so the object does not warn
         if starts:
             threading.Thread(target=self._collect, name="children", daemon=True).start()
         return child.pid
 
     def reap(self) -> None:
-        """Collect the children that have ended, so that none stays as a zombie."""
+        """Reap the children that have ended, so that none remains a zombie."""
         with self._lock:
             for pid in list(self._pids):
                 try:
                     ended, _ = os.waitpid(pid, os.WNOHANG)
-                except ChildProcessError:  # somebody else in this process waits for all children
+                except ChildProcessError:  # other code in this process waits for all children
                     ended = pid
                 if ended:
                     self._pids.discard(pid)

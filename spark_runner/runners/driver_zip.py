@@ -1,4 +1,4 @@
-"""What travels to nodes that have only Java and PySpark: the program inside Spark, in one zip."""
+"""The zip with the driver program for nodes that have only Java and PySpark."""
 
 import importlib.util
 import io
@@ -9,25 +9,21 @@ from pathlib import Path
 
 from spark_runner.runners.content_file import content_file
 
-# The driver imports from these; the left-out parts are for workers, or large and never imported.
+# The driver imports from these; the excluded parts are for workers, or large and never imported.
 _PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")
 _LEFT_OUT = frozenset({"embedded", "runners", "tests", "testing", "__pycache__"})
 _REDACTION = ("orchestrator", "orchestrator.logs", "orchestrator.logs.record")
-_REDACTION_FILES = (
-    "__init__",
-    "redaction",
-    "secret_patterns",
-    "text",
-)  # of the last one; of the others the first
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
-_MODE = 0o100644 << 16  # readable by all: it holds nothing secret, and the cluster's user is another one
+# All of these from the last package; from the others only the first.
+_REDACTION_FILES = ("__init__", "redaction", "secret_patterns", "text")
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of the zip format: equal files make equal zips
+_MODE = 0o100644 << 16  # readable by all: it holds no secrets, and the cluster's user differs
 
 
 @cache
 def driver_zip(folder: Path) -> Path:
-    """The zip in this folder, made when it is not there; its name carries the hash of its contents.
+    """The zip in this folder, created if missing; its name has the hash of its contents.
 
-    Raises SubmissionError when it cannot be written.
+    Raises SubmissionError if it cannot be written.
     """
     return content_file(folder, "driver", ".zip", zip_bytes())
 

@@ -1,6 +1,6 @@
-"""The environment of a driver: names of a list, and nothing else that the worker happens to have.
+"""The environment of a driver: only listed variables of the worker's own environment.
 
-A program can read all of it, and so can each process that it starts.
+A program and each process that it starts can read all of it.
 """
 
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 _NAMES = frozenset(
     {
-        # who and where a process is: programs, the user's settings, temporary files, the local time
+        # the basics of a process: programs, the user's settings, temporary files, the local time
         "PATH",
         "HOME",
         "USER",
@@ -17,11 +17,11 @@ _NAMES = frozenset(
         "TZ",
         "LANG",
         "LANGUAGE",
-        # where Java, Spark and Python are, and what an operator starts them with
+        # the locations of Java, Spark and Python, and the operator's options for them
         "JAVA_HOME",
         "JAVA_TOOL_OPTIONS",
         "JDK_JAVA_OPTIONS",
-        "LD_LIBRARY_PATH",  # some builds of Python and of Hadoop do not start without
+        "LD_LIBRARY_PATH",  # some builds of Python and of Hadoop do not start without it
         "PYTHONPATH",
         "PYTHONUTF8",
         "SPARK_DIST_CLASSPATH",
@@ -29,29 +29,29 @@ _NAMES = frozenset(
         "SPARK_LAUNCHER_OPTS",
         "SPARK_LOCAL_IP",
         "SPARK_SUBMIT_OPTS",
-        # file systems and clusters: addresses, and the ticket with which a driver goes there
+        # file systems and clusters: addresses, and the driver's Kerberos ticket
         "HADOOP_CONF_DIR",
         "HADOOP_HOME",
         "HADOOP_USER_NAME",
         "YARN_CONF_DIR",
         "KRB5_CONFIG",
         "KRB5CCNAME",
-        # which certificates are trusted
+        # the trusted certificates
         "SSL_CERT_DIR",
         "SSL_CERT_FILE",
     }
 )
 _LOCALE = "LC_"  # LC_ALL, LC_CTYPE ...
-# A spark-submit that hands a driver over acts for the worker.
+# A spark-submit that submits a driver to a cluster acts for the worker.
 _OF_THE_WORKER = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KRB5_KTNAME")
 
 
 def for_drivers(more: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a driver gets of an environment; `more` are the names that the operator adds."""
+    """The part of an environment that a driver gets; the operator adds the names in `more`."""
     names = _NAMES.union(more)
     return {name: value for name, value in environment.items() if name in names or name.startswith(_LOCALE)}
 
 
-def for_hand_over(more: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a spark-submit gets that only hands a driver over to a cluster."""
+def for_cluster_submit(more: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The part of an environment for a spark-submit that only submits a driver to a cluster."""
     return for_drivers((*more, *_OF_THE_WORKER), environment)

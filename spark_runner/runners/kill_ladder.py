@@ -10,31 +10,31 @@ from spark_runner.errors import KillError
 from spark_runner.process import ProcessId, RunProcess, is_alive, run_processes
 from spark_runner.runners.run_directory import RunDirectory
 
-SHIM_SECONDS = 3.0  # beyond the grace: the shim's own KILL, reaping, and a durable exit file
-FORCED_SECONDS = 5.0  # KILL works at once, but for a process deep in the kernel (a dead network disk)
+SHIM_SECONDS = 3.0  # after the grace period: for the shim's own KILL, reaping, and a durable exit file
+FORCED_SECONDS = 5.0  # KILL works at once, except on a process blocked in the kernel (a dead network disk)
 _LOOK_SECONDS = 0.05
 
 
 def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float) -> None:
-    """End every process of a run; raises KillError with those that are still there, or out of sight.
+    """End every process of a run; raises KillError if some remain, or are not visible from here.
 
-    A live shim does the work itself, as the only one who can without mistaking a process: TERM to the
-    driver's group, the grace, KILL for all below it, exit file. What has no live shim, or loses it now,
-    gets its TERM from here; KILL from here is for them and for shims that hang.
+    A live shim does the work itself, because only it cannot mistake a process: TERM to the driver's group,
+    the grace period, KILL for all its descendants, exit file. Processes without a live shim, or that lose it
+    now, get their TERM from here. KILL from here is for them and for shims that hang.
     """
     open_ones = [directory for directory in directories if directory.exit_code() is None]
     for directory in open_ones:
-        directory.request_kill(grace_seconds)  # a shim on its way will start no driver
+        directory.request_kill(grace_seconds)  # a shim that is still starting will start no driver
     _check_in_sight(run, open_ones)
     for shim in _live_shims(open_ones).values():
         _send(shim.pid, signal.SIGTERM)
-        _send(shim.pid, signal.SIGCONT)  # in case that somebody stopped it
+        _send(shim.pid, signal.SIGCONT)  # in case it was stopped by a signal
     asked: set[int] = set()
 
     def is_gone() -> bool:
         shims = _live_shims(open_ones)
         if open_ones and len(shims) == len(open_ones):
-            return False  # known without a look at all processes
+            return False  # the shims settle it, without a scan of all processes
         processes = _processes(run, directories)
         for process in processes:
             if process.incarnation not in shims and process.pid not in asked:
@@ -44,14 +44,14 @@ def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float
 
     if _wait(is_gone, grace_seconds + SHIM_SECONDS):
         return
-    spared = {shim.pid for shim in _live_shims(open_ones).values()}  # they still have an exit file to write
+    spared = {shim.pid for shim in _live_shims(open_ones).values()}  # they have yet to write an exit file
     _kill(open_ones, _processes(run, directories), spared)
     if _wait(is_gone, FORCED_SECONDS):
         return
     _kill(open_ones, _processes(run, directories), set())
     if not _wait(is_gone, FORCED_SECONDS):
         left = ", ".join(map(str, sorted(process.pid for process in _processes(run, directories))))
-        raise KillError(f"processes of run {run} are still there after KILL: {left}")
+        raise KillError(f"processes of run {run} still exist after KILL: {left}")
 
 
 def _live_shims(directories: Iterable[RunDirectory]) -> dict[str, ProcessId]:
@@ -65,7 +65,7 @@ def _check_in_sight(run: str, directories: Iterable[RunDirectory]) -> None:
     hidden = [key for key, record in records.items() if record and record.shim.is_out_of_sight]
     if hidden:
         raise KillError(
-            f"run {run} was started in another PID namespace of this host, so nobody here can end it: "
+            f"run {run} was started in another PID namespace of this host and cannot be ended from here: "
             f"submission {', '.join(hidden)}"
         )
 
@@ -73,7 +73,7 @@ def _check_in_sight(run: str, directories: Iterable[RunDirectory]) -> None:
 def _kill(directories: Iterable[RunDirectory], processes: Iterable[RunProcess], spared: set[int]) -> None:
     for directory in directories:
         record = directory.shim()
-        if record and is_alive(record.driver):  # the group: also those who emptied their environment
+        if record and is_alive(record.driver):  # the group includes processes that emptied their environment
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(record.driver.pid, signal.SIGKILL)
     for process in processes:
@@ -87,7 +87,7 @@ def _processes(run: str, directories: Iterable[RunDirectory]) -> list[RunProcess
 
 
 def _send(pid: int, number: int) -> None:
-    # Not ours to signal, or gone: the verification at the end tells what that came to.
+    # Not permitted, or gone: the verification at the end shows the result.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 

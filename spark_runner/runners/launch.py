@@ -1,4 +1,4 @@
-"""What spark-submit is started with: settings, log layout, environment, command."""
+"""The call of spark-submit: its settings, log layout, environment and command."""
 
 import importlib.util
 import os
@@ -14,15 +14,15 @@ from spark_runner.driver_memory import driver_bytes
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.environment import for_drivers, for_hand_over
+from spark_runner.runners.environment import for_cluster_submit, for_drivers
 from spark_runner.runners.java_flags import LAUNCHER_FLAGS, SHORT_JOB_FLAGS, chosen_options, quick_flags
 from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 _LOOPBACK = "127.0.0.1"
-# Each user of the host reaches loopback. With a local master Spark draws a secret for each application, and
-# keeps it in the memory of its JVM: it stands in no file, no environment and no list of processes.
+# Every user of the host reaches loopback. With a local master Spark generates a secret for each application
+# and keeps it in the memory of its JVM: it is in no file, no environment and no list of processes.
 _AUTHENTICATE = "spark.authenticate"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
@@ -30,19 +30,19 @@ _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How spark-submit is called, or `program` where that is given."""
+    """One call of spark-submit, or of `program` if that is given."""
 
-    arguments: Sequence[str]  # every user of the host can read them: no settings in them
+    arguments: Sequence[str]  # every user of the host can read them, so they hold no settings
     environment: Mapping[str, str]
     program: Sequence[str] = ()
-    directory: str = ""  # where the process works; empty = in the run directory
+    directory: str = ""  # the working directory; empty = the run directory
 
 
 class QuickStart(Protocol):
-    """What lets the JVM of a driver start sooner; see `class_archive`."""
+    """Options with which the JVM of a driver starts sooner; see `class_archive`."""
 
     def conf_dir(self, otherwise: Path) -> Path:
-        """The empty directory that is SPARK_CONF_DIR."""
+        """The empty directory for SPARK_CONF_DIR."""
 
     def options(
         self,
@@ -51,7 +51,7 @@ class QuickStart(Protocol):
         conf: Mapping[str, str],
         chosen: Sequence[str] | None,
     ) -> list[str]:
-        """More options, for a JVM that gets those `chosen`; never raises."""
+        """Additional options for a JVM that has the options `chosen`; never raises."""
 
 
 def launch_driver(
@@ -64,10 +64,10 @@ def launch_driver(
     quick_start: QuickStart | None = None,
     passed_on: Sequence[str] = (),
 ) -> Launch:
-    """How the driver is started on this host; raises RefusedSubmission, SubmissionError.
+    """The call that starts the driver on this host; raises RefusedSubmission, SubmissionError.
 
-    `java_options` are ours, for its JVM; those of the user go before them. `passed_on` are the names of the
-    environment that the operator adds to those of each driver.
+    `java_options` are the orchestrator's options for its JVM; the user's options override them. `passed_on`
+    are the names of variables that the operator adds to the environment of each driver.
     """
     directory.write("log4j2.properties", LOG4J2_PROPERTIES)
     environment, options = _quick_jvm(
@@ -88,7 +88,7 @@ def launch_driver(
             driver_main,
             directory.work / "plan.json",
         ),
-        # Every worker of this host sees so what the driver may still come to use.
+        # Every worker of this host can read here how much memory the driver may still use.
         environment | {MEMORY_VARIABLE: str(driver_bytes(request.conf))},
         directory=request.directory,
     )
@@ -110,14 +110,17 @@ def submit_arguments(
 def spark_properties(
     request: SubmitRequest, directory: RunDirectory, more_java_options: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The settings of the driver: our defaults, over them the user's; raises RefusedSubmission."""
-    refuse_strangers(request.conf)
+    """The settings of the driver: the orchestrator's defaults, overridden by the user's.
+
+    Raises RefusedSubmission.
+    """
+    refuse_other_settings(request.conf)
     defaults = {
-        "spark.ui.enabled": "false",  # a port and a second of start-up that few look at
-        "spark.ui.showConsoleProgress": "false",  # bars have no place in a file
-        "spark.executor.processTreeMetrics.enabled": "true",  # else nobody knows what Python workers take
+        "spark.ui.enabled": "false",  # it costs a port and a second of start-up, for few users
+        "spark.ui.showConsoleProgress": "false",  # progress bars do not belong in a file
+        "spark.executor.processTreeMetrics.enabled": "true",  # else the memory of Python workers is unknown
         "spark.sql.warehouse.dir": str(directory.work / "spark-warehouse"),
-        "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp for ever
+        "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp
     }
     if is_local(request.target.master):
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
@@ -126,73 +129,74 @@ def spark_properties(
     java_options = [
         *more_java_options,
         f"-Dlog4j2.configurationFile={(directory.work / 'log4j2.properties').as_uri()}",
-        f"-Djava.io.tmpdir={directory.scratch}",  # as spark.local.dir, for the spark-<uuid> beside it
-        f"-Dderby.system.home={directory.work}",  # what Java would leave where it works: the user's folder
+        f"-Djava.io.tmpdir={directory.scratch}",  # like spark.local.dir, for the spark-<uuid> beside it
+        f"-Dderby.system.home={directory.work}",  # Java's files would end up in the user's working directory
         f"-XX:ErrorFile={directory.work}/hs_err_pid%p.log",  # likewise
     ]
-    # The user's own come last: of two equal options the JVM takes the last.
+    # The user's options come last: of two equal options the JVM takes the last.
     options = " ".join([*map(quote_option, java_options), request.conf.get(_JAVA_OPTIONS, "")]).rstrip()
     return defaults | dict(request.conf) | {_JAVA_OPTIONS: options}
 
 
-def refuse_strangers(conf: Mapping[str, str]) -> None:
-    """Raise RefusedSubmission for settings that Spark would not look at."""
-    if strangers := [key for key in conf if not key.startswith("spark.")]:
+def refuse_other_settings(conf: Mapping[str, str]) -> None:
+    """Raise RefusedSubmission for settings that Spark would ignore."""
+    if others := [key for key in conf if not key.startswith("spark.")]:
         raise RefusedSubmission(
-            f"Spark ignores settings that do not start with `spark.`: {', '.join(strangers)}"
+            f"Spark ignores settings that do not start with `spark.`: remove {', '.join(others)} from `conf`"
         )
 
 
 def driver_environment(
     request: SubmitRequest, directory: RunDirectory, conf_dir: Path, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment of the shim and of all below it; the names of the run are the last word.
+    """The environment of the shim and its descendants; the variables of the run override all others.
 
-    `inherited` is what of the worker's may be there; `conf_dir` is made when it is not, and stays empty.
+    `inherited` is the permitted part of the worker's environment. `conf_dir` is created if missing, and stays
+    empty.
     """
     try:
-        # Spark runs what is in it, as spark-env.sh; drivers of other users may look into it.
+        # Spark executes files in it, such as spark-env.sh; drivers of other users may read it.
         check_files(private_directory(conf_dir, mode=0o755))
     except UnsafeDirectory as error:
         raise SubmissionError(str(error)) from error
-    ours = {
+    own = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_CONF_DIR": str(conf_dir),  # empty: what the job gets is what its run directory shows
+        "SPARK_CONF_DIR": str(conf_dir),  # empty: the run directory holds all settings of the job
     }
     if "SPARK_LAUNCHER_OPTS" not in inherited:
-        ours["SPARK_LAUNCHER_OPTS"] = " ".join(LAUNCHER_FLAGS)  # of the JVM that only prints a command line
+        own["SPARK_LAUNCHER_OPTS"] = " ".join(LAUNCHER_FLAGS)  # for the JVM that only prints a command line
     if "SPARK_HOME" not in inherited and (spark_home := installed_spark_home()):
-        ours["SPARK_HOME"] = str(spark_home)
+        own["SPARK_HOME"] = str(spark_home)
     if is_local(request.target.master) and "SPARK_LOCAL_IP" not in inherited:
-        ours["SPARK_LOCAL_IP"] = _LOOPBACK  # nothing listens beyond this host
+        own["SPARK_LOCAL_IP"] = _LOOPBACK  # nothing listens beyond this host
     names = {
         RUN_VARIABLE: request.run,
         INCARNATION_VARIABLE: request.incarnation,
         RUN_DIR_VARIABLE: str(directory.work),
     }
-    return dict(inherited) | ours | dict(request.environment) | names
+    return dict(inherited) | own | dict(request.environment) | names
 
 
-def hand_over_environment(
+def cluster_submit_environment(
     request: SubmitRequest,
     directory: RunDirectory,
     *java_options: str,
     conf_dir: Path,
     quick_start: QuickStart | None,
     passed_on: Sequence[str] = (),
-    is_of_worker: bool = True,
+    as_worker: bool = True,
 ) -> dict[str, str]:
-    """The environment of a spark-submit that hands the driver over to a cluster: a JVM of a few seconds.
+    """The environment of a spark-submit that submits the driver to a cluster: a JVM of a few seconds.
 
-    `java_options` are ours, for this JVM; those of the user go after them. `is_of_worker`: it acts with the
-    credentials of the worker.
+    `java_options` are the orchestrator's options for this JVM; the user's options follow. With `as_worker`
+    it acts with the credentials of the worker.
     """
     environment, options = _quick_jvm(
         request,
         directory,
-        inherited=for_hand_over(passed_on) if is_of_worker else for_drivers(passed_on),
-        conf={},  # of the driver, which is another JVM
+        inherited=for_cluster_submit(passed_on) if as_worker else for_drivers(passed_on),
+        conf={},  # `conf` is for the driver, which is another JVM
         java_options=java_options,
         flags=LAUNCHER_FLAGS,
         conf_dir=conf_dir,
@@ -214,44 +218,44 @@ def _quick_jvm(
     conf_dir: Path,
     quick_start: QuickStart | None,
 ) -> tuple[dict[str, str], list[str]]:
-    """The environment of a JVM of this host and our options for it; `conf` has those of the user."""
+    """The environment of a JVM on this host and the orchestrator's options; `conf` has the user's options."""
     environment = driver_environment(
         request, directory, conf_dir if quick_start is None else quick_start.conf_dir(conf_dir), inherited
     )
     chosen = chosen_options(environment, conf)
-    ours = [*java_options, *quick_flags(flags, chosen)]
+    own = [*java_options, *quick_flags(flags, chosen)]
     if quick_start is not None:
-        known = None if chosen is None else [*ours, *chosen]
-        ours += quick_start.options(directory, environment, conf, known)
-    return environment, ours
+        known = None if chosen is None else [*own, *chosen]
+        own += quick_start.options(directory, environment, conf, known)
+    return environment, own
 
 
 def spark_submit_command(environment: Mapping[str, str]) -> list[str]:
-    """The spark-submit of SPARK_HOME; raises SubmissionError when it or Java is missing."""
+    """The spark-submit of SPARK_HOME; raises SubmissionError if it or Java is missing."""
     if not (spark_home := environment.get("SPARK_HOME")):
         raise SubmissionError("no Spark: install pyspark or set SPARK_HOME")
     program = Path(spark_home, "bin", "spark-submit")
     if not os.access(program, os.X_OK):
-        raise SubmissionError(f"no Spark: {program} is not there or cannot be executed; check SPARK_HOME")
+        raise SubmissionError(f"no Spark: {program} does not exist or is not executable; check SPARK_HOME")
     java_home = environment.get("JAVA_HOME")
     java = str(Path(java_home, "bin", "java")) if java_home else "java"
     if not shutil.which(java, path=environment.get("PATH")):
-        raise SubmissionError(f"no Java: `{java}` is not there; install Java 17 or later, or set JAVA_HOME")
+        raise SubmissionError(f"no Java: `{java}` does not exist; install Java 17 or later, or set JAVA_HOME")
     return [str(program)]
 
 
 def is_local(master: str) -> bool:
-    """Whether driver and executors are all on this host."""
+    """Whether driver and executors all run on this host."""
     return master.startswith("local")
 
 
 def installed_spark_home() -> Path | None:
-    """The Spark that the pyspark package of this Python brings."""
+    """The Spark in the pyspark package of this Python; None without one."""
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def quote_option(option: str) -> str:
-    """One option as Spark's CommandBuilderUtils.parseOptionString takes it apart again."""
+    """One option, quoted for Spark's CommandBuilderUtils.parseOptionString."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -1,11 +1,11 @@
-"""Drivers that are processes of this host, executors and all."""
+"""Runs drivers with a local master: driver and executors are processes of this host."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import remove_run, run_directories, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm.keeper import WarmKeeper
@@ -15,7 +15,7 @@ from spark_runner.runners.warm.servers import WarmServers
 class LocalRunner:
     """Runs drivers with a local master; `driver_main` is the file that spark-submit runs.
 
-    With a `warm` keeper that has specs small jobs may share a JVM that is there already.
+    With a `warm` keeper that has specs, small jobs may share a running JVM.
     """
 
     backend: ClassVar[str] = "local"
@@ -27,17 +27,17 @@ class LocalRunner:
             warm = WarmKeeper(WarmServers(SparkSubmits(submits.state_dir / "warm")))
         self._warm = warm
 
-    def place(self) -> Place:
-        """This host, in its present boot; raises SubmissionError without a usable state directory."""
+    def place(self) -> SubmissionPlace:
+        """This host in its present boot; raises SubmissionError without a usable state directory."""
         return self.submits.place(self.backend)
 
-    def reaches(self, place: Place) -> bool:
-        """Whether that is our directory on this host."""
+    def reaches(self, place: SubmissionPlace) -> bool:
+        """Whether `place` is this state directory on this host."""
         return self.backend == place.backend and self.submits.reaches(place)
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Start a driver under a shim of its own; raises SubmissionError."""
-        # A warm server runs as this process does.
+        """Start a driver under its own shim; raises SubmissionError."""
+        # A warm server runs as the user of this process.
         server = self._warm.choose(request) if self.submits.user_of(request) is None else None
         if server is None:
             return self.submits.start_driver(request, self._driver_main)
@@ -48,14 +48,14 @@ class LocalRunner:
         return self.poll_many([run])[run]
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs; at most one look at all processes, and none while all shims are well."""
+        """`find` for many runs; at most one scan of all processes, and none while all shims are alive."""
         return {
             run: [self._seen_in_server(each) for each in found]
             for run, found in self.submits.poll_many(runs).items()
         }
 
     def _seen_in_server(self, found: Submission) -> Submission:
-        """The same, but running as long as a warm server has not got rid of what it left there."""
+        """The submission, but running as long as a warm server still has a query of its driver."""
         if found.may_run:
             return found
         directory = run_directory(self.submits.state_dir, found.run, found.incarnation)
@@ -70,7 +70,7 @@ class LocalRunner:
             self._warm.servers.evict(directory)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every submission of `run` that exist by now, oldest first."""
+        """The existing logs of every submission of `run`, oldest first."""
         return self.submits.logs(run)
 
     def cleanup(self, run: str) -> None:

@@ -1,8 +1,8 @@
-"""How Spark writes its own log: one JSON object in a line for each event, with its trace in it.
+"""The layout of Spark's own log: one JSON object per line and event, with its stack trace.
 
-A driver of this host writes it to a file of its own; what runs on a cluster to stderr, which that keeps.
-A pattern, and no JSON layout of log4j: that one loads further jars, and a short job would wait for them.
-`spark_runner.spark_log` reads what it makes.
+A driver on this host writes the log to its own file. A process on a cluster writes it to stderr, which the
+cluster keeps. The layout is a pattern, not log4j's JSON layout, which loads further jars that delay a short
+job. `spark_runner.spark_log` reads the result.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from spark_runner.process import RUN_DIR_VARIABLE
 _PATTERN = (
     """{"@timestamp":"%d{yyyy-MM-dd'T'HH:mm:ss.SSSSSS}{UTC}Z","log.level":"%p","""
     """"log.logger":"%enc{%c}{JSON}","process.thread.name":"%enc{%t}{JSON}","message":"%enc{%m}{JSON}\""""
-    # Spark names the task in whose thread somebody speaks.
+    # Spark sets the task in the threads that run one.
     """%notEmpty{,"task":"%enc{%X{task_name}}{JSON}"}"""
     """%notEmpty{,"error.stack_trace":"%enc{%ex}{JSON}"}}%n"""
 )
@@ -32,8 +32,8 @@ appender.{appender}.layout.pattern = {_PATTERN}
 """
 
 
-# In the run directory, whatever its path contains, and wherever the JVM works. It is opened for appending, so
-# that `log_limit` may cut it.
+# In the run directory, with any path and any working directory of the JVM. log4j opens the file for
+# appending, so that `log_limit` may cut it.
 LOG4J2_PROPERTIES = _properties(
     "file", f"appender.file.type = File\nappender.file.fileName = ${{env:{RUN_DIR_VARIABLE}}}/spark.log"
 )
@@ -43,10 +43,10 @@ DRIVER = "spark.driver.defaultJavaOptions"
 EXECUTOR = "spark.executor.defaultJavaOptions"
 
 
-def laid_out(conf: Mapping[str, str], location: str, *settings: str) -> dict[str, str]:
-    """The settings, such as DRIVER or EXECUTOR, of JVMs that log as the file at `location` says.
+def with_log_layout(conf: Mapping[str, str], location: str, *settings: str) -> dict[str, str]:
+    """The `settings`, such as DRIVER or EXECUTOR, that make JVMs log by the file at `location`.
 
-    Options of the user come after ours: of two equal options a JVM takes the last.
+    The user's options follow: of two equal options a JVM takes the last.
     """
     option = f"-Dlog4j2.configurationFile={location}"
     return {name: f"{option} {conf.get(name, '')}".rstrip() for name in settings}

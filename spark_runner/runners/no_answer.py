@@ -1,13 +1,13 @@
-"""Why a server gave no answer, in words for its user: what the libraries say names objects and numbers."""
+"""Explains to users why a server did not answer: the libraries' messages name objects and numbers."""
 
 import re
 import socket
 
 _OBJECT = re.compile(r"^<?[\w.]*Connection\w*[(< ].*?[>)]: (?=[A-Z])")  # the connection, as Python shows it
 _REASONS = {
-    re.compile(r"Connection refused", re.IGNORECASE): "nobody listens there (connection refused)",
+    re.compile(r"Connection refused", re.IGNORECASE): "no server listens there (connection refused)",
     re.compile(r"not known|Failed to resolve|nodename nor servname|No address associated"): (
-        "nobody knows its host name"
+        "its host name is unknown"
     ),
     re.compile(r"WRONG_VERSION_NUMBER|record layer failure"): "it does not speak TLS: is http meant?",
 }
@@ -15,7 +15,7 @@ _UNTRUSTED = re.compile(r"certificate verify failed:? ?(?P<why>[^(]*)", re.IGNOR
 
 
 def no_answer(words: str) -> str:
-    """What an error of urllib3, of the socket or of TLS means."""
+    """The meaning of an error message of urllib3, a socket or TLS."""
     for pattern, reason in _REASONS.items():
         if pattern.search(words):
             return reason
@@ -26,7 +26,7 @@ def no_answer(words: str) -> str:
 
 
 def refuses(host: str, port: str, seconds: float) -> str:
-    """Why nobody takes a connection at this address; empty where somebody does."""
+    """Why no server accepts a connection at this address; empty if one does."""
     try:
         socket.create_connection((host.strip("[]"), int(port)), seconds).close()
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""A driver of this host that the kernel has ended for lack of memory, told from what its shim measured."""
+"""Recognizes a driver that the kernel ended for lack of memory, from the measurements of its shim."""
 
 import signal
 from collections.abc import Mapping
@@ -11,19 +11,19 @@ _MIB = 1 << 20
 
 
 def memory_failure(exit_code: int | None, usage: Mapping[str, Any] | None) -> Failure | None:
-    """The failure of a driver that was killed while the kernel killed for memory; None for all others."""
+    """The failure of a driver that got SIGKILL while the kernel killed for memory; None for all others."""
     if exit_code != _KILLED or usage is None or not usage.get("oom_kill"):
         return None
     peak, limit = usage.get("rss_peak_bytes"), usage.get("cgroup_limit_bytes")
-    had = f" (its processes had {peak // _MIB:,} MiB at most)" if isinstance(peak, int) else ""
+    had = f" (its processes used at most {peak // _MIB:,} MiB)" if isinstance(peak, int) else ""
     if isinstance(limit, int):
-        what = f"its control group {usage.get('cgroup')} may have {limit // _MIB:,} MiB"
-        remedy = "raise the limit of the group, for a service MemoryMax="
+        cause = f"the limit of its control group {usage.get('cgroup')} is {limit // _MIB:,} MiB"
+        remedy = "Raise the limit of the group (for a service: MemoryMax=)"
     else:
-        what, remedy = "the host had none left", "give the host more memory"
+        cause, remedy = "the host had none left", "Give the host more memory"
     message = (
-        f"the kernel ended its driver for lack of memory{had}: {what}. {remedy[0].upper()}{remedy[1:]}, let "
-        "fewer jobs run at once (slots), or give this one less: spark.driver.memory is the heap alone, and "
-        "Python and the JVM itself come on top"
+        f"the kernel ended its driver for lack of memory{had}: {cause}. {remedy}, run fewer jobs at once "
+        "(slots), or give this job less: spark.driver.memory is only the heap; Python and the JVM itself "
+        "need memory on top of it"
     )
     return Failure("memory", "OutOfMemoryKill", message)

@@ -1,4 +1,4 @@
-"""Java properties files: how Spark gets its settings without showing them in `ps`."""
+"""Java properties files, which give Spark its settings without showing them in `ps`."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ _BIGGEST_UNIT = 0xFFFF
 def render_properties(properties: Mapping[str, str]) -> str:
     """The text of a file from which `java.util.Properties.load` reads exactly these pairs.
 
-    Spark itself then cuts blanks and tabs (not line ends) from both ends of every value.
+    Spark itself then strips blanks and tabs (not line ends) from both ends of every value.
     """
     return "".join(f"{_escape(key)}={_escape(value)}\n" for key, value in properties.items())
 
@@ -29,5 +29,5 @@ def _escape_character(character: str) -> str:
     code = ord(character)
     if code <= _BIGGEST_UNIT:
         return f"\\u{code:04x}"
-    units = character.encode("utf-16-be")  # a surrogate pair, as Java wants it
+    units = character.encode("utf-16-be")  # a surrogate pair, as Java requires
     return f"\\u{units[:2].hex()}\\u{units[2:].hex()}"

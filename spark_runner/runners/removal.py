@@ -1,4 +1,4 @@
-"""Removes directories in which a driver may have made anything."""
+"""Removes directories in which a driver may have created files of any kind."""
 
 import os
 import shutil
@@ -7,18 +7,20 @@ from pathlib import Path
 
 
 def remove_tree(path: Path, *, ignore_errors: bool = False) -> None:
-    """Remove a directory and all in it; raises OSError. One that is not there is no error.
+    """Remove a directory with its contents; raises OSError. A missing directory is no error.
 
-    `rm` does it, and follows no link: folders in folders would take stack and open files of this process.
+    `rm` does it and follows no link; deep nesting would exhaust the stack and open files of this process.
     """
     if not os.path.lexists(path) or _rm(path):
         return
-    # A program may have left folders that not even their owner may write or list.
+    # A program may have left folders without write or read permission for their owner.
     subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], check=False, stderr=subprocess.DEVNULL)
     if _rm(path):
         return
     try:
-        shutil.rmtree(path, ignore_errors=ignore_errors)  # it has all capabilities of ours, and says why not
+        shutil.rmtree(
+            path, ignore_errors=ignore_errors
+        )  # with this process's capabilities; it reports why it fails
     except (FileNotFoundError, RecursionError):
         return
 

@@ -1,9 +1,9 @@
-"""The user whom drivers of this host run as: another one than their worker, in a folder of its own.
+"""Runs drivers on this host as another user than the worker, in a separate folder.
 
-<users>/                    mode 0711, of the worker: names can be passed through, and not be listed
-    spark-conf/  class-archives/  driver/    what all drivers may read, and none can change
-    <user>/                 mode 0711, of the worker
-        <run>.<incarnation>/    mode 0700, of that user: what one driver reads and writes
+<users>/                    mode 0711, owned by the worker: paths below it can be entered, but not listed
+    spark-conf/  class-archives/  driver/    files that all drivers may read and none can change
+    <user>/                 mode 0711, owned by the worker
+        <run>.<incarnation>/    mode 0700, owned by that user: the files of one driver
 """
 
 import os
@@ -26,12 +26,12 @@ _CAPABILITIES = {
     "SETUID": 7,
     "SYS_PTRACE": 19,
 }
-"""<linux/capability.h>: for directories of others, and to start, see and end processes of others."""
+"""<linux/capability.h>: for other users' directories, and to start, see and end other users' processes."""
 
-_OF_THE_WORKER = ("TMPDIR", "KRB5CCNAME")  # what is there is for the worker alone
+_OF_THE_WORKER = ("TMPDIR", "KRB5CCNAME")  # these locations are only for the worker
 _PASSAGE, _READABLE = 0o711, 0o755
 LINKS = {"stdout.log": 1, "stderr.log": 2, "spark.log": 3}
-"""The logs of a driver that may not reach its run directory: open files that its shim hands it."""
+"""The logs of a driver without access to its run directory: file descriptors that its shim passes to it."""
 
 
 class RunAsError(SparkRunnerError):
@@ -39,7 +39,7 @@ class RunAsError(SparkRunnerError):
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class UserAccount:
     """An account of this host."""
 
     name: str
@@ -49,67 +49,71 @@ class User:
     home: str
 
     @classmethod
-    def named(cls, name: str) -> "User":
-        """The account; raises RunAsError where there is none, or one that may do anything."""
+    def named(cls, name: str) -> "UserAccount":
+        """The account; raises RunAsError if it does not exist, or has the rights of root or of the worker."""
         try:
             found = pwd.getpwnam(name)
         except KeyError:
             raise RunAsError(f"drivers.run_as: this host has no user {name!r}") from None
         groups = tuple(sorted({*os.getgrouplist(name, found.pw_gid)}))
         if found.pw_uid == 0 or 0 in groups:
-            raise RunAsError(f"drivers.run_as: {name!r} is root, or in its group; name a user without rights")
+            raise RunAsError(
+                f"drivers.run_as: {name!r} is root, or in the group of root; name an unprivileged user"
+            )
         if found.pw_uid == os.geteuid():
-            raise RunAsError(f"drivers.run_as: {name!r} is the user of the worker itself")
+            raise RunAsError(f"drivers.run_as: {name!r} is the worker's own user; name another one")
         return cls(name, found.pw_uid, found.pw_gid, groups, found.pw_dir)
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a process of its own, from that of one of ours."""
+        """The environment of a process of this user, from the environment of a process of the worker."""
         kept = {name: value for name, value in given.items() if name not in _OF_THE_WORKER}
         return kept | {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
 class Users:
-    """Whom the drivers of which pool run as, and where."""
+    """The users of the drivers of each pool, and their directories."""
 
     def __init__(self, folder: Path, by_pool: Mapping[str, str]) -> None:
-        """Raise RunAsError where this process may not change users, or a user cannot get to the folder."""
+        """Raise RunAsError if this process may not change users, or the users cannot reach the folder."""
         self.folder = folder
-        self._by_pool = {pool: User.named(name) for pool, name in by_pool.items()}
+        self._by_pool = {pool: UserAccount.named(name) for pool, name in by_pool.items()}
         if missing := _missing_capabilities():
             raise RunAsError(
                 f"drivers.run_as: this worker may not start processes of other users: it has no {missing}; "
-                "start it as root, or with these capabilities, or take the setting out"
+                "start it as root or with these capabilities, or remove the setting"
             )
-        _own_folder(folder, _PASSAGE)
-        _own_folder(self.conf_dir, _READABLE)
-        _own_folder(folder / "class-archives", _PASSAGE)
-        _own_folder(folder / "driver", _PASSAGE)  # what travels with drivers to YARN
+        _make_folder(folder, _PASSAGE)
+        _make_folder(self.conf_dir, _READABLE)
+        _make_folder(folder / "class-archives", _PASSAGE)
+        _make_folder(folder / "driver", _PASSAGE)  # files that drivers in YARN get
         for user in self._by_pool.values():
-            _own_folder(folder / user.name, _PASSAGE)
+            _make_folder(folder / user.name, _PASSAGE)
         for parent in folder.parents:
             if not parent.stat().st_mode & stat.S_IXOTH:
-                raise RunAsError(f"drivers.run_as: no other user gets through {parent} to {folder}")
+                raise RunAsError(
+                    f"drivers.run_as: other users cannot reach {folder}: make {parent} executable for them"
+                )
 
     @property
     def conf_dir(self) -> Path:
         """The empty SPARK_CONF_DIR of their drivers."""
         return self.folder / "spark-conf"
 
-    def of_pool(self, pool: str) -> User | None:
-        """The user of a pool and of its low lane, or that of all; None for the worker's own."""
+    def of_pool(self, pool: str) -> UserAccount | None:
+        """The user of a pool and its low lane, or the one of all pools; None for the worker's own user."""
         return self._by_pool.get(pool.removesuffix(LOW)) or self._by_pool.get("*")
 
-    def work_directory(self, user: User, run: str, incarnation: str) -> Path:
-        """Make the directory of one driver, still ours; raises OSError."""
+    def work_directory(self, user: UserAccount, run: str, incarnation: str) -> Path:
+        """Create the directory of one driver, still owned by the worker; raises OSError."""
         path = self.folder / user.name / f"{run}.{incarnation}"
         path.mkdir(mode=0o700)
         return path
 
 
-def hand_over(path: Path, user: User) -> None:
-    """Make a directory that is ours, and all that we have made in it, that of a user; raises OSError.
+def change_owner(path: Path, user: UserAccount) -> None:
+    """Give a directory of the worker and its contents to a user; raises OSError.
 
-    The directory itself goes last: until then nobody else can change what is in it.
+    The directory itself changes its owner last: until then no other user can change its contents.
     """
     for folder, names, files in os.walk(path, topdown=False):
         for name in (*names, *files):
@@ -117,13 +121,13 @@ def hand_over(path: Path, user: User) -> None:
     os.chown(path, user.uid, user.gid, follow_symlinks=False)
 
 
-def _own_folder(path: Path, mode: int) -> None:
+def _make_folder(path: Path, mode: int) -> None:
     try:
         private_directory(path, mode=mode).chmod(mode)
     except UnsafeDirectory as error:
         raise RunAsError(f"drivers.run_as: {error}") from error
     except OSError as error:
-        raise RunAsError(f"drivers.run_as: {path} cannot be made: {error.strerror}") from error
+        raise RunAsError(f"drivers.run_as: cannot create {path}: {error.strerror}") from error
 
 
 def _missing_capabilities() -> str:

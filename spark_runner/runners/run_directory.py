@@ -1,11 +1,11 @@
-"""The run directory: all that a local submission is, in files that outlive every process.
+"""The run directory: the whole state of a local submission, in files that outlive every process.
 
-<state dir>/runs/<run>/<incarnation>/    mode 0700; what may hold secrets is 0600
+<state dir>/runs/<run>/<incarnation>/    mode 0700; files that may hold secrets are 0600
     spark.properties  log4j2.properties  secrets.json  plan.json    written before the start, the plan last
     shim.json  exit.json  shim.log  stdout.log  stderr.log  by the shim
     spark.log  outcome.json  scratch/  spark-warehouse/     by Spark and the driver
-    kill.json                                              by whoever wants it gone
-    work -> another directory        where drivers run as another user: what only that user writes is there
+    kill.json                                              by a process that requests the end
+    work -> another directory        if the driver runs as another user: the files that this user writes
 """
 
 import contextlib
@@ -26,19 +26,19 @@ from spark_runner.runners.base import LogFile, Submission, SubmitRequest
 from spark_runner.runners.removal import remove_tree
 from spark_runner.shim import KILL_REQUEST
 
-YOUNG_SECONDS = 30.0  # from the plan to shim.json takes 0.1 s; 30 s is a machine in deep trouble
+YOUNG_SECONDS = 30.0  # shim.json follows the plan after 0.1 s; 30 s covers a heavily overloaded machine
 LOG_STREAMS = ("stdout", "stderr", "spark")
-SECRETS = "secrets.json"  # their "values"; the plan travels, this stays
+SECRETS = "secrets.json"  # their "values"; unlike the plan, it never leaves this host
 WORK = "work"
 EXECUTOR = ".executor-"  # in the name of a folder of copied logs, between incarnation and number
-_MAX_BYTES = 16 << 20  # of an outcome: it holds a preview of each table
+_MAX_BYTES = 16 << 20  # of an outcome, which holds a preview of each table
 _MAX_WORDS_BYTES = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True, slots=True)
 class ShimRecord:
-    """What shim.json says: who the shim is, and who its driver."""
+    """The contents of shim.json: the processes of the shim and of its driver."""
 
     shim: ProcessId
     driver: ProcessId
@@ -46,18 +46,18 @@ class ShimRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
-    """One submission's directory: typed reads of its files, None for what is not there yet."""
+    """The directory of one submission, with typed reads of its files; a missing file is None."""
 
     path: Path
 
     @property
     def run(self) -> str:
-        """The run, which is the name of the parent directory."""
+        """The run: the name of the parent directory."""
         return self.path.parent.name
 
     @property
     def incarnation(self) -> str:
-        """The incarnation, which is the name of the directory."""
+        """The incarnation: the name of the directory."""
         return self.path.name
 
     @property
@@ -70,7 +70,7 @@ class RunDirectory:
 
     @property
     def users(self) -> set[int]:
-        """Whose processes may belong to it: those of its driver, and ours."""
+        """The users whose processes may belong to it: the driver's user and this process's user."""
         try:
             return {os.geteuid(), self.work.stat().st_uid}
         except OSError:
@@ -78,25 +78,25 @@ class RunDirectory:
 
     @property
     def scratch(self) -> Path:
-        """Where Spark keeps blocks and shuffle files; worth nothing after the driver's end."""
+        """Spark's folder for blocks and shuffle files; worthless after the driver's end."""
         return self.work / "scratch"
 
     def create(self) -> None:
-        """Make it, private; raises SubmissionError when that cannot be or it exists already."""
+        """Create it with mode 0700; raises SubmissionError if that fails or it exists already."""
         runs = self.path.parent.parent
         try:
             for directory in (runs.parent, runs, self.path.parent):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.mkdir(mode=0o700)
         except OSError as error:
-            raise SubmissionError(f"no run directory {self.path}: {error.strerror}") from error
+            raise SubmissionError(f"cannot create run directory {self.path}: {error.strerror}") from error
 
     def write(self, name: str, text: str) -> Path:
         """Write one private file for the driver; raises SubmissionError."""
         return self._write(self.work / name, text)
 
     def write_own(self, name: str, text: str) -> Path:
-        """Write one that is not for the driver; raises SubmissionError."""
+        """Write one private file that the driver must not read; raises SubmissionError."""
         return self._write(self.path / name, text)
 
     def _write(self, path: Path, text: str) -> Path:
@@ -105,11 +105,11 @@ class RunDirectory:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
+            raise SubmissionError(f"cannot write {path}: {error.strerror}") from error
         return path
 
     def write_plan(self, request: SubmitRequest) -> None:
-        """Write what is to run, behind what its logs may not show; raises SubmissionError."""
+        """Write the secrets that logs must not show, then the plan; raises SubmissionError."""
         if request.secrets:
             self.write_own(SECRETS, json.dumps({"values": request.secrets}))
         text = json.dumps(request.plan)
@@ -117,18 +117,18 @@ class RunDirectory:
             self._write(path / "plan.json", text)
 
     def submitted_ns(self) -> int:
-        """When the plan was written, which is the last step before the start (epoch, ns)."""
-        for path in (self.path / "plan.json", self.path):  # the directory stands in until the plan is there
+        """When the plan was written, the last step before the start (ns since the epoch)."""
+        for path in (self.path / "plan.json", self.path):  # the directory's time until the plan exists
             with contextlib.suppress(FileNotFoundError):
                 return path.stat().st_mtime_ns
-        return 0  # cleaned up while we looked
+        return 0  # cleaned up in the meantime
 
     def is_young(self) -> bool:
-        """Whether its shim may simply not have come to write shim.json yet."""
+        """Whether its shim may not have had time to write shim.json."""
         return abs(time.time() - self.submitted_ns() / 1e9) < YOUNG_SECONDS
 
     def shim(self) -> ShimRecord | None:
-        """Who runs it; raises OSError, ValueError or KeyError for a file that cannot be understood."""
+        """The processes of shim and driver; raises OSError, ValueError or KeyError for a damaged file."""
         record = self._read("shim.json")
         if record is None:
             return None
@@ -137,7 +137,7 @@ class RunDirectory:
         return ShimRecord(shim, driver)
 
     def usage(self) -> dict[str, Any] | None:
-        """What the processes took, as its shim has measured it; None while that is not known."""
+        """The resource usage of the processes, measured by the shim; None while it is unknown."""
         try:
             usage = (self._read("exit.json") or {}).get("usage")
         except (OSError, ValueError, AttributeError):
@@ -145,12 +145,12 @@ class RunDirectory:
         return usage if isinstance(usage, dict) else None
 
     def exit_code(self) -> int | None:
-        """How it ended, if it has; raises OSError, ValueError or KeyError as `shim` does."""
+        """The exit code, None while it runs; raises OSError, ValueError or KeyError like `shim`."""
         record = self._read("exit.json")
         return None if record is None else int(record["exit_code"])
 
     def outcome(self) -> dict[str, Any] | None:
-        """What the driver says of itself; None also for a file that its end cut short."""
+        """The outcome that the driver wrote; None also for a file that is incomplete after its end."""
         try:
             outcome = parse_json(read_of_driver(self.work, "outcome.json"))
         except (OSError, ValueError):
@@ -158,7 +158,7 @@ class RunDirectory:
         return outcome if isinstance(outcome, dict) else None
 
     def trouble(self) -> str:
-        """The last words of the shim about itself; empty in all normal cases."""
+        """The last line of the shim's own log; empty in all normal cases."""
         try:
             lines = (
                 read_plain(self.path / "shim.log", _MAX_WORDS_BYTES).decode("utf-8", "replace").splitlines()
@@ -168,22 +168,22 @@ class RunDirectory:
         return lines[-1] if lines else ""
 
     def request_kill(self, grace_seconds: float) -> None:
-        """Tell the shim, also one that has not started yet, that the driver must go.
+        """Ask the shim, even if it has not started yet, to end the driver.
 
-        The shim looks for this file after it has written shim.json and before the driver may run. Who
-        writes it first and then finds no shim.json knows: no user code will run here.
+        The shim checks for this file after writing shim.json and before the driver may run. If the file
+        exists and shim.json does not, no user code will run here.
         """
         temporary = self.path / f"{KILL_REQUEST}.{os.getpid()}.tmp"
         temporary.write_text(json.dumps({"grace_seconds": grace_seconds}), encoding="ascii")
         temporary.replace(self.path / KILL_REQUEST)
 
     def is_kill_requested(self) -> bool:
-        """Whether `request_kill` was called, by anyone."""
+        """Whether any process has called `request_kill`."""
         return (self.path / KILL_REQUEST).exists()
 
     def drop_scratch(self) -> None:
-        """Remove what a killed JVM could not remove itself."""
-        remove_tree(self.scratch, ignore_errors=True)  # what stays is taken by the cleanup of the run
+        """Remove the scratch files that a killed JVM could not remove."""
+        remove_tree(self.scratch, ignore_errors=True)  # the cleanup of the run removes the rest
 
     def _read(self, name: str) -> Any:
         try:
@@ -193,21 +193,21 @@ class RunDirectory:
 
 
 def read_of_driver(work: Path, name: str) -> bytes:
-    """A file that a driver may have written; raises OSError, ValueError for no plain file of its own.
+    """A file that a driver may have written; raises OSError, ValueError unless it is its own plain file.
 
-    Its user may have put anything there: a link to a file of ours, a pipe that never ends.
+    The driver's user may have created anything there: a link to a private file, or an endless pipe.
     """
     return read_plain(work / name, _MAX_BYTES, of=work.stat().st_uid)
 
 
-def whose_logs(folder: str) -> tuple[str, str]:
-    """Incarnation and executor of a folder of copied logs, the latter empty for that of a driver."""
+def log_owner(folder: str) -> tuple[str, str]:
+    """The incarnation and executor of a folder of copied logs; the executor is empty for a driver."""
     incarnation, _, executor = folder.partition(EXECUTOR)
     return incarnation, executor
 
 
 def log_files(directory: RunDirectory) -> list[LogFile]:
-    """The logs of one submission that exist by now, of each stream the older part first."""
+    """The existing logs of one submission, each stream with its older part first."""
     paths = [
         (stream, directory.path / f"{stream}.log{part}") for stream in LOG_STREAMS for part in (OLDER, "")
     ]
@@ -215,7 +215,7 @@ def log_files(directory: RunDirectory) -> list[LogFile]:
 
 
 def remove_run(state_dir: Path, run: str, submissions: Iterable[Submission]) -> None:
-    """Remove all directories of a run; raises SparkRunnerError while a driver of it may be running."""
+    """Remove all directories of a run; raises SparkRunnerError while one of its drivers may be running."""
     check_ended(run, submissions)
     try:
         for directory in run_directories(state_dir, run):
@@ -223,23 +223,23 @@ def remove_run(state_dir: Path, run: str, submissions: Iterable[Submission]) -> 
                 remove_tree(directory.work)
         remove_tree(run_path(state_dir, run))
     except OSError as error:
-        raise SparkRunnerError(f"files of run {run} are still there: {error}") from error
+        raise SparkRunnerError(f"cannot remove the files of run {run}: {error}") from error
 
 
 def check_ended(run: str, submissions: Iterable[Submission]) -> None:
-    """Raise SparkRunnerError while one of these may be running, before anything of the run is removed."""
+    """Raise SparkRunnerError if one of the submissions may be running, so that its files must stay."""
     for submission in submissions:
         if submission.may_run:
             raise SparkRunnerError(f"run {run} is {submission.state}: kill it before its files are removed")
 
 
 def run_path(state_dir: Path, run: str) -> Path:
-    """The directory of all submissions of a run; raises SubmissionError for a name that is no file name."""
+    """The directory of all submissions of a run; raises SubmissionError for an invalid file name."""
     return state_dir / "runs" / _checked(run)
 
 
 def run_directory(state_dir: Path, run: str, incarnation: str) -> RunDirectory:
-    """The directory of one submission; raises SubmissionError as `run_path` does."""
+    """The directory of one submission; raises SubmissionError like `run_path`."""
     return RunDirectory(run_path(state_dir, run) / _checked(incarnation))
 
 

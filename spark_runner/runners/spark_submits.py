@@ -1,34 +1,25 @@
 """The spark-submit processes of this host, each under a shim that outlives the worker.
 
-With a local master, and in client mode on a cluster, such a process is the driver itself; in cluster mode it
-hands the driver over.
+With a local master, and in client mode on a cluster, such a process is the driver itself. In cluster mode it
+submits the driver to the cluster.
 """
 
 import os
 import shutil
 import socket
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
 from spark_runner import shim
 from spark_runner.errors import KillError, SubmissionError
-from spark_runner.process import (
-    ProcessId,
-    RunProcess,
-    current_boot_id,
-    current_pid_namespace,
-    is_alive,
-    run_processes,
-)
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.process import current_boot_id, current_pid_namespace
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.children import Children
 from spark_runner.runners.kill_ladder import kill_run
 from spark_runner.runners.launch import Launch, QuickStart, launch_driver, spark_submit_command
-from spark_runner.runners.out_of_memory import memory_failure
-from spark_runner.runners.run_as import LINKS, User, Users, hand_over
+from spark_runner.runners.run_as import LINKS, UserAccount, Users, change_owner
 from spark_runner.runners.run_directory import (
     WORK,
     RunDirectory,
@@ -37,22 +28,18 @@ from spark_runner.runners.run_directory import (
     run_directories,
     run_directory,
 )
-from spark_runner.runners.start_words import tail, trouble, unresolved_packages
+from spark_runner.runners.submission_state import UNREADABLE, scan_processes, submission_of
 from spark_runner.state_id import state_id
-
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
-
-# The live processes per (run, incarnation); a function, because a look at all processes has its price.
-_Look = Callable[[], Mapping[tuple[str, str], Sequence[RunProcess]]]
 
 
 class SparkSubmits:
-    """Starts, finds, watches and ends them; its state is the directory, so any worker here can go on.
+    """Starts, finds, watches and ends spark-submits.
 
-    With `owned=True` they end when this process does, even by KILL; a forked child that keeps its open files
-    would keep them alive. `spark_submit` replaces the program that is started, with its leading arguments;
-    `quick_start` lets the JVMs of drivers start sooner; `passed_on` are names of our environment that drivers
-    get beside those of `environment.for_drivers`; `users` says which drivers run as another user.
+    All state is in the state directory, so any worker on this host can take over. With `owned=True` they end
+    with this process, even by KILL; a forked child that keeps its open files would keep them alive.
+    `spark_submit` replaces the program and its leading arguments. With `quick_start` the JVMs of drivers
+    start sooner. `passed_on` are variables of this process's environment that drivers get in addition to
+    those of `environment.for_drivers`. `users` selects the drivers that run as another user.
     """
 
     def __init__(
@@ -74,7 +61,7 @@ class SparkSubmits:
         self._owner_pipe = os.pipe() if owned else None  # close-on-exec, both ends
 
     def close(self) -> None:
-        """Let go; with `owned=True` this ends them."""
+        """Release the processes; with `owned=True` this ends them."""
         if self._owner_pipe:
             for end in self._owner_pipe:
                 os.close(end)
@@ -84,21 +71,21 @@ class SparkSubmits:
     def _store(self) -> str:
         return state_id(self.state_dir)
 
-    def place(self, backend: str, cluster: Mapping[str, str] | None = None) -> Place:
-        """This PID namespace of this host in its present boot; raises SubmissionError.
+    def place(self, backend: str, cluster: Mapping[str, str] | None = None) -> SubmissionPlace:
+        """This PID namespace of this host in its present boot.
 
-        That is without a usable state directory.
+        Raises SubmissionError without a usable state directory.
         """
         host, boot = socket.gethostname(), current_boot_id()
-        return Place(backend, host, boot, self._store, cluster or {}, current_pid_namespace())
+        return SubmissionPlace(backend, host, boot, self._store, cluster or {}, current_pid_namespace())
 
-    def reaches(self, place: Place) -> bool:
-        """Whether that is our directory on this host; of another boot we know that nothing runs any more."""
+    def reaches(self, place: SubmissionPlace) -> bool:
+        """Whether `place` is this state directory on this host; nothing of an earlier boot still runs."""
         return self.place(place.backend).is_at(place)
 
     @property
     def shared_dir(self) -> Path:
-        """Where that is which drivers of each user may read, and none can change."""
+        """The folder that the drivers of all users may read and none can change."""
         return self.state_dir if self.users is None else self.users.folder
 
     @property
@@ -106,12 +93,12 @@ class SparkSubmits:
         """The empty SPARK_CONF_DIR of drivers."""
         return self.state_dir / "spark-conf" if self.users is None else self.users.conf_dir
 
-    def user_of(self, request: SubmitRequest) -> User | None:
-        """Whom a driver of this host runs as; None for our own user."""
+    def user_of(self, request: SubmitRequest) -> UserAccount | None:
+        """The user that a driver on this host runs as; None for the worker's own user."""
         return None if self.users is None else self.users.of_pool(request.pool)
 
     def start_driver(self, request: SubmitRequest, driver_main: Path) -> Submission:
-        """Start one that is the driver itself, which runs the file `driver_main`; raises SubmissionError."""
+        """Start a spark-submit that is the driver itself and runs `driver_main`; raises SubmissionError."""
         return self.start(
             request,
             lambda directory: launch_driver(
@@ -130,11 +117,11 @@ class SparkSubmits:
         request: SubmitRequest,
         prepare: Callable[[RunDirectory], Launch],
         *,
-        user: User | None = None,
+        user: UserAccount | None = None,
     ) -> Submission:
-        """Start one under a shim of its own, as another `user` where one is given; raises SubmissionError.
+        """Start a spark-submit under its own shim, as `user` if one is given; raises SubmissionError.
 
-        `prepare` writes what it needs into the run directory and says how spark-submit is called; the plan is
+        `prepare` writes its files into the run directory and returns the call of spark-submit. The plan is
         written after it, as `plan.json`.
         """
         self._children.reap()
@@ -151,10 +138,10 @@ class SparkSubmits:
             program = launch.program or self._spark_submit or spark_submit_command(launch.environment)
             directory.write_plan(request)
             if user is not None:
-                hand_over(directory.work, user)
+                change_owner(directory.work, user)
             self._start_shim(directory, [*program, *launch.arguments], launch, user)
         except (OSError, TypeError, ValueError, SubmissionError) as error:
-            # Nothing was started, so nothing is to be found.
+            # Nothing was started: `find` must list nothing.
             for path in (directory.work, directory.path):
                 shutil.rmtree(path, ignore_errors=True)
             kind = type(error) if isinstance(error, SubmissionError) else SubmissionError
@@ -166,11 +153,12 @@ class SparkSubmits:
         return self.poll_many([run])[run]
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs; at most one look at all processes, and none while all shims are well."""
+        """`find` for many runs; at most one scan of all processes, and none while all shims are alive."""
         self._children.reap()
-        look = cache(_look)
+        scan = cache(scan_processes)
         return {
-            run: [_submission(found, look) for found in run_directories(self.state_dir, run)] for run in runs
+            run: [submission_of(found, scan) for found in run_directories(self.state_dir, run)]
+            for run in runs
         }
 
     def kill(self, run: str, *, grace_seconds: float) -> None:
@@ -178,15 +166,15 @@ class SparkSubmits:
         directories = run_directories(self.state_dir, run)
         try:
             kill_run(run, directories, grace_seconds)
-        except _UNREADABLE as error:
-            raise KillError(f"run {run} cannot be ended, its directory is unreadable: {error!r}") from error
+        except UNREADABLE as error:
+            raise KillError(f"cannot end run {run}, its directory is unreadable: {error!r}") from error
         finally:
             self._children.reap()
         for directory in directories:
             directory.drop_scratch()
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every submission of `run` that exist by now, oldest first."""
+        """The existing logs of every submission of `run`, oldest first."""
         return [log for found in run_directories(self.state_dir, run) for log in log_files(found)]
 
     def cleanup(self, run: str) -> None:
@@ -194,7 +182,7 @@ class SparkSubmits:
         remove_run(self.state_dir, run, self.find(run))
 
     def _start_shim(
-        self, directory: RunDirectory, command: Sequence[str], launch: Launch, user: User | None
+        self, directory: RunDirectory, command: Sequence[str], launch: Launch, user: UserAccount | None
     ) -> None:
         arguments = [str(directory.path)]
         environment = launch.environment
@@ -215,65 +203,3 @@ class SparkSubmits:
             stderr=directory.write_own("shim.log", ""),
             pass_fds=pass_fds,
         )
-
-
-def _submission(directory: RunDirectory, look: _Look) -> Submission:
-    state, exit_code, detail = RunState.UNKNOWN, None, ""
-    try:
-        state, exit_code = _state(directory, look)
-        if state is RunState.GONE:
-            detail = directory.trouble()
-        elif state is RunState.UNKNOWN:
-            detail = "it was started in another PID namespace of this host: nobody here sees its processes"
-    except _UNREADABLE as error:
-        detail = f"{directory.path} cannot be read: {error!r}"
-    usage = directory.usage() if state is RunState.EXITED else None
-    outcome, failure = directory.outcome(), memory_failure(exit_code, usage)
-    if exit_code and outcome is None and failure is None:
-        words = tail(directory.path / "stderr.log")
-        failure, detail = unresolved_packages(words), trouble(words)
-    return Submission(
-        directory.run,
-        directory.incarnation,
-        state,
-        exit_code,
-        detail=detail,
-        outcome=outcome,
-        failure=failure,
-        usage=usage,
-    )
-
-
-def _state(directory: RunDirectory, look: _Look) -> tuple[RunState, int | None]:
-    """What the files say; the processes are looked at only when the files do not settle it."""
-    if (code := directory.exit_code()) is not None:
-        return RunState.EXITED, code
-    record = directory.shim()
-    if record is None:
-        if directory.is_young() and not directory.is_kill_requested():
-            return RunState.RUNNING, None  # or just about to
-    elif (state := _state_of(record.shim)) is not None:
-        return state, None
-    users = directory.users
-    named = look().get((directory.run, directory.incarnation), ())
-    processes = [process for process in named if process.user in users]
-    # Once more, and last: the shim may have written the file and ended since our first look.
-    if (code := directory.exit_code()) is not None:
-        return RunState.EXITED, code
-    return RunState.RUNNING if processes else RunState.GONE, None
-
-
-def _state_of(shim: ProcessId) -> RunState | None:
-    """What follows from its shim alone; None when that is gone, and its driver may have survived it."""
-    if shim.is_out_of_sight:
-        return RunState.UNKNOWN
-    if is_alive(shim):
-        return RunState.RUNNING
-    return RunState.GONE if shim.boot != current_boot_id() else None
-
-
-def _look() -> Mapping[tuple[str, str], Sequence[RunProcess]]:
-    found: defaultdict[tuple[str, str], list[RunProcess]] = defaultdict(list)
-    for process in run_processes():
-        found[process.run, process.incarnation].append(process)
-    return found

@@ -1,4 +1,4 @@
-"""What spark-submit says when it ends before any driver begins: missing packages, a JVM that cannot start."""
+"""Finds in spark-submit's output why no driver started: missing packages, or a JVM that cannot start."""
 
 import os
 import re
@@ -19,13 +19,13 @@ _TROUBLE = re.compile(
     r'^(?:Exception in thread "main" (?P<thrown>.+)|(?P<said>(?:Error|Unrecognized|Invalid|Could not)\b.+))$',
     re.MULTILINE,
 )
-_OF_THE_PROGRAM = "SparkUserAppException"  # that the program ended so is no news of spark-submit
+_OF_THE_PROGRAM = "SparkUserAppException"  # reports an end of the program, not of spark-submit
 
 
-def unresolved_packages(words: str) -> Failure | None:
-    """The packages that Spark looked for in vain, None where its words say nothing of that.
+def missing_packages(words: str) -> Failure | None:
+    """The failure about packages that Spark did not find; None if `words` report none.
 
-    Where a repository did not answer another try may have more luck.
+    If a repository did not answer, another submission may succeed.
     """
     if not _MISSING.search(words):
         return None
@@ -33,26 +33,26 @@ def unresolved_packages(words: str) -> Failure | None:
         dict.fromkeys(name.replace("#", ":").replace(";", ":") for name in _UNRESOLVED.findall(words))
     )
     if silent := _OUT_OF_REACH.search(words):
-        reason = f"{silent[1]}: {silent[2]}" if silent[1] else f"nobody knows the host {silent[3]}"
-        message = f"packages {names} could not be fetched, a repository does not answer ({reason})"
+        reason = f"{silent[1]}: {silent[2]}" if silent[1] else f"unknown host {silent[3]}"
+        message = f"packages {names} could not be fetched: a repository does not answer ({reason})"
         return Failure("submission", "RepositoryUnreachable", message, is_passing=True)
     message = (
-        f"packages {names} are in no repository: correct `spark.packages` (group:artifact:version), or name "
-        "their repository by spark.jars.repositories in `conf`"
+        f"packages {names} are in no repository: correct `spark.packages` (group:artifact:version), or set "
+        "their repository as spark.jars.repositories in `conf`"
     )
     return Failure("definition", "PackagesMissing", message)
 
 
 def trouble(words: str) -> str:
-    """The last line in which a JVM says why it ends; empty where there is none."""
+    """The last line in which a JVM gives the cause of its end; empty without one."""
     found = [match["thrown"] or match["said"] for match in _TROUBLE.finditer(words)]
     said = next((line for line in reversed(found) if _OF_THE_PROGRAM not in line), "")
-    masked: str = redacted(said)  # before it is cut: half a secret is none to know
+    masked: str = redacted(said)  # before cutting: a part of a secret would not be recognized
     return masked[:_MAX_CHARACTERS]
 
 
 def tail(path: Path) -> str:
-    """The end of a log; empty where there is none."""
+    """The end of a log; empty if the log does not exist."""
     try:
         with os.fdopen(open_plain(path), "rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))

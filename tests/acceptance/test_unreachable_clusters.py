@@ -15,7 +15,7 @@ import yaml
 from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk
 from tests.waiting import wait_until
 
-NOBODY = "nobody listens there (connection refused)"
+NOBODY = "no server listens there (connection refused)"
 VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 

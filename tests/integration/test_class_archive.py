@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import Fit, fit_of
 from spark_runner.runners.kubernetes.launch import launch_pod
@@ -78,7 +78,7 @@ class Place:
 
     def hand_over(self, archives: ClassArchives, backend: str) -> Launch:
         """How spark-submit would hand a driver over."""
-        target = Target("", "cluster", {"image": "spark"})
+        target = SparkTarget("", "cluster", {"image": "spark"})
         request = SubmitRequest(
             f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target, environment=self.environment
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import RunState, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.fit import Fit, fit_of
 from spark_runner.runners.environment import for_drivers
@@ -89,7 +89,7 @@ class Desk:
     def outcome(self, **more: Any) -> dict[str, Any]:
         """What a driver says that has ended well and without a word of the JVM about archives."""
         request = SubmitRequest(
-            f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target=Target("local[1]"), **more
+            f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target=SparkTarget("local[1]"), **more
         )
         self.runner.submit(request)
         try:

@@ -12,7 +12,7 @@ from orchestrator.hooks import Hook
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from spark_runner.errors import KillError
-from spark_runner.runners.base import Failure, Place, RunState, Submission
+from spark_runner.runners.base import Failure, RunState, Submission, SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.jobs_support import Office, stand_ins, waits_for
@@ -28,10 +28,10 @@ class Cluster(LocalRunner):
         super().__init__(submits, driver_main=Path("unused"))
         self.alter: Callable[[list[Submission]], list[Submission]] = lambda found: found
 
-    def place(self) -> Place:
-        return Place(self.backend, cluster={"master": "test"})
+    def place(self) -> SubmissionPlace:
+        return SubmissionPlace(self.backend, cluster={"master": "test"})
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         return place == self.place()
 
     def find(self, run: str) -> list[Submission]:

@@ -29,9 +29,9 @@ MOST = timedelta(minutes=10)
 LATER = {"attempts": 1, "submissions": 2, "delay": "1h"}
 AT_ONCE = {"attempts": 1, "submissions": 2, "delay": "50ms"}
 
-NOBODY = "nobody listens there (connection refused)"
+NOBODY = "no server listens there (connection refused)"
 UNKNOWN = "no.such.host.invalid"
-UNKNOWN_HOST = "nobody knows its host name"
+UNKNOWN_HOST = "its host name is unknown"
 VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "KUBECONFIG")
 
 Case = tuple[dict[str, Any], list[str]]
@@ -154,7 +154,7 @@ def both_modes(words: list[str]) -> dict[str, Case]:
 
 
 def test_yarn_without_a_configuration(tried_again: Tried) -> None:
-    words = ["YARN's configuration is not known", "set HADOOP_CONF_DIR to the folder with yarn-site.xml"]
+    words = ["YARN is not configured", "set HADOOP_CONF_DIR to the folder with yarn-site.xml"]
     tried_again(both_modes(words))
 
 
@@ -163,7 +163,7 @@ def test_yarn_whose_configuration_is_not_there(
 ) -> None:
     missing = str(tmp_path / "hadoop")
     monkeypatch.setenv("HADOOP_CONF_DIR", missing)
-    tried_again(both_modes([f"HADOOP_CONF_DIR is {missing}, which is no folder: correct it"]))
+    tried_again(both_modes([f"HADOOP_CONF_DIR is {missing}, which is not a folder: correct it"]))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", UNKNOWN])
@@ -192,7 +192,7 @@ def test_yarn_that_takes_applications_elsewhere(
     file.write_text(own.replace("</configuration>", f"{entry}</configuration>"), "utf-8")
     tried_again(
         both_modes(
-            [f"no ResourceManager takes applications: {wrong} does not answer: {NOBODY}", f"in {file}"]
+            [f"no ResourceManager accepts applications: {wrong} does not answer: {NOBODY}", f"in {file}"]
         )
     )
 
@@ -223,9 +223,8 @@ def kubeconfig(folder: Path, server: str, **cluster: str) -> str:
 
 def test_kubernetes_without_a_kubeconfig(tried_again: Tried, port: int) -> None:
     url = f"https://127.0.0.1:{port}"
-    words = [
-        f"no access to {url}: the worker has no kubeconfig: set KUBECONFIG there, or make ~/.kube/config"
-    ]
+    remedy = "set KUBECONFIG on the worker, or create ~/.kube/config"
+    words = [f"no access to {url}: the worker has no kubeconfig: {remedy}"]
     tried_again({"pod": (on_kubernetes(url), words)})
 
 
@@ -234,7 +233,7 @@ def test_kubernetes_whose_kubeconfig_is_not_there(
 ) -> None:
     url, missing = f"https://127.0.0.1:{port}", str(tmp_path / "kubeconfig")
     monkeypatch.setenv("KUBECONFIG", missing)
-    words = [f"no access to {url}: KUBECONFIG is {missing}, where no file is: correct it on the worker"]
+    words = [f"no access to {url}: KUBECONFIG names {missing}, which is not a file: correct it on the worker"]
     tried_again({"pod": (on_kubernetes(url), words)})
 
 
@@ -265,11 +264,14 @@ def test_kubernetes_that_refuses_the_worker(
     match lacks:
         case "a name":
             file = kubeconfig(tmp_path, address.url, **{"certificate-authority": str(address.ca)})
-            words = [f"{begin} refused it (401)", f"renew the token or the certificate of KUBECONFIG={file}"]
+            words = [
+                f"{begin} refused the request (401)",
+                f"renew the token or the certificate of KUBECONFIG={file}",
+            ]
         case "rights":
             token = cluster.account(namespace, "nobody", [])
             file = str(cluster.kubeconfig(tmp_path / "kubeconfig", namespace, token))
-            words = [f"{begin} refused it (403)", 'cannot list resource "pods"', "docs/backends.md"]
+            words = [f"{begin} refused the request (403)", 'cannot list resource "pods"', "docs/backends.md"]
         case _:
             file = kubeconfig(tmp_path, address.url)
             words = [f"{begin} does not answer: its certificate is not trusted", f"KUBECONFIG={file}"]

@@ -20,7 +20,7 @@ from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
-from spark_runner.runners.base import RunState, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -203,7 +203,7 @@ def test_a_folder_that_all_nodes_see_is_collected_too(desk: Desk, tmp_path: Path
     (directory / "stdout.log").write_bytes(b"from a node\n")
     desk.collector()
     backend = StandaloneBackend(SparkSubmits(desk.state_dir), driver_main=Path("/main.py"))
-    backend.runner_for(Target("spark://h:7077", "cluster", {"staging": str(shared)}))
+    backend.runner_for(SparkTarget("spark://h:7077", "cluster", {"staging": str(shared)}))
     desk.wait("from a node")
     (document,) = documents_in(desk.root, "stdout")
     assert (document["job.id"], document["job.attempt"]) == ("weekly", 2)

@@ -10,9 +10,9 @@ import yaml
 
 from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, SubmissionPlace, SubmitRequest
 from spark_runner.runners.kubernetes import access
-from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.kubernetes.access import KubernetesCredentials
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -63,12 +63,12 @@ def backend(folder: Path) -> KubernetesBackend:
 
 def refused(folder: Path, url: str, **options: str) -> str:
     with pytest.raises(RefusedSubmission) as raised:
-        backend(folder).runner_for(Target(f"k8s://{url}", "cluster", options))
+        backend(folder).runner_for(SparkTarget(f"k8s://{url}", "cluster", options))
     return str(raised.value)
 
 
 def test_a_definition_cannot_name_another_server(home: Path, tmp_path: Path, evil: Stranger) -> None:
-    assert "over https alone" in refused(tmp_path, evil.url)
+    assert "only over https" in refused(tmp_path, evil.url)
     words = refused(tmp_path, "https://127.0.0.1:3")
     assert f"credentials are for {OURS}" in words
     assert f"the server in KUBECONFIG={home}" in words
@@ -78,10 +78,10 @@ def test_a_definition_cannot_name_another_server(home: Path, tmp_path: Path, evi
 def test_an_attempt_in_zookeeper_cannot_name_another_server(
     home: Path, tmp_path: Path, evil: Stranger
 ) -> None:
-    place = Place("kubernetes", cluster={"master": f"k8s://{evil.url}", "namespace": "default"})
+    place = SubmissionPlace("kubernetes", cluster={"master": f"k8s://{evil.url}", "namespace": "default"})
     runner = backend(tmp_path).runner_at(place)
     assert runner is not None
-    with pytest.raises(KubernetesError, match="its credentials are sent to no other"):
+    with pytest.raises(KubernetesError, match="sends its credentials to no other server"):
         runner.find("run-1")
     assert evil.seen == [], home
 
@@ -90,9 +90,9 @@ def test_a_server_over_plain_http_is_refused_also_where_the_kubeconfig_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evil: Stranger
 ) -> None:
     write(tmp_path, monkeypatch, {"plain": evil.url})
-    assert "over https alone" in refused(tmp_path, evil.url)
-    with pytest.raises(KubernetesError, match="over https alone"):
-        KubernetesApi(evil.url, Access()).pods("default", "a=b")
+    assert "only over https" in refused(tmp_path, evil.url)
+    with pytest.raises(KubernetesError, match="only over https"):
+        KubernetesApi(evil.url, KubernetesCredentials()).pods("default", "a=b")
     assert evil.seen == []
 
 
@@ -100,8 +100,8 @@ def test_the_credentials_of_one_context_are_not_sent_to_the_server_of_another(
     home: Path, tmp_path: Path
 ) -> None:
     made = backend(tmp_path)
-    assert made.runner_for(Target(f"k8s://{OURS}/", "cluster")), home
-    assert made.runner_for(Target("k8s://https://127.0.0.1:2", "cluster", {"context": "other"}))
+    assert made.runner_for(SparkTarget(f"k8s://{OURS}/", "cluster")), home
+    assert made.runner_for(SparkTarget("k8s://https://127.0.0.1:2", "cluster", {"context": "other"}))
     assert f"credentials are for {OURS}" in refused(tmp_path, "https://127.0.0.1:2")
     assert "credentials are for https://127.0.0.1:2" in refused(tmp_path, OURS, context="other")
 
@@ -128,7 +128,7 @@ def test_an_address_that_clients_could_read_in_two_ways_is_refused(
 def test_files_that_changed_since_are_read_again_before_a_driver_is_submitted(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evil: Stranger
 ) -> None:
-    runner = backend(tmp_path).runner_for(Target(f"k8s://{OURS}", "cluster"))
+    runner = backend(tmp_path).runner_for(SparkTarget(f"k8s://{OURS}", "cluster"))
     write(tmp_path, monkeypatch, {"new": "https://127.0.0.1:3"})
     with pytest.raises(RefusedSubmission, match=r"credentials are for https://127\.0\.0\.1:3"):
         runner.submit(SubmitRequest("run-1", "one", "name", {}))
@@ -147,9 +147,9 @@ def test_the_service_account_of_a_pod_is_for_the_cluster_of_that_pod(
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     made = backend(tmp_path)
     for url in ("https://10.0.0.1:443", "https://10.0.0.1", "https://kubernetes.default.svc"):
-        assert made.runner_for(Target(f"k8s://{url}", "cluster"))
+        assert made.runner_for(SparkTarget(f"k8s://{url}", "cluster"))
     assert "credentials are for https://10.0.0.1:443" in refused(tmp_path, "https://127.0.0.1:3")
-    assert "over https alone" in refused(tmp_path, evil.url)
+    assert "only over https" in refused(tmp_path, evil.url)
     assert evil.seen == []
 
 
@@ -172,7 +172,9 @@ def test_a_redirect_of_the_server_takes_no_credentials_elsewhere(
         url = server.url.removesuffix("/ended")
         write(tmp_path, monkeypatch, {"one": url}, **{"certificate-authority": str(certificates.ca)})
         with pytest.raises(KubernetesError):
-            KubernetesApi(url, Access()).create_secret("default", {"kind": "Secret", "data": {}})
+            KubernetesApi(url, KubernetesCredentials()).create_secret(
+                "default", {"kind": "Secret", "data": {}}
+            )
     (asked,) = server.told
     assert {name.lower(): value for name, value in asked.headers.items()}[
         "authorization"

@@ -15,23 +15,23 @@ from orchestrator.states import Queue, Status
 from orchestrator.wiring import DRIVER_MAIN
 from queues.operations import Create, Delete
 from queues.transaction import commit
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import Office, rescan_often, sleeps, stand_ins, waits_for
 from tests.pid_namespaces import IN_ANOTHER_PID_NAMESPACE
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
-THERE = Place("local", "elsewhere", "boot", "store")
+THERE = SubmissionPlace("local", "elsewhere", "boot", "store")
 
 
 class Far(LocalRunner):
     """A runner of another host, as far as anybody can tell."""
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         return THERE
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         return place == THERE
 
 
@@ -120,7 +120,7 @@ def test_a_worker_in_another_pid_namespace_of_the_host_does_not_take_a_driver_th
         assert office.wait(job_id).job.status is Status.SUCCESS
         after = office.submit("pass")
         assert office.wait(after).job.status is Status.SUCCESS
-    reached = office.runner().reaches(Place(**office.client.detail(after).attempts[0]["place"]))
+    reached = office.runner().reaches(SubmissionPlace(**office.client.detail(after).attempts[0]["place"]))
     assert not reached, "what it has started cannot be seen from here either"
 
 

@@ -26,7 +26,7 @@ from queues.transaction import commit
 from spark_runner import exit_codes
 from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent
 from spark_runner.process import TERMINATION_LOG_VARIABLE
-from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.kubernetes import program as pod_program
 from tests.class_archive import SUBMIT_OPTIONS, session_environment
 from tests.jar_support import make_jar, spark_jars
@@ -103,7 +103,9 @@ class Site:
             "jar": {"class": main, "arguments": [str(self.ledger), *steps]},
             "directory": directory,
         }
-        request = SubmitRequest(f"{self.run_key}-1", incarnation, "name", plan, target=Target("k8s://any"))
+        request = SubmitRequest(
+            f"{self.run_key}-1", incarnation, "name", plan, target=SparkTarget("k8s://any")
+        )
         return Driver.of(self, request, within)
 
 

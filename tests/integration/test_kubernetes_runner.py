@@ -12,7 +12,7 @@ import pytest
 
 from spark_runner import exit_codes
 from spark_runner.errors import KillError, RefusedSubmission, SparkRunnerError, SubmissionError
-from spark_runner.runners.base import Failure, Runner, RunState, Submission, SubmitRequest, Target
+from spark_runner.runners.base import Failure, Runner, RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.kubernetes import watch as kubernetes_watch
 from spark_runner.runners.kubernetes.api import KubernetesError
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
@@ -42,7 +42,7 @@ class Desk:
         self.run = f"{uuid.uuid4()}-1"
 
     def submit(
-        self, code: str, target: Target | None = None, conf: Mapping[str, str] | None = None
+        self, code: str, target: SparkTarget | None = None, conf: Mapping[str, str] | None = None
     ) -> SubmitRequest:
         properties = {PLAIN: "true", **(conf or {})}
         request = SubmitRequest(

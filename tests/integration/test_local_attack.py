@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import RunState, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.class_archive import archives
@@ -74,7 +74,7 @@ def shelf() -> Iterator[Path]:
 
 def keep_rows(runner: LocalRunner, run: str, conf: Mapping[str, str], tmp_path: Path) -> None:
     """Start a driver with these settings, and wait until it has rows in its cache."""
-    target = Target("local[1]")
+    target = SparkTarget("local[1]")
     runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", {}, target, conf, is_short=True))
     directory = next((tmp_path / "state" / "runs" / run).iterdir())
 

@@ -13,7 +13,7 @@ import pytest
 
 from spark_runner.errors import SubmissionError
 from spark_runner.process import current_boot_id, current_pid_namespace, processes_of
-from spark_runner.runners.base import Place, Runner, RunState, Target
+from spark_runner.runners.base import Runner, RunState, SparkTarget, SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import remove_run, run_path
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -40,7 +40,7 @@ def few_open_files() -> Iterator[None]:
 def test_a_runner_is_what_the_protocol_asks_for(runner: LocalRunner) -> None:
     protocol: Runner = runner
     place = protocol.place()
-    assert place == Place(
+    assert place == SubmissionPlace(
         "local", socket.gethostname(), current_boot_id(), place.store, pid_namespace=current_pid_namespace()
     )
     assert protocol.reaches(replace(place, boot="an older one"))
@@ -151,7 +151,8 @@ def test_a_remote_master_is_not_told_that_the_driver_is_on_loopback(
 ) -> None:
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     submitted = replace(
-        request(run, "import os; print(os.environ.get('SPARK_LOCAL_IP'))"), target=Target("spark://h:7077")
+        request(run, "import os; print(os.environ.get('SPARK_LOCAL_IP'))"),
+        target=SparkTarget("spark://h:7077"),
     )
     runner.submit(submitted)
     wait_for(runner, run, RunState.EXITED)
@@ -179,7 +180,7 @@ def test_all_that_may_hold_a_secret_is_private(runner: LocalRunner, run: str) ->
     [
         ({"run": "../x"}, "cannot name a directory"),
         ({"incarnation": "a/b"}, "cannot name a directory"),
-        ({"conf": {"hive.x": "1"}}, "do not start with `spark.`: hive.x"),
+        ({"conf": {"hive.x": "1"}}, "do not start with `spark.`: remove hive.x"),
         ({"plan": {"x": object()}}, "not JSON serializable"),
         ({"environment": {"A": "\0"}}, "null byte"),
     ],

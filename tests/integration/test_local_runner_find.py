@@ -73,7 +73,7 @@ def test_many_runs_are_polled_without_a_look_at_all_processes(
         looks.append("look")
         return run_processes()
 
-    monkeypatch.setattr("spark_runner.runners.spark_submits.run_processes", look)
+    monkeypatch.setattr("spark_runner.runners.submission_state.run_processes", look)
     submitted, ended = request(run, SLEEPS), request(f"{run}-ended")
     runner.submit(ended)
     wait_for(runner, ended.run, RunState.EXITED)
@@ -121,7 +121,7 @@ _LOOK = """
 import json, sys
 from pathlib import Path
 from spark_runner.errors import KillError
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 runner = LocalRunner(SparkSubmits(Path(sys.argv[1])), driver_main=Path("unused"))
@@ -130,7 +130,7 @@ try:
     killed = "killed"
 except KillError as error:
     killed = str(error)
-place = Place.of(json.loads(sys.argv[3]))
+place = SubmissionPlace.of(json.loads(sys.argv[3]))
 reaches = [runner.reaches(place), runner.reaches(place.of_files)]
 print(json.dumps([runner.find(sys.argv[2])[0].state, killed, reaches]))
 """

@@ -176,8 +176,9 @@ def test_a_killed_worker_takes_its_drivers_along_only_if_it_owns_them(
 ) -> None:
     submitted = request(run, SLEEPS)
     code = (
-        "import os, signal; from pathlib import Path; from spark_runner.runners.base import SubmitRequest; "
-        "from spark_runner.runners.base import Target; from spark_runner.runners.local import LocalRunner; "
+        "import os, signal; from pathlib import Path; "
+        "from spark_runner.runners.base import SparkTarget, SubmitRequest; "
+        "from spark_runner.runners.local import LocalRunner; "
         "from spark_runner.runners.spark_submits import SparkSubmits; "
         f"LocalRunner(SparkSubmits(Path({str(tmp_path / 'state')!r}), "
         f"owned={owned}, spark_submit={STAND_IN!r}), "

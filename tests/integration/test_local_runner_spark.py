@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_runner.process import processes_of
-from spark_runner.runners.base import RunState, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.spark_log import readable_lines
@@ -48,7 +48,9 @@ def runner(tmp_path: Path, run: str) -> Iterator[LocalRunner]:
 
 
 def request(run: str, code: str, **more: Any) -> SubmitRequest:
-    return SubmitRequest(run, str(uuid.uuid4()), "a name", {"code": code}, target=Target("local[2]"), **more)
+    return SubmitRequest(
+        run, str(uuid.uuid4()), "a name", {"code": code}, target=SparkTarget("local[2]"), **more
+    )
 
 
 def logs(runner: LocalRunner, run: str) -> dict[str, str]:

@@ -21,12 +21,12 @@ from orchestrator.wiring import users_of_drivers
 from queues.names import LOW
 from spark_runner import shim
 from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
-from spark_runner.runners.base import RunState, Submission, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_as import RunAsError, Users
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.yarn.api import Application, ResourceManager
+from spark_runner.runners.yarn.api import ResourceManager, YarnApplication
 from spark_runner.runners.yarn.client_mode import YarnClientRunner
 from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
 from tests.another_user import STRANGER
@@ -142,7 +142,7 @@ class Scene:
         run = f"{uuid.uuid4()}-1"
         self.runs.append(run)
         plan = {"code": code, "job": {"pool": pool}, "directory": directory}
-        self.runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", plan, Target("local[1]")))
+        self.runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", plan, SparkTarget("local[1]")))
         return run_directories(self.state, run)[-1]
 
     def ended(self, directory: RunDirectory) -> Submission:
@@ -338,7 +338,7 @@ def test_a_pool_without_a_user_runs_as_the_worker(scene: Scene) -> None:
 class IdleManager(ResourceManager):
     """One without applications."""
 
-    def applications(self, tags: Sequence[str]) -> list[Application]:
+    def applications(self, tags: Sequence[str]) -> list[YarnApplication]:
         assert tags
         return []
 
@@ -366,7 +366,7 @@ def test_what_hands_a_driver_over_to_yarn_is_the_user_of_the_pool(
     runner = kind(submits, manager, driver_main=place / "driver.py")
     before = os.umask(0o077)
     try:
-        runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", plan, Target("yarn", mode), conf))
+        runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", plan, SparkTarget("yarn", mode), conf))
     finally:
         os.umask(before)
     wait_until(lambda: not submits.find(run)[0].may_run, 20, "it has ended")
@@ -403,7 +403,7 @@ def test_spark_itself_runs_as_another_user_and_logs_as_ever(place: Path) -> None
         "PYTHONPATH": f"{checkout}:{packages}",
     }
     request = SubmitRequest(
-        run, str(uuid.uuid4()), "a name", {}, Target("local[1]"), environment=environment, is_short=True
+        run, str(uuid.uuid4()), "a name", {}, SparkTarget("local[1]"), environment=environment, is_short=True
     )
     runner.submit(request)
     wait_until(lambda: not runner.find(run)[0].may_run, 120, "the driver has ended")
@@ -480,5 +480,5 @@ def test_a_folder_of_somebody_else_is_refused(place: Path) -> None:
     folder.unlink()
     hidden = place / "hidden"
     hidden.mkdir(mode=0o700)
-    with pytest.raises(RunAsError, match="gets through"):
+    with pytest.raises(RunAsError, match="cannot reach"):
         Users(hidden / "users", {"*": NAME})

@@ -11,7 +11,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import Status
 from orchestrator.wiring import build_runners
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 from tests.jobs_support import Office, python_job
 
 PACKAGE = """
@@ -47,7 +47,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("package")
 def test_a_job_whose_master_a_package_serves_runs_there(office: Office, tmp_path: Path) -> None:
     runners = build_runners(office.settings)
-    runner = runners.for_target(Target("shed://corner"))
+    runner = runners.for_target(SparkTarget("shed://corner"))
     assert (runner.backend, runner.place().backend) == ("shed", "shed")
     office.worker(runner=runner)
     definition = python_job("print('here')", spark={"master": "shed://corner", "options": {"key": 1}})
@@ -63,4 +63,4 @@ def test_without_it_the_master_is_refused_in_words(tmp_path: Path) -> None:
         build_definition({"name": "x", "python": "pass", "spark": {"master": "shed://corner"}}, "test")
     runners = build_runners(Settings(state_dir=tmp_path))
     with pytest.raises(RefusedSubmission, match="no runner serves the master 'shed://corner'"):
-        runners.for_target(Target("shed://corner"))
+        runners.for_target(SparkTarget("shed://corner"))

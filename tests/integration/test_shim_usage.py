@@ -86,7 +86,7 @@ def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_told_as_that(
     assert ended.exit_code == 137
     assert ended.failure is not None
     assert (ended.failure.error_class, ended.failure.type) == ("memory", "OutOfMemoryKill")
-    assert "may have 150 MiB" in ended.failure.message
+    assert "is 150 MiB" in ended.failure.message
     assert ended.usage["rss_peak_bytes"] > 80 * MB
     assert ended.usage["cgroup_limit_bytes"] == 150 * MB
 

@@ -18,7 +18,7 @@ from spark_runner.attempt import Attempt
 from spark_runner.errors import BackendUnreachable, SubmissionError
 from spark_runner.process import processes_of
 from spark_runner.runners import run_directory
-from spark_runner.runners.base import Runner, RunState, Submission, Target
+from spark_runner.runners.base import Runner, RunState, SparkTarget, Submission
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster as Cluster
 from spark_runner.runners.standalone.api import Addresses, StandaloneMasters
@@ -281,7 +281,7 @@ def test_a_submission_that_was_lost_on_its_way_is_gone_after_a_while_and_not_at_
     assert cluster.only(attempt.run).state is RunState.RUNNING
     monkeypatch.setattr(run_directory, "YOUNG_SECONDS", 0.0)
     gone = cluster.only(attempt.run)
-    assert (gone.state, gone.detail) == (RunState.GONE, "it did not come to its master")
+    assert (gone.state, gone.detail) == (RunState.GONE, "it did not reach its master")
 
 
 @pytest.mark.parametrize("mode", ["client", "cluster"])
@@ -289,7 +289,7 @@ def test_while_no_master_answers_nothing_is_submitted_and_the_reason_is_said(
     request: pytest.FixtureRequest, mode: str
 ) -> None:
     kit: Kit = request.getfixturevalue(mode)
-    target = Target(
+    target = SparkTarget(
         "spark://127.0.0.1:1", mode, {**kit.target.options, "ui": "127.0.0.1:1", "rest": "127.0.0.1:1"}
     )
     submits = SparkSubmits(Path(kit.ledger.path.parent, "state"))
@@ -307,7 +307,7 @@ def test_drivers_go_on_when_masters_are_lost_and_those_of_a_lost_node_are_gone(
     with standalone_cluster(tmp_path / "pair", masters=2, workers=2) as pair:
         options = {"rest": pair.rest, "ui": pair.ui, "staging": str(tmp_path / "staging")}
         backend = StandaloneBackend(SparkSubmits(tmp_path / "state"), driver_main=DRIVER_MAIN)
-        targets = {mode: Target(pair.url, mode, options) for mode in ("client", "cluster")}
+        targets = {mode: SparkTarget(pair.url, mode, options) for mode in ("client", "cluster")}
         kits = {
             mode: replace(client, runner=backend.runner_for(target), target=target)
             for mode, target in targets.items()

@@ -19,7 +19,7 @@ from queues.operations import Create
 from queues.transaction import commit
 from spark_runner.attempt import AttemptState
 from spark_runner.errors import SubmissionError
-from spark_runner.runners.base import Place, Submission, SubmitRequest
+from spark_runner.runners.base import Submission, SubmissionPlace, SubmitRequest
 from tests.jobs_support import ScriptedOffice, python_job
 from tests.operators_support import JOB, Stage
 from tests.scripted.runner import ScriptedRunner
@@ -124,7 +124,7 @@ class Broken(ScriptedRunner):
 
     bug = ""
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         self._fail_in("place")
         return super().place()
 

@@ -34,7 +34,7 @@ from queues.pool_views import PoolViews
 from queues.session import Session
 from queues.step import Step, run_steps
 from queues.transaction import commit
-from spark_runner.runners.base import Place, Submission, SubmitRequest
+from spark_runner.runners.base import Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
 from tests.jobs_support import Office, rescan_often, sleeps, stand_ins, waits_for
@@ -68,10 +68,10 @@ class OnHost(LocalRunner):
         super().__init__(stand_ins(office.settings.state_dir / host), driver_main=DRIVER_MAIN)
         self._host = host
 
-    def place(self) -> Place:
-        return Place(self.backend, self._host, "boot")
+    def place(self) -> SubmissionPlace:
+        return SubmissionPlace(self.backend, self._host, "boot")
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         return place.host == self._host
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.base import Place, RunState, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, SubmissionPlace, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.backend import YarnBackend
 from tests.servers.yarn import YarnPair
@@ -23,7 +23,7 @@ def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
     yarn_pair: YarnPair, tmp_path: Path, process_mark: str
 ) -> None:
     assert process_mark
-    target = Target("yarn", "cluster")
+    target = SparkTarget("yarn", "cluster")
     run = f"{uuid.uuid4()}-1".upper()  # YARN keeps tags in lower case
     staging = (tmp_path / "staging").as_uri()
     with mock.patch.dict(os.environ, spark_environment(yarn_pair.conf_dir)):
@@ -36,13 +36,13 @@ def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
     yarn_pair.managers[first].cut_power()
     with pytest.raises(BackendUnreachable, match="no active ResourceManager"):
         runner.find(run)
-    with pytest.raises(KillError, match="not known"):
+    with pytest.raises(KillError, match="cannot verify"):
         runner.kill(run, grace_seconds=0)
     yarn_pair.make_active(second)
     (found,) = runner.find(run)
     assert found.state is RunState.RUNNING
     # As a worker on another host finds it: by the place in the attempt alone.
-    place = Place.of(json.loads(json.dumps(runner.place().to_json())))
+    place = SubmissionPlace.of(json.loads(json.dumps(runner.place().to_json())))
     assert place is not None
     other = YarnBackend(SparkSubmits(tmp_path / "other"), driver_main=DRIVER_MAIN).runner_at(place)
     assert other is not None

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.errors import BackendUnreachable, KillError, SparkRunnerError
 from spark_runner.process import processes_of
-from spark_runner.runners.base import RunState, SubmitRequest, Target
+from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
@@ -91,7 +91,7 @@ def start(cluster: Cluster, tmp_path: Path, process_mark: str) -> Iterator[Start
 
 def submit(runner: YarnClusterRunner, run: str) -> str:
     incarnation = uuid.uuid4().hex
-    runner.submit(SubmitRequest(run, incarnation, "name", {}, Target("yarn", "cluster")))
+    runner.submit(SubmitRequest(run, incarnation, "name", {}, SparkTarget("yarn", "cluster")))
     return incarnation
 
 
@@ -105,7 +105,7 @@ def test_what_yarn_took_and_knows_no_more_is_gone(start: Start, run: str) -> Non
     wait_ended(runner, run)
     (found,) = runner.find(run)
     assert (found.state, found.exit_code, found.failure) == (RunState.GONE, None, None)
-    assert "does not know it any more" in found.detail
+    assert "no longer lists it" in found.detail
     assert not found.is_end_observed, "nobody has seen a driver end"
 
 
@@ -174,7 +174,7 @@ def test_while_yarn_is_silent_nothing_is_known_and_what_is_here_is_ended(
     cluster.is_down = True
     with pytest.raises(BackendUnreachable, match="503"):
         runner.find(run)
-    with pytest.raises(KillError, match="not known"):
+    with pytest.raises(KillError, match="cannot verify"):
         runner.kill(run, grace_seconds=0)
     assert processes_of(run) == []
     cluster.is_down = False

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.wiring import DRIVER_MAIN
 from spark_runner.attempt import AttemptState
-from spark_runner.runners.base import RunState, Target
+from spark_runner.runners.base import RunState, SparkTarget
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.backend import YarnBackend
 from tests.class_archive import archives
@@ -75,7 +75,7 @@ def test_a_driver_whose_node_was_lost_says_so(kit: Kit, yarn: Yarn) -> None:
 @pytest.fixture
 def here(kit: Kit, tmp_path: Path) -> Kit:
     """The same for drivers of this host."""
-    target = Target("yarn", "client")
+    target = SparkTarget("yarn", "client")
     submits = SparkSubmits(tmp_path / "client", quick_start=archives())
     runner = YarnBackend(submits, driver_main=DRIVER_MAIN).runner_for(target)
     return replace(kit, runner=runner, target=target)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from spark_runner.errors import KillError, SparkRunnerError
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from tests.scripted.store import Kept, Store
 
 _ENDED = {RunState.EXITED, RunState.GONE}
@@ -22,10 +22,10 @@ class ScriptedRunner:
     def __init__(self, directory: Path) -> None:
         self.store = Store(directory)
 
-    def place(self) -> Place:
-        return Place(self.backend, "scripted", str(self.store.directory))
+    def place(self) -> SubmissionPlace:
+        return SubmissionPlace(self.backend, "scripted", str(self.store.directory))
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: SubmissionPlace) -> bool:
         return place == self.place()
 
     def submit(self, request: SubmitRequest) -> Submission:

@@ -15,7 +15,7 @@ from orchestrator.states import Status
 from queues.names import Token
 from queues.record import Record
 from spark_runner.runners.application_page import application_page
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "callbacks.md"
 PLACE = {"backend": "yarn", "cluster": {"resource_manager": "http://a:8088,http://b:8088"}}
@@ -114,16 +114,19 @@ def test_the_key_is_made_of_what_names_the_event() -> None:
 @pytest.mark.parametrize(
     ("place", "page"),
     [
-        (Place("yarn", cluster={"resource_manager": "http://a:8088/"}), "http://a:8088/cluster/app/id"),
         (
-            Place("standalone", "h", cluster={"ui": "http://a:8080,http://b:8080"}),
+            SubmissionPlace("yarn", cluster={"resource_manager": "http://a:8088/"}),
+            "http://a:8088/cluster/app/id",
+        ),
+        (
+            SubmissionPlace("standalone", "h", cluster={"ui": "http://a:8080,http://b:8080"}),
             "http://a:8080/app/?appId=id",
         ),
-        (Place("kubernetes", cluster={"master": "k8s://x"}), None),
-        (Place("local", "h"), None),
-        (Place("yarn"), None),
+        (SubmissionPlace("kubernetes", cluster={"master": "k8s://x"}), None),
+        (SubmissionPlace("local", "h"), None),
+        (SubmissionPlace("yarn"), None),
     ],
 )
-def test_the_page_of_an_application_is_that_of_its_manager(place: Place, page: str | None) -> None:
+def test_the_page_of_an_application_is_that_of_its_manager(place: SubmissionPlace, page: str | None) -> None:
     assert application_page(place, "id") == page
     assert application_page(place, None) is None

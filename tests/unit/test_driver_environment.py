@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.settings import load_settings
-from spark_runner.runners.base import SubmitRequest, Target
-from spark_runner.runners.environment import for_drivers, for_hand_over
+from spark_runner.runners.base import SparkTarget, SubmitRequest
+from spark_runner.runners.environment import for_cluster_submit, for_drivers
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -32,7 +32,7 @@ def test_a_driver_gets_the_names_of_the_list_and_those_that_the_operator_adds() 
 
 
 def test_what_hands_a_driver_over_gets_the_credentials_of_the_worker_for_its_cluster_too() -> None:
-    assert for_hand_over((), GIVEN | OF_THE_WORKER) == GIVEN | {"KUBECONFIG": "/etc/kube"}
+    assert for_cluster_submit((), GIVEN | OF_THE_WORKER) == GIVEN | {"KUBECONFIG": "/etc/kube"}
 
 
 @pytest.mark.parametrize("text", ["AWS_REGION, EXTRA", '["AWS_REGION", "EXTRA"]'])
@@ -54,7 +54,7 @@ def test_nothing_of_the_worker_reaches_the_process_of_a_driver(
     directory = RunDirectory(tmp_path / "runs" / "run-1" / "incarnation")
     directory.create()
     launch = launch_driver(
-        SubmitRequest("run-1", "incarnation", "name", {}, Target("local[1]")),
+        SubmitRequest("run-1", "incarnation", "name", {}, SparkTarget("local[1]")),
         directory,
         driver_main=Path("/main.py"),
         conf_dir=tmp_path / "conf",
@@ -76,7 +76,7 @@ def test_a_driver_with_a_local_master_asks_its_peers_for_a_secret_that_stands_no
 ) -> None:
     directory = RunDirectory(tmp_path / "runs" / "run-1" / "incarnation")
     directory.create()
-    request = SubmitRequest("run-1", "incarnation", "name", {}, Target("local[1]"), conf)
+    request = SubmitRequest("run-1", "incarnation", "name", {}, SparkTarget("local[1]"), conf)
     launch_driver(request, directory, driver_main=Path("/main.py"), conf_dir=tmp_path / "conf")
     lines = (directory.path / "spark.properties").read_text("utf-8").splitlines()
     found = dict(line.split("=", 1) for line in lines if "authenticate" in line or "crypto" in line)
@@ -86,6 +86,6 @@ def test_a_driver_with_a_local_master_asks_its_peers_for_a_secret_that_stands_no
 def test_a_driver_on_a_cluster_is_authenticated_as_its_operators_have_set_it_up(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path / "runs" / "run-1" / "incarnation")
     directory.create()
-    request = SubmitRequest("run-1", "incarnation", "name", {}, Target("spark://host:7077"))
+    request = SubmitRequest("run-1", "incarnation", "name", {}, SparkTarget("spark://host:7077"))
     launch_driver(request, directory, driver_main=Path("/main.py"), conf_dir=tmp_path / "conf")
     assert "authenticate" not in (directory.path / "spark.properties").read_text("utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 from spark_runner import exit_codes
 from spark_runner.runners.base import Failure, RunState, Submission
-from spark_runner.runners.kubernetes.launcher import of_launcher
+from spark_runner.runners.kubernetes.launcher import submission_of_launcher
 from spark_runner.runners.kubernetes.pod import DRIVER_CONTAINER, INCARNATION_LABEL, RUN_LABEL, Pod
 from spark_runner.runners.run_directory import RunDirectory
 
@@ -191,7 +191,7 @@ def launcher(
     directory = RunDirectory(folder / RUN / INCARNATION)
     directory.path.mkdir(parents=True)
     (directory.path / "stderr.log").write_text(words, "utf-8")
-    return of_launcher(Submission(RUN, INCARNATION, state, code), directory)
+    return submission_of_launcher(Submission(RUN, INCARNATION, state, code), directory)
 
 
 def refusal(code: int, reason: str, message: str) -> str:

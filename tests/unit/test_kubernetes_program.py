@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.kubernetes.launch import launch_pod
 from spark_runner.runners.kubernetes.program import CODE, PodProgram, program_of
 from spark_runner.runners.run_directory import RunDirectory
@@ -20,7 +20,7 @@ def program(
 ) -> PodProgram:
     (folder / "main.py").write_text("pass", "utf-8")
     request = SubmitRequest(
-        "run-1", "one", "name", plan, Target("k8s://https://any", "cluster", options), conf or {}
+        "run-1", "one", "name", plan, SparkTarget("k8s://https://any", "cluster", options), conf or {}
     )
     return program_of(request, folder=folder, driver_main=folder / "main.py")
 
@@ -56,7 +56,7 @@ def test_a_service_account_in_conf_counts_where_the_field_says_nothing(
     tmp_path: Path, field: str, account: str
 ) -> None:
     options = {"image": "spark:4"} | ({"service_account": field} if field else {})
-    target = Target("k8s://https://any", "cluster", options)
+    target = SparkTarget("k8s://https://any", "cluster", options)
     request = SubmitRequest("run-1", "one", "name", {"sql": []}, target, {ACCOUNT: "of-conf"})
     directory = RunDirectory(tmp_path / "runs" / "run-1" / "one")
     directory.create()
@@ -66,9 +66,9 @@ def test_a_service_account_in_conf_counts_where_the_field_says_nothing(
 
 
 def test_a_pod_template_in_conf_is_refused_and_not_left_out(tmp_path: Path) -> None:
-    target = Target("k8s://https://any", "cluster", {"image": "spark:4"})
+    target = SparkTarget("k8s://https://any", "cluster", {"image": "spark:4"})
     conf = {"spark.kubernetes.executor.podTemplateFile": "/etc/passwd"}
     request = SubmitRequest("run-1", "one", "name", {"sql": []}, target, conf)
     made = program(tmp_path, {"sql": []})
-    with pytest.raises(RefusedSubmission, match=r"say it by `spark\.kubernetes\.pod_template`"):
+    with pytest.raises(RefusedSubmission, match=r"set `spark\.kubernetes\.pod_template` in the definition"):
         launch_pod(request, made, RunDirectory(tmp_path), "default", context="", conf_dir=tmp_path)

@@ -10,11 +10,11 @@ from spark_runner.runners.no_answer import no_answer, refuses
     [
         (
             "HTTPConnection(host='h', port=1): Failed to connect: [Errno 111] Connection refused",
-            "nobody listens there (connection refused)",
+            "no server listens there (connection refused)",
         ),
         (
             "HTTPConnection(host='h', port=80): Failed to resolve 'h' ([Errno -2] Name or service not known)",
-            "nobody knows its host name",
+            "its host name is unknown",
         ),
         ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)", "it does not speak TLS"),
         (
@@ -38,5 +38,5 @@ def test_what_libraries_say_is_told_without_their_objects(said: str, words: str)
 
 def test_an_address_that_is_none_takes_no_connection() -> None:
     assert refuses("127.0.0.1", "http", 1)
-    assert refuses("no.such.host.invalid", "1", 1) == "nobody knows its host name"
+    assert refuses("no.such.host.invalid", "1", 1) == "its host name is unknown"
     assert refuses("[::1]", "1", 1)

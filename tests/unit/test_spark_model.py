@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from orchestrator.errors import SettingsError
 from orchestrator.models.spark import Spark
 from orchestrator.pool_spark import pool_spark
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 
 K8S = "k8s://https://127.0.0.1:6443"
 
@@ -57,9 +57,9 @@ def test_what_spark_would_refuse_or_misread_is_refused_at_once(fields: dict[str,
 
 def test_only_the_options_of_its_own_backend_go_with_a_target() -> None:
     fields = {"yarn": {"queue": "etl"}, "kubernetes": {"image": "spark:4"}, "options": {"x": 1}}
-    assert spark(master="yarn", **fields).target == Target("yarn", "client", {"queue": "etl"})
-    assert spark(master=K8S, **fields).target == Target(K8S, "cluster", {"image": "spark:4"})
-    assert spark(**fields).target == Target("local[*]", "client", {"x": "1"})
+    assert spark(master="yarn", **fields).target == SparkTarget("yarn", "client", {"queue": "etl"})
+    assert spark(master=K8S, **fields).target == SparkTarget(K8S, "cluster", {"image": "spark:4"})
+    assert spark(**fields).target == SparkTarget("local[*]", "client", {"x": "1"})
 
 
 def test_a_field_of_its_own_goes_before_the_property_and_lists_are_joined() -> None:
@@ -96,13 +96,13 @@ def test_a_pool_fills_up_what_a_definition_leaves_empty() -> None:
     )
     own = spark(conf={"spark.c": "own"}, kubernetes={"service_account": "loader"}, driver={"memory": "2g"})
     etl = filled("etl", own)
-    assert etl.target == Target(
+    assert etl.target == SparkTarget(
         K8S, "cluster", {"image": "spark:4", "namespace": "etl", "service_account": "loader"}
     )
     assert etl.conf == {"spark.a": "etl", "spark.b": "all", "spark.c": "own"}
     assert etl.driver.memory == "2g"
-    assert filled("default", own).target == Target("local[*]")
-    assert filled("etl", spark(master="local[2]")).target == Target("local[2]")
+    assert filled("default", own).target == SparkTarget("local[*]")
+    assert filled("etl", spark(master="local[2]")).target == SparkTarget("local[2]")
     assert [filled("etl", spark(start=own)).start for own in ("", "auto", "full")] == ["fast", "auto", "full"]
 
 

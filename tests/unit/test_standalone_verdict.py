@@ -15,7 +15,7 @@ from spark_runner.process import RUN_DIR_VARIABLE, current_boot_id, identify
 from spark_runner.runners.base import RunState, Submission
 from spark_runner.runners.run_directory import YOUNG_SECONDS, RunDirectory, run_directory
 from spark_runner.runners.standalone.api import DriverState, DriverStatus, Snapshot, StandaloneMasters
-from spark_runner.runners.standalone.verdict import Look, announced
+from spark_runner.runners.standalone.verdict import ClusterView, read_announcement
 
 DRIVER = "driver-20260101000000-0000"
 PAGE = "http://node:8081"
@@ -78,7 +78,7 @@ def told(
             "completeddrivers": [driver] if state and not active else [],
         }
     )
-    return Look(masters or Masters(), snapshot, lambda: claimed or set()).submission(directory)
+    return ClusterView(masters or Masters(), snapshot, lambda: claimed or set()).submission(directory)
 
 
 @pytest.mark.parametrize("state", ["SUBMITTED", "RUNNING", "RELAUNCHING"])
@@ -117,10 +117,10 @@ def test_its_own_exit_code_goes_before_all_that_its_master_says_of_its_end(
 @pytest.mark.parametrize(
     ("began", "stderr", "error_class", "words"),
     [
-        (True, "", "infrastructure", "left no word"),
+        (True, "", "infrastructure", "without an outcome"),
         (True, "x\njava.lang.OutOfMemoryError: heap\n  at y\n", "memory", "OutOfMemoryError: heap"),
         (False, "python3: can't open file 'driver_main.py'\n", "submission", "can't open file"),
-        (False, "", "submission", "do all nodes see"),
+        (False, "", "submission", "check that all nodes see"),
     ],
 )
 def test_one_that_failed_without_a_word_is_told_with_the_last_one_of_its_java(
@@ -200,7 +200,7 @@ def test_a_driver_tells_who_it_is_where_its_process_id_means_something(
         announcement.announce()
     finally:
         announcement._directory.cache_clear()  # noqa: SLF001
-    told_of = announced(directory)
+    told_of = read_announcement(directory)
     assert told_of is not None
     assert told_of.driver == DRIVER
     assert told_of.process == identify(os.getpid())

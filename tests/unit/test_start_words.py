@@ -1,6 +1,6 @@
 """What the last words of spark-submit tell."""
 
-from spark_runner.runners.start_words import trouble, unresolved_packages
+from spark_runner.runners.start_words import missing_packages, trouble
 
 ENDS = """
 \t\t:: org.example#nothing;1.0: not found
@@ -14,27 +14,27 @@ SILENT = (
 
 
 def test_packages_that_no_repository_has_are_a_mistake_of_the_definition() -> None:
-    failure = unresolved_packages(ENDS)
+    failure = missing_packages(ENDS)
     assert failure is not None
     assert (failure.error_class, failure.is_passing) == ("definition", False)
     assert "packages org.example:nothing:1.0 are in no repository" in failure.message
 
 
 def test_packages_whose_repository_does_not_answer_may_come_later() -> None:
-    failure = unresolved_packages(SILENT + ENDS)
+    failure = missing_packages(SILENT + ENDS)
     assert failure is not None
     assert (failure.error_class, failure.is_passing) == ("submission", True)
     assert "http://127.0.0.1:1/x.pom: java.net.ConnectException" in failure.message
 
 
 def test_a_host_that_nobody_knows_is_such_a_repository() -> None:
-    failure = unresolved_packages("\tHost no.such.host not found. url=https://no.such.host/x.pom\n" + ENDS)
+    failure = missing_packages("\tHost no.such.host not found. url=https://no.such.host/x.pom\n" + ENDS)
     assert failure is not None
     assert failure.is_passing
 
 
 def test_a_program_that_writes_of_packages_is_not_meant() -> None:
-    assert unresolved_packages("unresolved dependency: a#b;1: not found") is None
+    assert missing_packages("unresolved dependency: a#b;1: not found") is None
 
 
 def test_why_a_jvm_ends_is_its_last_word_on_that() -> None:

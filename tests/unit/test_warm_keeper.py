@@ -9,7 +9,7 @@ import pytest
 from orchestrator.models.spark import Spark
 from orchestrator.pool_spark import pool_spark, warm_specs
 from orchestrator.warm_settings import WarmSettings
-from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm.keeper import WarmKeeper
@@ -19,7 +19,7 @@ from spark_runner.warm.server import Recycling
 
 SPEC = WarmSpec("local[2]", {"spark.driver.memory": "2g"})
 REQUEST = SubmitRequest(
-    "run-1", "i", "job", {}, target=Target(SPEC.master), conf=dict(SPEC.conf), is_warm=True
+    "run-1", "i", "job", {}, target=SparkTarget(SPEC.master), conf=dict(SPEC.conf), is_warm=True
 )
 
 
@@ -60,7 +60,7 @@ def test_the_newest_open_server_takes_a_job_with_its_settings(servers: WarmServe
         {"is_warm": False},
         {"conf": {**SPEC.conf, "spark.sql.ansi.enabled": "false"}},
         {"conf": {}},
-        {"target": Target("local[1]")},
+        {"target": SparkTarget("local[1]")},
         {"environment": {"TZ": "UTC"}},
     ],
     ids=["not-asked-for", "settings-of-its-own", "less-memory", "another-master", "variables"],

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 from tests.servers.pages import Page, Reply, serve_pages
 
 APPLICATION = {
@@ -151,18 +151,18 @@ def test_an_end_that_is_ordered_or_not_needed_is_well(manager: Start, status: in
         asked.append((method, urlsplit(path).path))
         return status, {}, "{}"
 
-    ResourceManager([manager(page)], user="me").kill(Application.of(APPLICATION))
+    ResourceManager([manager(page)], user="me").kill(YarnApplication.of(APPLICATION))
     assert asked == [("PUT", "/ws/v1/cluster/apps/application_1_0001/state")]
 
 
 def test_an_end_that_the_user_may_not_order_is_told(manager: Start) -> None:
     client = ResourceManager([manager(lambda *_: (403, {}, "not yours"))], user="me")
     with pytest.raises(KillError, match=r"application_1_0001 for user me: 403 not yours"):
-        client.kill(Application.of(APPLICATION))
+        client.kill(YarnApplication.of(APPLICATION))
 
 
 def test_the_first_container_is_known_by_the_page_of_its_logs() -> None:
-    page = Application.of(APPLICATION).master_logs
+    page = YarnApplication.of(APPLICATION).master_logs
     assert Container.of_page(page) == Container("container_e01_1_0001_01_000001", "http://node:8042")
     assert Container.of_page("") is None
     assert Container.of_page("http://node:8042/other") is None

@@ -8,10 +8,10 @@ import pytest
 
 from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.yarn import executor_logs
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
-from spark_runner.runners.yarn.executor_logs import ExecutorLogs
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
+from spark_runner.runners.yarn.executor_logs import YarnExecutorLogs
 
-RUNS = Application(
+RUNS = YarnApplication(
     "application_1", "RUNNING", "UNDEFINED", "", frozenset(), 1, "http://n:1/x/container_1/root"
 )
 ENDED = replace(RUNS, state="FINISHED")
@@ -26,7 +26,7 @@ class Manager:
         self.asked: list[str] = []
         self.is_silent = False
 
-    def containers(self, _application: Application) -> list[Container]:
+    def containers(self, _application: YarnApplication) -> list[Container]:
         return [Container(name, "http://n:1") for name in self.files]
 
     def log_sizes(self, container: Container) -> dict[str, int]:
@@ -45,17 +45,17 @@ def manager() -> Manager:
 
 
 @pytest.fixture
-def logs(manager: Manager, tmp_path: Path) -> ExecutorLogs:
-    return ExecutorLogs(tmp_path, cast("ResourceManager", manager))
+def logs(manager: Manager, tmp_path: Path) -> YarnExecutorLogs:
+    return YarnExecutorLogs(tmp_path, cast("ResourceManager", manager))
 
 
-def copied(logs: ExecutorLogs, application: Application = RUNS) -> dict[tuple[str, str], bytes]:
+def copied(logs: YarnExecutorLogs, application: YarnApplication = RUNS) -> dict[tuple[str, str], bytes]:
     found = logs.copy("run-1", "inc", application)
     assert {log.incarnation for log in found} <= {"inc"}
     return {(log.executor, log.stream): log.path.read_bytes() for log in found}
 
 
-def test_what_grows_is_copied_and_nothing_is_read_in_vain(manager: Manager, logs: ExecutorLogs) -> None:
+def test_what_grows_is_copied_and_nothing_is_read_in_vain(manager: Manager, logs: YarnExecutorLogs) -> None:
     assert copied(logs) == {}, "the first container is that of the driver, or of who stands for it"
     manager.files["container_2"] = {"stdout": b"hi\n", "stderr": BEGAN}
     assert copied(logs) == {("7", "stdout"): b"hi\n", ("7", "stderr"): BEGAN}
@@ -67,7 +67,7 @@ def test_what_grows_is_copied_and_nothing_is_read_in_vain(manager: Manager, logs
     assert manager.asked == ["container_2/stdout"]
 
 
-def test_who_has_not_told_his_number_waits(manager: Manager, logs: ExecutorLogs) -> None:
+def test_who_has_not_told_his_number_waits(manager: Manager, logs: YarnExecutorLogs) -> None:
     manager.files["container_2"] = {"stdout": b"early\n", "stderr": b""}
     assert copied(logs) == {}
     manager.files["container_2"]["stderr"] = BEGAN
@@ -75,7 +75,7 @@ def test_who_has_not_told_his_number_waits(manager: Manager, logs: ExecutorLogs)
 
 
 def test_a_log_that_is_too_long_stays_as_it_was_copied(
-    manager: Manager, logs: ExecutorLogs, monkeypatch: pytest.MonkeyPatch
+    manager: Manager, logs: YarnExecutorLogs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor_logs, "MAX_LOG_BYTES", 100)
     manager.files["container_2"] = {"stderr": BEGAN}
@@ -84,7 +84,7 @@ def test_a_log_that_is_too_long_stays_as_it_was_copied(
     assert copied(logs) == {("7", "stderr"): BEGAN}
 
 
-def test_after_the_end_it_is_copied_once_more(manager: Manager, logs: ExecutorLogs) -> None:
+def test_after_the_end_it_is_copied_once_more(manager: Manager, logs: YarnExecutorLogs) -> None:
     manager.files["container_2"] = {"stderr": BEGAN}
     copied(logs)
     manager.files["container_2"]["stderr"] += b"last words\n"
@@ -94,7 +94,7 @@ def test_after_the_end_it_is_copied_once_more(manager: Manager, logs: ExecutorLo
     assert manager.asked == []
 
 
-def test_a_node_that_is_silent_leaves_what_was_copied(manager: Manager, logs: ExecutorLogs) -> None:
+def test_a_node_that_is_silent_leaves_what_was_copied(manager: Manager, logs: YarnExecutorLogs) -> None:
     manager.files["container_2"] = {"stderr": BEGAN}
     copied(logs)
     manager.is_silent = True

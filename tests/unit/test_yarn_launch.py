@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.run_directory import RunDirectory
@@ -22,7 +22,7 @@ from spark_runner.runners.yarn.launch import (
 
 
 def request(conf: Mapping[str, str] | None = None, **options: str) -> SubmitRequest:
-    target = Target("yarn", "cluster", options)
+    target = SparkTarget("yarn", "cluster", options)
     return SubmitRequest("Key-1", "ABC", "name", {"secret": "x"}, target, conf=conf or {})
 
 

@@ -79,7 +79,7 @@ def test_the_folder_is_the_one_that_spark_submit_takes(tmp_path: Path) -> None:
     assert conf_dir({"YARN_CONF_DIR": str(other)}) == other
     with pytest.raises(NotConfigured, match="set HADOOP_CONF_DIR"):
         conf_dir({})
-    with pytest.raises(NotConfigured, match="no folder"):
+    with pytest.raises(NotConfigured, match="not a folder"):
         conf_dir({"HADOOP_CONF_DIR": str(tmp_path / "missing")})
 
 

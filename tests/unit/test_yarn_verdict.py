@@ -2,7 +2,7 @@ import pytest
 
 from spark_runner import exit_codes
 from spark_runner.runners.base import RunState
-from spark_runner.runners.yarn.api import Application
+from spark_runner.runners.yarn.api import YarnApplication
 from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
 # What a real YARN 3.5 said, shortened.
@@ -36,8 +36,8 @@ TOO_LARGE = (
 )
 
 
-def application(state: str, final_status: str, diagnostics: str = "") -> Application:
-    return Application("application_1_1", state, final_status, diagnostics, frozenset(), 0)
+def application(state: str, final_status: str, diagnostics: str = "") -> YarnApplication:
+    return YarnApplication("application_1_1", state, final_status, diagnostics, frozenset(), 0)
 
 
 @pytest.mark.parametrize("state", ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"])

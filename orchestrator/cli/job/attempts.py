@@ -7,7 +7,7 @@ from rich.table import Table
 
 from orchestrator.cli.output import duration, elapsed, short_path, table
 from orchestrator.times import local_time
-from spark_runner.runners.base import Place
+from spark_runner.runners.base import SubmissionPlace
 
 _LONGEST_SECONDS = 1e12
 
@@ -61,7 +61,7 @@ def _application_of_running(attempt: Mapping[str, Any], progress: Mapping[str, A
 
 
 def _where(document: object) -> str:
-    place = Place.of(document)
+    place = SubmissionPlace.of(document)
     if place is None:
         return ""
     words = ("" if place.backend == "local" else place.backend, place.host)

@@ -20,7 +20,7 @@ from spark_runner.attempt import run_name
 from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import OLDER
 from spark_runner.plain_file import open_plain
-from spark_runner.runners.base import LogFile, Place
+from spark_runner.runners.base import LogFile, SubmissionPlace
 from spark_runner.runners.registry import Runners
 from spark_runner.spark_log import readable_lines
 
@@ -83,7 +83,7 @@ def _find(
             return None
         have = f"its last attempt is {job.attempt}" if job.attempt else "it has not been started"
         raise NoSuchAttempt(f"job {job.id!r} has no logs{f' of attempt {number}' if number else ''}: {have}")
-    place = Place.of(document.get("place"))
+    place = SubmissionPlace.of(document.get("place"))
     if place is None:
         raise NoSuchAttempt(
             f"job {job.id!r} has no logs of attempt {wanted}: its node does not say where it ran"

@@ -1,4 +1,4 @@
-"""What a driver is started with so that its JVM finds its classes ready; never what a driver depends on."""
+"""Gives a driver's JVM the options to load an archive of classes; no driver depends on one."""
 
 import logging
 import threading
@@ -9,22 +9,22 @@ from pathlib import Path
 from queues.private_directory import is_ours
 from spark_runner.runners.class_archive.fit import fit_of
 from spark_runner.runners.class_archive.idle import host_is_idle
-from spark_runner.runners.class_archive.maker import LOOK_SECONDS, Maker
+from spark_runner.runners.class_archive.maker import LOOK_SECONDS, ArchiveMaker
 from spark_runner.runners.class_archive.store import ArchiveStore
 from spark_runner.runners.run_directory import RunDirectory
 
 log = logging.getLogger(__name__)
 
-_CRASHES = {128 + 6, 128 + 7, 128 + 11}  # ABRT, BUS, SEGV: the JVM itself, no program in it
+_CRASHES = {128 + 6, 128 + 7, 128 + 11}  # ABRT, BUS, SEGV: a crash of the JVM itself
 _MAX_REMEMBERED = 200  # drivers that run with an archive
-# An archive that does not fit is passed over in silence: the job's output is no place for that.
+# The JVM ignores an unfit archive silently: a message does not belong in the job's output.
 _QUIET = ("-Xshare:auto", "-Xlog:cds*=off", "-Xlog:class+path*=off")
 
 
 class ClassArchives:
-    """The archives of one cache directory, as drivers of this host use them. Thread-safe.
+    """The archives of one cache directory, for the drivers of this host. Thread-safe.
 
-    With `make=False` those are used that are there, and none is made.
+    With `make=False` it uses existing archives and makes none.
     """
 
     def __init__(
@@ -37,24 +37,24 @@ class ClassArchives:
     ) -> None:
         self._conf_dir = cache_dir.absolute() / "spark-conf"
         self.store = ArchiveStore(cache_dir.absolute() / "class-archives")
-        self.maker = Maker(self.store, self._conf_dir, is_idle=is_idle, look_seconds=look_seconds)
+        self.maker = ArchiveMaker(self.store, self._conf_dir, is_idle=is_idle, look_seconds=look_seconds)
         self._make = make
         self._used: deque[tuple[RunDirectory, str]] = deque(maxlen=_MAX_REMEMBERED)
         self._crashed: set[str] = set()
         self._guard = threading.Lock()
 
     def conf_dir(self, otherwise: Path) -> Path:
-        """The empty SPARK_CONF_DIR that all drivers of this cache share; `otherwise` where it cannot be.
+        """The empty SPARK_CONF_DIR that all drivers of this cache share; `otherwise` if it is not usable.
 
-        It is the first part of the class path, which is the same for all who use one archive.
+        It is the first part of the class path, which must be equal for all drivers with one archive.
         """
         try:
             self._conf_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._conf_dir.mkdir(mode=0o500, exist_ok=True)  # nobody writes there by mistake
-            is_fit = is_ours(self._conf_dir.lstat()) and not any(self._conf_dir.iterdir())
+            self._conf_dir.mkdir(mode=0o500, exist_ok=True)  # read-only against accidental writes
+            is_usable = is_ours(self._conf_dir.lstat()) and not any(self._conf_dir.iterdir())
         except OSError:
-            is_fit = False
-        return self._conf_dir if is_fit else otherwise
+            is_usable = False
+        return self._conf_dir if is_usable else otherwise
 
     def options(
         self,
@@ -63,7 +63,7 @@ class ClassArchives:
         conf: Mapping[str, str],
         chosen: Sequence[str] | None,
     ) -> list[str]:
-        """Options for a JVM that gets those `chosen`, of a driver in `directory`; none without an archive."""
+        """The archive's options for a driver's JVM that has the options `chosen`; none without an archive."""
         try:
             self._look_for_crashes()
             if environment.get("SPARK_CONF_DIR") != str(self._conf_dir):
@@ -76,7 +76,7 @@ class ClassArchives:
                 if self._make:
                     self.maker.want(fit)
                 return []
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with the cache, the driver starts
+        except Exception as error:  # noqa: BLE001 - no fault of the cache may prevent a driver's start
             log.info("no class archive for this driver: %s", error)
             return []
         with self._guard:
@@ -84,11 +84,11 @@ class ClassArchives:
         return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
 
     def close(self) -> None:
-        """End what is being made."""
+        """End the archive that is being made."""
         self.maker.stop()
 
     def _look_for_crashes(self) -> None:
-        """Give up an archive with which a JVM has crashed: perhaps by chance, but no second one is to."""
+        """Remove each archive with which a JVM has crashed; one crash is enough, whatever its cause."""
         with self._guard:
             used = list(self._used)
         for entry in used:
@@ -102,6 +102,6 @@ class ClassArchives:
             if code in _CRASHES and directory.outcome() is None and key not in self._crashed:
                 self._crashed.add(key)
                 log.warning(
-                    "a driver with a class archive crashed (exit code %d): the archive is given up", code
+                    "a driver with a class archive crashed (exit code %d): removing the archive", code
                 )
                 self.store.remove(key)

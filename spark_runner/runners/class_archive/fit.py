@@ -1,4 +1,4 @@
-"""Which archive fits a driver: one made with the same Java, class path and garbage collector."""
+"""Finds the archive that fits a driver: one made with the same Java, class path and garbage collector."""
 
 import hashlib
 import json
@@ -11,40 +11,40 @@ from pathlib import Path
 
 from spark_runner.runners.java_flags import COLLECTOR
 
-_FORMAT = 2  # of what we make: with another sample job comes another number
+_FORMAT = 2  # of the archives: a change of the sample job changes the number
 _OBJECTS = re.compile(r"-XX:([+-]UseCompressed\w+|ObjectAlignmentInBytes=\d+)")
-# Who gives one of these has plans of his own, or a JVM that takes no archive which was made without them.
-_STRANGERS = re.compile(
+# With one of these the user has an archive of their own, or a JVM that accepts none made without the option.
+_INCOMPATIBLE = re.compile(
     r"-XX:(SharedArchiveFile|ArchiveClassesAtExit|SharedClassListFile|DumpLoadedClassList|Flags|VMOptionsFile)="
     r"|-XX:[+-](DumpSharedSpaces|UseSharedSpaces|AutoCreateSharedArchive)"
     r"|-XX:\+?AOT|-Xshare|-Xbootclasspath|-javaagent|-agent|-cp$|-classpath$|--class-path|@"
     r"|--(patch-module|upgrade-module-path|limit-modules|module-path)|-p$"
 )
 _CLASS_PATH = "spark.driver.extraClassPath"
-# They put something before Spark's jars, or other classes in their place.
+# These add classes before Spark's jars, or replace them.
 _OTHER_CLASSES = ("SPARK_PREPEND_CLASSES", "SPARK_TESTING", "SPARK_SQL_TESTING", "SPARK_CLASSPATH")
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """All that an archive depends on; `key` is its name."""
+    """Everything that an archive depends on; `key` is its name."""
 
     java_home: str
     spark_home: str
-    flags: tuple[str, ...]  # of the JVM; the same when it is made and when it is used
+    flags: tuple[str, ...]  # of the JVM; equal when the archive is made and when it is used
     key: str
 
 
 def fit_of(
     environment: Mapping[str, str], conf: Mapping[str, str], options: Sequence[str] | None, conf_dir: Path
 ) -> Fit | None:
-    """What an archive for this driver must fit, `options` being all of its JVM; None for one that gets none.
+    """The requirements for this driver's archive, from all options of its JVM; None if it can have none.
 
-    All files that it is made from count with size and time of change, so that another Java or another Spark
-    in the same place never gets it. The JVM checks once more, and goes without. What stands behind Spark's
-    jars on the class path, as Hadoop's settings do, is no part of it: the JVM allows for more at the end.
+    The size and modification time of every source file count, so that another Java or Spark at the same path
+    never gets the archive. The JVM checks again, and starts without an unfit one. Entries behind Spark's jars
+    on the class path, such as Hadoop's settings, do not count: the JVM allows additions at the end.
     """
-    if options is None or any(map(_STRANGERS.match, options)):
+    if options is None or any(map(_INCOMPATIBLE.match, options)):
         return None
     if conf.get(_CLASS_PATH) or any(environment.get(name) for name in _OTHER_CLASSES):
         return None
@@ -67,7 +67,7 @@ def fit_of(
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """The Java that spark-class starts, with all links followed; None without one."""
+    """The Java that spark-class starts, with all links resolved; None without one."""
     home = environment.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     found = shutil.which(program, path=environment.get("PATH"))

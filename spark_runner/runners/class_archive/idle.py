@@ -1,4 +1,4 @@
-"""Whether this host has time and room for work that nobody waits for."""
+"""Decides whether this host has capacity for background work."""
 
 import os
 import shutil
@@ -9,14 +9,14 @@ import psutil
 from spark_runner.control_groups import usable_processors
 from spark_runner.pressure import waited_percent
 
-_MAX_WAITED_PERCENT = 10.0  # of the last ten seconds in which something had to wait for a processor
-_MAX_LOAD = 0.5  # per processor, where the kernel does not tell the above
+_MAX_WAITED_PERCENT = 10.0  # of the last ten seconds in which some process waited for a processor
+_MAX_LOAD = 0.5  # per processor; for kernels that do not report the above
 LEAST_MEMORY = 2 << 30  # bytes; the driver itself takes about 1 GiB
-LEAST_DISK = 1 << 30  # bytes; the archive, and what the sample job writes
+LEAST_DISK = 1 << 30  # bytes; for the archive and the files of the sample job
 
 
 def host_is_idle(directory: Path) -> bool:
-    """Whether processors, memory and the disk of `directory` can be used without harm; raises OSError."""
+    """Whether processors, memory and the disk of `directory` have spare capacity; raises OSError."""
     if psutil.virtual_memory().available < LEAST_MEMORY or shutil.disk_usage(directory).free < LEAST_DISK:
         return False
     waited = waited_percent("cpu")

@@ -1,4 +1,4 @@
-"""Makes archives in the background: on an idle host, one at a time, and no longer than this process lives."""
+"""Makes archives in the background: on an idle host, one at a time, within the life of this process."""
 
 import logging
 import threading
@@ -18,12 +18,12 @@ from spark_runner.runners.spark_submits import SparkSubmits
 log = logging.getLogger(__name__)
 
 _SAMPLE = Path(__file__).parents[2] / "class_sample.py"  # never imported here: a worker loads no pyspark
-LOOK_SECONDS = 15.0  # how often it is looked whether the host is idle
+LOOK_SECONDS = 15.0  # between two checks whether the host is idle
 _POLL_SECONDS = 0.2
-_RUN_SECONDS = 600.0  # 20 s on an idle host; what takes so much longer comes to no end
-# The dump itself needs no second compiler, whatever the drivers do that will use the archive.
+_RUN_SECONDS = 600.0  # 20 s on an idle host; a run that takes so much longer hangs
+# The dump itself needs no second compiler, independent of the drivers that will use the archive.
 _DUMP_FLAGS = ("-XX:TieredStopAtLevel=1",)
-# What `fit_of` has looked at is in the flags; what may stand at the end of a class path must not be dumped.
+# The flags hold the options that `fit_of` counts; additions at the end of the class path must not be dumped.
 _NEUTRAL = dict.fromkeys(
     (
         "SPARK_SUBMIT_OPTS",
@@ -38,8 +38,8 @@ _NEUTRAL = dict.fromkeys(
 )
 
 
-class Maker:
-    """Tries once to make each archive that is wanted; what goes wrong is logged, and no more."""
+class ArchiveMaker:
+    """Tries once to make each requested archive, and only logs a failure."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Maker:
         self._thread: threading.Thread | None = None
 
     def want(self, fit: Fit) -> None:
-        """Make this archive when there is time for it."""
+        """Request this archive, to be made when the host is idle."""
         with self._guard:
             if fit.key in self._tried or self._stopping.is_set():
                 return
@@ -68,12 +68,12 @@ class Maker:
                 self._thread.start()
 
     def is_busy(self) -> bool:
-        """Whether some archive is still wanted."""
+        """Whether a requested archive is still to be made."""
         with self._guard:
             return bool(self._wanted)
 
     def stop(self, timeout: float | None = None) -> None:
-        """Make nothing more; what is being made is ended."""
+        """Make no further archive, and end the one that is being made."""
         self._stopping.set()
         with self._guard:
             thread = self._thread
@@ -81,14 +81,17 @@ class Maker:
             thread.join(timeout)
 
     def make(self, fit: Fit) -> None:
-        """Make it now; raises OSError, ValueError, SparkRunnerError. For who holds the lock of the store."""
-        # Owned: the shim ends the driver, and all that it started, when this process is gone for any reason.
+        """Make an archive now; the caller holds the lock of the store.
+
+        Raises OSError, ValueError, SparkRunnerError.
+        """
+        # Owned: when this process ends for any reason, the shim ends the driver and all its children.
         submits = SparkSubmits(self._store.making, owned=True, spark_submit=_niced(fit))
         try:
             self._store.making.mkdir(mode=0o700, exist_ok=True)
             made = self._store.making / f"{fit.key}.jsa"
             self._run(submits, fit, [*_DUMP_FLAGS, f"-XX:ArchiveClassesAtExit={made}"])
-            # A driver that goes through all of it with the new archive, or else does not start at all.
+            # The test: a driver runs the whole sample with the new archive, or does not start.
             self._run(submits, fit, [*_DUMP_FLAGS, f"-XX:SharedArchiveFile={made}", "-Xshare:on"])
             self._store.publish(fit.key, made)
         finally:
@@ -96,7 +99,7 @@ class Maker:
             self._store.tidy()
 
     def try_to_make(self, fit: Fit) -> bool:
-        """Make it if this is the time for it; False when it is not, and never raises."""
+        """Make an archive if the host is idle and the lock is free; False otherwise. Never raises."""
         try:
             with self._store.locked() as is_mine:
                 if not is_mine or not self._is_idle(self._store.directory):
@@ -105,10 +108,10 @@ class Maker:
                     began = time.monotonic()
                     self.make(fit)
                     log.info(
-                        "drivers start sooner from now on: class archive made in %.0f s",
+                        "made a class archive in %.0f s: drivers start sooner from now on",
                         time.monotonic() - began,
                     )
-        except Exception as error:  # noqa: BLE001 - a full disk, a driver that fails: no job is to notice
+        except Exception as error:  # noqa: BLE001 - a full disk, a failed driver: it must not affect jobs
             if not self._stopping.is_set():
                 log.info("no class archive, drivers start as before: %s", error)
         return True
@@ -147,7 +150,7 @@ class Maker:
         try:
             while (found := submits.find(request.run)[-1]).state is RunState.RUNNING:
                 if self._stopping.wait(_POLL_SECONDS) or time.monotonic() > deadline:
-                    raise SparkRunnerError(f"{request.run} was ended before its time")
+                    raise SparkRunnerError(f"{request.run} was ended early")
             if found.exit_code != 0:
                 raise SparkRunnerError(f"{request.run} ended with exit code {found.exit_code} {found.detail}")
         finally:

@@ -1,8 +1,8 @@
-"""The archives on the disk: whole or not there, checked before each use, the oldest removed.
+"""The archives on disk: complete or absent, checked before each use, the oldest removed.
 
-<cache dir>/class-archives/           mode 0700: whoever can write here can run code in our drivers
+<cache dir>/class-archives/           mode 0700: write access here allows to run code in drivers
     <key>.jsa       the archive
-    <key>.json      its size and sum, written last; changed whenever the archive is used
+    <key>.json      its size and checksum, written last; its mtime is the time of the last use
     lock            held by the one worker that makes an archive
     making/         run directories of the drivers that make one
 """
@@ -20,8 +20,8 @@ from pathlib import Path
 from queues.private_directory import is_ours
 from spark_runner.file_lock import alone_in
 
-MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, and those of the last upgrade
-_LEAST_BYTES = 1 << 20  # what is smaller holds no Spark
+MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, before and after an upgrade
+_LEAST_BYTES = 1 << 20  # a smaller file cannot hold Spark's classes
 _CHUNK_BYTES = 1 << 22
 
 
@@ -31,41 +31,41 @@ class ArchiveStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.making = directory / "making"
-        self._checked: dict[str, tuple[int, ...]] = {}  # key -> the file that was summed up in this process
+        self._checked: dict[str, tuple[int, ...]] = {}  # key -> the file whose checksum this process verified
         self._guard = threading.Lock()
 
     def find(self, key: str) -> Path | None:
-        """The archive, if it is there and exactly as it was made."""
+        """The archive, if it exists unchanged; None otherwise."""
         path, note = self._archive(key), self._note(key)
         try:
             with self._guard:
                 if not self._is_whole(key, path, note):
                     return None
-            with contextlib.suppress(OSError):  # a read-only cache: then nobody removes anything there
+            with contextlib.suppress(OSError):  # a read-only cache: nothing is removed there
                 os.utime(note)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return path
 
     def publish(self, key: str, made: Path) -> None:
-        """Take over a finished archive; raises OSError, ValueError for one that cannot be right."""
+        """Move a finished archive into the store; raises OSError, and ValueError if it is too small."""
         size = made.stat().st_size
         if size < _LEAST_BYTES:
-            raise ValueError(f"the archive has {size} bytes only")
-        made.chmod(0o444)  # the directory says who may read it
+            raise ValueError(f"the archive has only {size} bytes")
+        made.chmod(0o444)  # the directory's mode limits the readers
         note = self.directory / f"{key}.json.{os.getpid()}"
         note.write_text(json.dumps({"bytes": size, "crc32": _sum(made)}), encoding="ascii")
-        self._note(key).unlink(missing_ok=True)  # an old sum and a new archive are never taken for a pair
+        self._note(key).unlink(missing_ok=True)  # an old checksum must never be paired with a new archive
         made.replace(self._archive(key))
         note.replace(self._note(key))
 
     def remove(self, key: str) -> None:
-        """Take an archive away; who has it open goes on with it. Raises OSError."""
+        """Remove an archive; processes that have it open keep it. Raises OSError."""
         self._note(key).unlink(missing_ok=True)
         self._archive(key).unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Remove what was used longest ago, and what was left half-done. Only for who holds the lock."""
+        """Remove the least recently used archives and incomplete files; the caller holds the lock."""
         notes = sorted(self.directory.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
         kept = {note.stem for note in notes[:MAX_ARCHIVES]}
         for path in self.directory.iterdir():
@@ -75,7 +75,7 @@ class ArchiveStore:
         shutil.rmtree(self.making, ignore_errors=True)
 
     def locked(self) -> AbstractContextManager[bool]:
-        """Be the only one that makes an archive; False when another one is. Raises OSError."""
+        """The lock for making an archive; False if another process holds it. Raises OSError."""
         return alone_in(self.directory)
 
     def _is_whole(self, key: str, path: Path, note: Path) -> bool:
@@ -84,9 +84,9 @@ class ArchiveStore:
             return False
         identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
         if self._checked.get(key) != identity:
-            told = json.loads(note.read_bytes())
-            # The JVM itself looks at the header alone: damage behind it would end the driver, or worse.
-            if (told["bytes"], told["crc32"]) != (found.st_size, _sum(path)):
+            noted = json.loads(note.read_bytes())
+            # The JVM itself checks only the header: damage behind it would crash the driver, or worse.
+            if (noted["bytes"], noted["crc32"]) != (found.st_size, _sum(path)):
                 return False
             self._checked[key] = identity
         return note.exists()

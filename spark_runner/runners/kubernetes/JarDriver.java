@@ -50,9 +50,9 @@ import org.apache.zookeeper.data.Stat;
 /**
  * Runs the main class of a jar under the rules of its attempt, in a pod that has only Java and Spark.
  *
- * <p>It does what spark_runner/driver.py and spark_runner/holder.py do where there is Python. Janino, which Spark
- * brings along, compiles it in the pod: it knows no lambdas, no inferred types and no multi-catch. And it looks for
- * classes without a package first, so that no name here may be one that a user's class has.
+ * <p>It does the work of spark_runner/driver.py and spark_runner/holder.py without Python. Spark's own Janino
+ * compiles it in the pod, without lambdas, inferred types and multi-catch. Janino searches classes without a package
+ * first, so no name here may equal that of a user's class.
  */
 public final class JarDriver {
     public static void main(String[] arguments) throws Exception {
@@ -61,11 +61,11 @@ public final class JarDriver {
         System.setProperty("orchestrator.incarnation", plan.get("incarnation").asText());
         AttemptHolder holder = new AttemptHolder(plan);
         holder.take();
-        ShutdownHookManager.inShutdown(); // loaded now: its class cannot be any more once the JVM ends
+        ShutdownHookManager.inShutdown(); // loaded now: once the JVM ends, its class can no longer be loaded
         DriverFolder.settle(plan.has("directory") ? plan.get("directory").asText() : "");
         ObjectNode outcome = DriverProgram.run(plan);
         if ("failed".equals(outcome.get("state").asText()) && ShutdownHookManager.inShutdown()) {
-            // Somebody ends this JVM, and its Spark was stopped for that: how it ends is what became of it.
+            // An outside request ends this JVM and has stopped its Spark: the exit code is the outcome.
             System.err.println("this driver ends without an outcome: its JVM is being ended");
             Thread.sleep(Long.MAX_VALUE);
         }
@@ -77,7 +77,7 @@ public final class JarDriver {
     }
 }
 
-/** JSON as it stands in nodes. */
+/** JSON in the form stored in nodes. */
 final class DriverJson {
     static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -95,28 +95,28 @@ final class DriverJson {
     }
 }
 
-/** CLOCK_BOOTTIME: System.nanoTime stands still while the machine is suspended. */
+/** CLOCK_BOOTTIME: System.nanoTime stops while the machine is suspended. */
 final class BootTime {
-    static final Path UPTIME = Paths.get("/proc/uptime"); // proc_uptime(5): seconds, suspended ones among them
+    static final Path UPTIME = Paths.get("/proc/uptime"); // proc_uptime(5): seconds, including suspended time
 
     static long ms() {
         try {
             String words = new String(Files.readAllBytes(UPTIME), StandardCharsets.US_ASCII);
             return (long) (Double.parseDouble(words.substring(0, words.indexOf(' '))) * 1000);
-        } catch (Exception none) { // of this clock at least what the other one knows of it
+        } catch (Exception none) { // without this clock the other one must do
             return System.nanoTime() / 1000000L;
         }
     }
 }
 
-/** What relative paths of Spark mean: the folder of the definition, and errors where the pod has it not. */
+/** Spark's relative paths refer to the folder of the definition; without it in the pod they are errors. */
 final class DriverFolder {
     static void settle(String directory) throws IOException {
         String folder = directory;
         if (directory.isEmpty() || !new File(directory).isDirectory()) {
             String words = "relative paths mean the folder of the definition, which is not in this pod";
             File file = new File("/dev/null", words);
-            try { // nothing can be made below a file, and the errors of Spark name it
+            try { // nothing can be created below a file, and Spark's errors name the file
                 File place = Files.createTempDirectory("orchestrator").toFile();
                 place.deleteOnExit();
                 file = new File(place, words);
@@ -127,19 +127,19 @@ final class DriverFolder {
             }
             folder = file.getPath() + directory;
         }
-        System.setProperty("user.dir", folder); // new file systems begin there
+        System.setProperty("user.dir", folder); // new file systems start there
         FileSystem.getLocal(new org.apache.hadoop.conf.Configuration())
             .setWorkingDirectory(new org.apache.hadoop.fs.Path("file", null, folder));
         refuseElsewhere();
     }
 
-    /** As in folder.py: where another file system is the default one, a relative path means nothing. */
+    /** Like folder.py: if another file system is the default, a relative path has no meaning. */
     private static void refuseElsewhere() {
         FileSystem found;
         try {
             found = FileSystem.get(SparkHadoopUtil.get().conf());
         } catch (Exception unusable) {
-            return; // there is no other one that works
+            return; // no other one works
         }
         String scheme = found.getUri().getScheme();
         if ("file".equals(scheme)) {
@@ -148,13 +148,13 @@ final class DriverFolder {
         String words = "relative paths mean a folder of this host, and the default file system is " + scheme;
         try {
             found.setWorkingDirectory(new org.apache.hadoop.fs.Path("file", null, "/dev/null/" + words));
-        } catch (RuntimeException refused) { // it takes its own paths only, as viewfs
+        } catch (RuntimeException refused) { // it accepts only its own paths, like viewfs
             found.setWorkingDirectory(new org.apache.hadoop.fs.Path("/.reserved/" + words));
         }
     }
 }
 
-/** The user's main method, and what became of it. */
+/** The user's main method and its outcome. */
 final class DriverProgram {
     static final int MAX_MESSAGE_CHARACTERS = 4000;
     static final int MAX_STACK_CHARACTERS = 8000;
@@ -220,9 +220,9 @@ final class DriverProgram {
     }
 }
 
-/** What the status of the container keeps of an outcome: the verdict when ZooKeeper never comes back. */
+/** The part of an outcome in the container's status: the verdict if ZooKeeper does not return. */
 final class DriverOutcome {
-    static final int MAX_CHARACTERS = 300; // each may become twelve bytes of JSON, and there is room for 4096
+    static final int MAX_CHARACTERS = 300; // each may become twelve bytes of JSON, and the limit is 4096
 
     static void write(ObjectNode outcome) {
         String file = System.getenv("ORCHESTRATOR_TERMINATION_LOG");
@@ -244,13 +244,13 @@ final class DriverOutcome {
     }
 }
 
-/** What Spark does in this JVM, as far as there is a Spark yet. */
+/** The state of Spark in this JVM, once it has started. */
 final class DriverSpark {
     static final int MAX_STAGES = 10;
 
     private final ObjectNode application = DriverJson.MAPPER.createObjectNode();
 
-    /** The application as it was last seen: most programs stop Spark as the last thing they do. */
+    /** The last known application: most programs stop Spark as their last action. */
     synchronized ObjectNode application() {
         SparkContext context = context();
         if (context != null && application.isEmpty()) {
@@ -298,14 +298,14 @@ final class DriverSession implements Watcher {
     DriverSession(JsonNode settings) {
         this.settings = settings;
         try {
-            Configurator.setLevel("org.apache.zookeeper", Level.WARN); // else it tells the whole class path
+            Configurator.setLevel("org.apache.zookeeper", Level.WARN); // else it logs the whole class path
         } catch (Throwable another) {
             System.err.println("logs are not written by Log4j here: " + another);
         }
     }
 
     public void process(WatchedEvent event) {
-        // Orders are looked for every two seconds: no event is needed for that.
+        // A poll every two seconds reads the orders, so no event is needed.
     }
 
     synchronized ZooKeeper client() throws IOException {
@@ -361,13 +361,13 @@ final class DriverSession implements Watcher {
         JsonNode sasl = settings.get("sasl");
         config.setProperty("zookeeper.sasl.client", Boolean.toString(!sasl.isNull()));
         if (!sasl.isNull()) {
-            config.setProperty("zookeeper.fips-mode", "false"); // else it refuses DIGEST-MD5, as our logins are
+            config.setProperty("zookeeper.fips-mode", "false"); // else it refuses DIGEST-MD5, which the logins use
             Configuration.setConfiguration(new ZooKeeperLogin(sasl.get("user").asText(), password(sasl)));
         }
         return config;
     }
 
-    /** Certificate and key in one private file, as ZooKeeper's client wants them. */
+    /** Certificate and key in one private file, as ZooKeeper's client requires. */
     private static Path together(JsonNode tls) throws IOException {
         if (tls.get("key_file").asText().isEmpty()) {
             return Paths.get(tls.get("certificate_file").asText());
@@ -394,7 +394,7 @@ final class DriverSession implements Watcher {
     }
 }
 
-/** The login of ZooKeeper's client; whatever else is asked for is answered as before. */
+/** The login of ZooKeeper's client; all other requests get the previous configuration's answer. */
 final class ZooKeeperLogin extends Configuration {
     private final AppConfigurationEntry[] entries;
     private final Configuration others;
@@ -411,7 +411,7 @@ final class ZooKeeperLogin extends Configuration {
         try {
             found = Configuration.getConfiguration();
         } catch (SecurityException none) {
-            found = null; // there is no file of logins
+            found = null; // no file of logins exists
         }
         others = found;
     }
@@ -424,21 +424,21 @@ final class ZooKeeperLogin extends Configuration {
     }
 }
 
-/** This driver's hold on its attempt: takes it once, shows life, obeys, records the end. */
+/** This driver's hold on its attempt: takes it once, keeps it alive, follows orders, records the end. */
 final class AttemptHolder extends Thread {
-    static final long BEAT_MS = 2000; // how often orders are looked for
-    static final long TICK_MS = 250; // how soon a new application is shown
-    static final int MAX_REFUSED = 20; // by an attempt that nobody takes: something else is in the way
+    static final long BEAT_MS = 2000; // between two polls for orders
+    static final long TICK_MS = 250; // the delay until a new application is published
+    static final int MAX_REFUSED = 20; // by an attempt that no driver has taken: another cause prevents it
 
     private final JsonNode plan;
     private final DriverSession link;
     private final String path;
-    private final String driver = UUID.randomUUID().toString().replace("-", ""); // this very JVM
+    private final String driver = UUID.randomUUID().toString().replace("-", ""); // this JVM
     private final long leaseMs;
     private final DriverSpark spark = new DriverSpark();
-    private final Object ending = new Object(); // held by whoever ends the attempt: the program or an order
+    private final Object ending = new Object(); // held by the thread that ends the attempt: the program's or the poll's
     private volatile boolean ended = false;
-    private volatile long contactMs = BootTime.ms(); // when the last answer of ZooKeeper was asked for
+    private volatile long contactMs = BootTime.ms(); // when the last answered request to ZooKeeper was sent
     private byte[] shown = new byte[0];
 
     AttemptHolder(JsonNode plan) {
@@ -450,7 +450,7 @@ final class AttemptHolder extends Thread {
         setDaemon(true);
     }
 
-    /** Take the attempt by compare-and-set, or end this JVM: nothing of the user has run then. */
+    /** Take the attempt by compare-and-set, or end this JVM before any user code has run. */
     void take() throws Exception {
         long patience = (long) (plan.get("zookeeper").get("call_timeout").asDouble() * 1000);
         int refused = 0;
@@ -468,7 +468,7 @@ final class AttemptHolder extends Thread {
                 taken.put("driver", driver);
                 taken.put("started", DriverJson.timestamp());
                 taken.put("pid", ManagementFactory.getRuntimeMXBean().getPid());
-                patience = leaseMs; // from here on it may be ours, and only ZooKeeper can tell
+                patience = leaseMs; // from here on this driver may own it, which only ZooKeeper can answer
                 List steps = new ArrayList();
                 steps.add(Op.setData(path, DriverJson.write(taken), node.version));
                 steps.add(Op.create(alive(), new byte[0], link.acl(), CreateMode.EPHEMERAL));
@@ -482,7 +482,7 @@ final class AttemptHolder extends Thread {
                     String words = "the attempt could not be taken, nothing was run: ";
                     leave(code("no_contact"), words + error.getMessage());
                 }
-                Thread.sleep(TICK_MS); // after a conflict the node tells: perhaps it was our own lost reply
+                Thread.sleep(TICK_MS); // after a conflict the node shows whether the own reply was lost
             }
         }
         start();
@@ -495,7 +495,7 @@ final class AttemptHolder extends Thread {
         lease.start();
     }
 
-    /** Record the outcome; when ZooKeeper stays away for the lease, the status of the pod stands for it. */
+    /** Record the outcome; if ZooKeeper is unreachable for the lease, the status of the pod replaces the record. */
     void end(ObjectNode outcome) throws Exception {
         synchronized (ending) {
             ended = true;
@@ -527,7 +527,7 @@ final class AttemptHolder extends Thread {
         link.close();
     }
 
-    /** Look for orders until the attempt has ended; no error ends it before. */
+    /** Poll for orders until the attempt has ended; no error ends the poll earlier. */
     public void run() {
         long looked = 0;
         boolean hasApplication = false;
@@ -569,14 +569,14 @@ final class AttemptHolder extends Thread {
             leave(code("killed"), "this driver ends: asked to stop");
         }
         Stat alive = link.client().exists(alive(), false);
-        if (alive == null) { // it went with a session that has expired
+        if (alive == null) { // it was deleted with an expired session
             List steps = new ArrayList();
             steps.add(Op.check(path, node.version));
             steps.add(Op.create(alive(), new byte[0], link.acl(), CreateMode.EPHEMERAL));
             link.client().multi(steps);
             shown = new byte[0];
         } else if (alive.getEphemeralOwner() != link.client().getSessionId()) {
-            return; // of our last session, and about to go: seen at the next look
+            return; // of this driver's last session, and about to be deleted: the next poll handles it
         }
         ObjectNode progress = DriverJson.MAPPER.createObjectNode();
         progress.put("phase", "running " + plan.get("jar").get("class").asText());
@@ -595,7 +595,7 @@ final class AttemptHolder extends Thread {
         } catch (KeeperException.NoNodeException none) {
             return false;
         } catch (KeeperException.NoAuthException another) {
-            return false; // it asks for the end of another job: ours could be read
+            return false; // it requests the end of another job: one for this job would be readable
         }
     }
 
@@ -603,7 +603,7 @@ final class AttemptHolder extends Thread {
         try {
             while (true) {
                 Thread.sleep(TICK_MS);
-                // The program may be at its end by then: who records the outcome has a lease of its own for that.
+                // The program may end at that time: recording the outcome has its own lease.
                 if (awayMs() > leaseMs && !ended) {
                     String words = "this driver ends: no contact with ZooKeeper for longer than the lease";
                     leave(code("no_contact"), words);
@@ -653,7 +653,7 @@ final class AttemptHolder extends Thread {
         return plan.get("driver").get(name).asInt();
     }
 
-    /** End this JVM at once: the user's code must not go on. */
+    /** End this JVM at once: the user's code must not continue. */
     private static void leave(int code, String words) {
         System.err.println(words);
         System.out.flush();
@@ -668,7 +668,7 @@ final class AttemptHolder extends Thread {
     }
 }
 
-/** The attempt as it was read. */
+/** The attempt, as last read. */
 final class AttemptNode {
     final ObjectNode document;
     final int version;

@@ -1,1 +1,1 @@
-"""Kubernetes: drivers that are pods."""
+"""Kubernetes: each driver runs in a pod."""

@@ -1,4 +1,4 @@
-"""Where a worker's name and rights in a cluster come from, and the one server that may see them."""
+"""The source of a worker's credentials for a cluster, and the only server that may receive them."""
 
 import os
 import re
@@ -13,50 +13,52 @@ from spark_runner.errors import RefusedSubmission
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _HOME_FILE = "~/.kube/config"
 _REMEDIES: dict[int, str] = {
-    HTTPStatus.UNAUTHORIZED: "it does not know who the worker is: renew the token or the certificate of {0}",
-    HTTPStatus.FORBIDDEN: "give the account of {0} the role for workers of docs/backends.md",
+    HTTPStatus.UNAUTHORIZED: "the credentials are not valid: renew the token or the certificate of {0}",
+    HTTPStatus.FORBIDDEN: "grant the account of {0} the role for workers in docs/backends.md",
 }
 _POD_SERVERS = tuple(f"https://kubernetes{rest}" for rest in ("", ".default", ".default.svc"))
 _POD_DOMAIN = "https://kubernetes.default.svc.cluster.local"
-_PLAIN_URL = re.compile(r"https://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?")  # that all clients read alike
+_PLAIN_URL = re.compile(
+    r"https://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?"
+)  # all clients parse these alike
 _HTTPS_PORT = 443
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Found as kubectl does it: KUBECONFIG, `~/.kube/config`, or the service account of the worker's pod.
+class KubernetesCredentials:
+    """Found in kubectl's order: KUBECONFIG, `~/.kube/config`, or the service account of the worker's pod.
 
-    `context` is one of the kubeconfig's, empty for its current one.
+    `context` names a context of the kubeconfig; empty selects the current context.
     """
 
     context: str = ""
 
     @property
     def is_pod(self) -> bool:
-        """Whether the worker is itself a pod and takes the account of that."""
+        """Whether the worker runs in a pod and uses the pod's service account."""
         return _ACCOUNT.exists() and "KUBECONFIG" not in os.environ and not self.context
 
     def missing(self) -> str:
-        """What is missing on this host, in words for its operator; empty where a file is there.
+        """A message for the operator about a missing file on this host; empty if a file exists.
 
-        The library's own words name no file.
+        The library's own messages name no file.
         """
         given = os.environ.get("KUBECONFIG")
         if self.is_pod or any(file.is_file() for file in _files()):
             return ""
         if given:
-            return f"KUBECONFIG is {given}, where no file is: correct it on the worker"
-        return f"the worker has no kubeconfig: set KUBECONFIG there, or make {_HOME_FILE}"
+            return f"KUBECONFIG names {given}, which is not a file: correct it on the worker"
+        return f"the worker has no kubeconfig: set KUBECONFIG on the worker, or create {_HOME_FILE}"
 
     def named_context(self) -> str:
-        """The context in force: the current one by its name, which all clients then use; empty in a pod."""
+        """The effective context by name, so that all clients use the same one; empty in a pod."""
         if self.context or self.is_pod:
             return self.context
-        # kubectl takes the first file that names one, other clients take the last.
+        # kubectl uses the first file that names one, other clients the last.
         return next((str(name) for each in _documents() if (name := each.get("current-context"))), "")
 
     def servers(self) -> list[str]:
-        """The addresses of the one server that gets the credentials; empty where the files name none."""
+        """The addresses of the only server that receives the credentials; empty if the files name none."""
         if self.is_pod:
             host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
             port = os.environ.get("KUBERNETES_SERVICE_PORT", str(_HTTPS_PORT))
@@ -69,13 +71,13 @@ class Access:
         return [str(server)] if server else []
 
     def check(self, url: str) -> None:
-        """Raise RefusedSubmission where `url` is not the server that the operator's files name.
+        """Raise RefusedSubmission if `url` is not the server that the operator's files name.
 
-        What cannot be read names none; whoever uses it says so then, and sends nothing.
+        An unreadable file names no server; the client that uses it reports that, and sends nothing.
         """
         if _identity(url) is None:
             raise RefusedSubmission(
-                f"the master k8s://{url} is refused: the worker's credentials are sent over https alone, "
+                f"the master k8s://{url} is refused: the worker sends its credentials only over https, "
                 "to an address without user, query and fragment"
             )
         servers = self.servers()
@@ -86,12 +88,12 @@ class Access:
             )
 
     def is_server(self, url: str) -> bool:
-        """Whether the operator's files name `url` as the server for these credentials."""
+        """Whether the operator's files name the server `url` for these credentials."""
         wanted = _identity(url)
         return wanted is not None and any(_identity(server) == wanted for server in self.servers())
 
     def remedy(self, status: int) -> str:
-        """What an operator can do against a refusal with this HTTP status; empty where we do not know."""
+        """The operator's remedy for a refusal with this HTTP status; empty if none is known."""
         return _REMEDIES.get(status, "").format(self)
 
     def __str__(self) -> str:
@@ -108,8 +110,8 @@ def _files() -> list[Path]:
 
 
 def _documents() -> list[dict[str, Any]]:
-    """The files that can be read, in their order; the client library reports the others."""
-    # Imported where it is used: few workers have such a cluster.
+    """The readable files, in order; the client library reports the others."""
+    # Imported on first use: few workers have such a cluster.
     import yaml  # noqa: PLC0415
 
     found = []
@@ -122,17 +124,17 @@ def _documents() -> list[dict[str, Any]]:
 
 
 def _first(documents: list[dict[str, Any]], kind: str, part: str, name: str) -> dict[str, Any]:
-    """What the first entry of a name says, as each client merges several files; empty without one."""
+    """The `part` of the first entry called `name`, as every client merges files; empty without one."""
     for document in documents:
         for entry in document.get(kind) or ():
             if isinstance(entry, dict) and entry.get("name") == name:
-                said = entry.get(part)
-                return said if isinstance(said, dict) else {}
+                found = entry.get(part)
+                return found if isinstance(found, dict) else {}
     return {}
 
 
 def _identity(url: str) -> tuple[str, int, str] | None:
-    """Host, port and path of an https address that all clients read alike; None for any other."""
+    """Host, port and path of an https address that all clients parse alike; None for any other."""
     if not _PLAIN_URL.fullmatch(url):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The API of one Kubernetes cluster: the only module that knows the client library.
+"""The API of one Kubernetes cluster: the only module that imports the client library.
 
 Objects are plain JSON documents.
 """
@@ -13,13 +13,13 @@ from typing import Any, cast
 
 from spark_runner.errors import SparkRunnerError
 from spark_runner.plain_file import parse_json
-from spark_runner.runners.kubernetes.access import Access
+from spark_runner.runners.kubernetes.access import KubernetesCredentials
 from spark_runner.runners.no_answer import no_answer
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
 WATCH_SECONDS = 30
-"""After so long the server ends a watch; one that is silent for longer has lost its connection."""
+"""The server ends a watch after this time; a watch that is silent for longer has lost its connection."""
 
 _TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
 _WATCH_TIMEOUT = (CONNECT_SECONDS, WATCH_SECONDS + READ_SECONDS)
@@ -29,12 +29,12 @@ Document = dict[str, Any]
 
 
 def api_url(master: str) -> str:
-    """The address of the API in the name of a master."""
+    """The address of the API in a master URL."""
     return master.removeprefix("k8s://")
 
 
 class KubernetesError(SparkRunnerError):
-    """The Kubernetes API did not answer, or refused a request: `status` is its HTTP status, 0 without one."""
+    """The Kubernetes API did not answer, or refused a request; `status` is the HTTP status, 0 without one."""
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
@@ -43,14 +43,14 @@ class KubernetesError(SparkRunnerError):
 
 
 class KubernetesApi:
-    """Requests to the API at `url` with the credentials of `access`, which are for this server alone."""
+    """Requests to the API at `url` with `credentials`, which are for this server only."""
 
-    def __init__(self, url: str, access: Access) -> None:
+    def __init__(self, url: str, credentials: KubernetesCredentials) -> None:
         self.url = url
-        self._access = access
+        self.credentials = credentials
 
     def pods(self, namespace: str, selector: str) -> tuple[list[Document], str]:
-        """All pods with these labels as the cluster's store has them now, and the version of this answer."""
+        """The current pods with these labels from the cluster's store, and the version of this answer."""
         document = self._json(
             lambda: self._core.list_namespaced_pod(
                 namespace, label_selector=selector, _preload_content=False, _request_timeout=_TIMEOUT
@@ -59,7 +59,7 @@ class KubernetesApi:
         return document["items"], document["metadata"]["resourceVersion"]
 
     def watch_pods(self, namespace: str, selector: str, version: str) -> Iterator[Document]:
-        """What changes after `version`, for WATCH_SECONDS; raises KubernetesError, 410 for one too old."""
+        """The changes after `version`, for WATCH_SECONDS; raises KubernetesError, 410 if it has expired."""
         response = self._ask(
             lambda: self._core.list_namespaced_pod(
                 namespace,
@@ -90,9 +90,9 @@ class KubernetesApi:
     def pod_log(
         self, namespace: str, name: str, container: str, *, tail_lines: int, since_seconds: int | None = None
     ) -> bytes | None:
-        """The end of what a container has written, or of the last seconds of it, each line with its time.
+        """The last lines of a container's log, or of its last seconds, each line with its time.
 
-        None when there is nothing to be had any more (or yet).
+        None if the log does not exist yet, or no longer.
         """
         since = {} if since_seconds is None else {"since_seconds": since_seconds}
         try:
@@ -116,7 +116,7 @@ class KubernetesApi:
         return data
 
     def create_secret(self, namespace: str, secret: Mapping[str, Any]) -> None:
-        """Create a secret; one of that name that is there already is taken as this one."""
+        """Create a secret; an existing secret of the same name counts as this one."""
         try:
             self._ask(
                 lambda: self._core.create_namespaced_secret(
@@ -136,7 +136,7 @@ class KubernetesApi:
         )
 
     def delete_pod(self, namespace: str, name: str, uid: str, *, grace_seconds: float) -> None:
-        """Begin to delete exactly this pod; one that is gone is no error."""
+        """Begin to delete exactly this pod; a missing pod is no error."""
         options = {"gracePeriodSeconds": max(1, round(grace_seconds)), "preconditions": {"uid": uid}}
         try:
             self._ask(
@@ -149,34 +149,34 @@ class KubernetesApi:
                 raise
 
     @cached_property
-    def _core(self) -> Any:  # its types change from version to version, its names do not
+    def _core(self) -> Any:  # the library's types change between versions, its names do not
         try:
-            # Imported where it is used: few workers have such a cluster, and the others need not have it.
+            # Imported on first use: few workers have such a cluster, and the others need not install it.
             from kubernetes import client, config  # noqa: PLC0415
         except ImportError as error:
             raise KubernetesError(f"the Kubernetes client is not installed: {INSTALL}") from error
-        settings, load = client.Configuration(), cast("Any", config)  # it has no types
-        if missing := self._access.missing():
+        settings, load = client.Configuration(), cast("Any", config)  # `config` is untyped
+        if missing := self.credentials.missing():
             raise KubernetesError(f"no access to {self.url}: {missing}")
         try:
-            if self._access.is_pod:
+            if self.credentials.is_pod:
                 load.load_incluster_config(client_configuration=settings)
             else:
                 load.load_kube_config(
-                    os.environ.get("KUBECONFIG"),  # the library itself reads it once, when it is imported
-                    context=self._access.named_context() or None,
+                    os.environ.get("KUBECONFIG"),  # the library itself reads it only on import
+                    context=self.credentials.named_context() or None,
                     client_configuration=settings,
                 )
-        except Exception as error:  # all kinds: of a file that is no YAML, or has something else in it
+        except Exception as error:  # of any type: the file may be no YAML, or hold something else
             raise KubernetesError(
-                f"no access to {self.url}: {error}; correct {self._access} on the worker"
+                f"no access to {self.url}: {error}; correct {self.credentials} on the worker"
             ) from error
-        if not (self._access.is_server(self.url) and self._access.is_server(settings.host)):
+        if not (self.credentials.is_server(self.url) and self.credentials.is_server(settings.host)):
             raise KubernetesError(
-                f"no access to {self.url}: {self._access} on the worker names the server {settings.host}, "
-                "and its credentials are sent to no other, and over https alone"
+                f"no access to {self.url}: {self.credentials} on the worker names the server "
+                f"{settings.host}, and the worker sends its credentials to no other server, only over https"
             )
-        settings.retries = False  # who asks knows best whether to ask again
+        settings.retries = False  # the caller decides about retries
         return client.CoreV1Api(client.ApiClient(settings))
 
     def _json(self, request: Callable[[], Any]) -> Document:
@@ -184,22 +184,21 @@ class KubernetesApi:
         return document
 
     def _ask(self, request: Callable[[], Any]) -> Any:
-        core_is_there = self._core  # its own errors are KubernetesError already
-        del core_is_there
+        _ = self._core  # loaded here: its errors are KubernetesError already
         from kubernetes.client import ApiException  # noqa: PLC0415 - as above
         from urllib3.exceptions import HTTPError, ProtocolError  # noqa: PLC0415 - it comes with the client
 
         try:
             try:
                 return request()
-            except ProtocolError:  # a kept connection that the server closed meanwhile: on a new one, once
+            except ProtocolError:  # the server closed a kept connection: once more, on a new one
                 return request()
         except ApiException as error:
-            if not error.status:  # as the library puts the errors of TLS
-                raise self._silence(error.reason) from error
+            if not error.status:  # the library reports TLS errors so
+                raise self._unreachable(error.reason) from error
             raise self._refusal(error.status, error.body or error.reason or "") from error
         except (HTTPError, OSError) as error:
-            raise self._silence(error) from error
+            raise self._unreachable(error) from error
 
     def _pieces(self, response: Any) -> Iterator[bytes]:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
@@ -208,12 +207,12 @@ class KubernetesApi:
             yield from response.stream(65536)
         except (HTTPError, OSError) as error:
             raise KubernetesError(
-                f"the Kubernetes API at {self.url} is silent: {no_answer(str(error))}"
+                f"the Kubernetes API at {self.url} stopped answering: {no_answer(str(error))}"
             ) from error
 
-    def _silence(self, error: object) -> KubernetesError:
+    def _unreachable(self, error: object) -> KubernetesError:
         words = no_answer(str(error))
-        hint = f"check the address in `spark.master`, and the certificates of {self._access}"
+        hint = f"check the address in `spark.master`, and the certificates of {self.credentials}"
         return KubernetesError(f"the Kubernetes API at {self.url} does not answer: {words}; {hint}")
 
     def _refusal(self, status: int, body: object) -> KubernetesError:
@@ -225,7 +224,7 @@ class KubernetesApi:
         if not isinstance(document, dict):
             document = {}
         message, reason = document.get("message", text), document.get("reason", "")
-        words = f"the Kubernetes API at {self.url} refused it ({status}): {message}"
-        if remedy := self._access.remedy(status):
+        words = f"the Kubernetes API at {self.url} refused the request ({status}): {message}"
+        if remedy := self.credentials.remedy(status):
             words = f"{words}; {remedy}"
         return KubernetesError(words, status=status, reason=reason)

@@ -1,4 +1,4 @@
-"""Kubernetes: a runner for each namespace of each cluster."""
+"""The Kubernetes backend: one runner for each namespace of each cluster."""
 
 import importlib.util
 import threading
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Target
-from spark_runner.runners.kubernetes.access import Access
-from spark_runner.runners.kubernetes.api import INSTALL, api_url
+from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
+from spark_runner.runners.kubernetes.access import KubernetesCredentials
+from spark_runner.runners.kubernetes.api import INSTALL, KubernetesApi, api_url
 from spark_runner.runners.kubernetes.runner import BACKEND, KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 
 STUCK_SECONDS = 120.0
-"""A driver whose image or configuration is not to be had for so long is given up: Kubernetes never does."""
+"""How long a driver may lack its image or configuration before it fails; Kubernetes itself never gives up."""
 
 
 class KubernetesBackend:
-    """Makes the runners that definitions and attempts ask for, one for each cluster and namespace."""
+    """Creates the runners that definitions and attempts need, one for each cluster and namespace."""
 
     def __init__(
         self, submits: SparkSubmits, *, driver_main: Path, stuck_seconds: float = STUCK_SECONDS
@@ -28,15 +28,16 @@ class KubernetesBackend:
         self._runners: dict[tuple[str, ...], KubernetesRunner] = {}
         self._lock = threading.Lock()
 
-    def runner_for(self, target: Target) -> Runner:
-        """The runner of the cluster and namespace; raises RefusedSubmission.
+    def runner_for(self, target: SparkTarget) -> Runner:
+        """The runner of the cluster and namespace.
 
-        That is without the client library, and for a server that is not the one of the worker's credentials.
+        Raises RefusedSubmission without the client library, and for a server other than the one that the
+        worker's credentials are for.
         """
         if not _is_installed():
-            raise RefusedSubmission(f"this worker has no client of Kubernetes: {INSTALL}")
+            raise RefusedSubmission(f"this worker has no Kubernetes client: {INSTALL}")
         options = target.options
-        Access(options.get("context", "")).check(api_url(target.master))
+        KubernetesCredentials(options.get("context", "")).check(api_url(target.master))
         return self._runner(
             {
                 "master": target.master,
@@ -45,22 +46,27 @@ class KubernetesBackend:
             }
         )
 
-    def runner_at(self, place: Place) -> Runner | None:
-        """The runner of a cluster and namespace that a definition named before."""
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
+        """The runner of an earlier submission's cluster and namespace; None without the client library."""
         is_one = place.backend == BACKEND and {"master", "namespace"} <= set(place.cluster)
         return self._runner(place.cluster) if is_one and _is_installed() else None
 
-    def places(self) -> list[Place]:
-        """Any cluster."""
-        return [Place(BACKEND)] if _is_installed() else []
+    def places(self) -> list[SubmissionPlace]:
+        """Any cluster, if the client library is installed."""
+        return [SubmissionPlace(BACKEND)] if _is_installed() else []
 
     def _runner(self, cluster: Mapping[str, str]) -> KubernetesRunner:
         named = {name: cluster[name] for name in ("master", "namespace", "context") if cluster.get(name)}
         with self._lock:
             key = tuple(named.values())
             if key not in self._runners:
+                credentials = KubernetesCredentials(named.get("context", ""))
                 self._runners[key] = KubernetesRunner(
-                    self._submits, named, driver_main=self._driver_main, stuck_seconds=self._stuck_seconds
+                    self._submits,
+                    named,
+                    KubernetesApi(api_url(named["master"]), credentials),
+                    driver_main=self._driver_main,
+                    stuck_seconds=self._stuck_seconds,
                 )
             return self._runners[key]
 

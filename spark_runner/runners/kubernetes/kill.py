@@ -1,4 +1,4 @@
-"""Ending all pods of a run, verified."""
+"""Ends all pods of a run and verifies that none is left."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,10 +8,10 @@ from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
 
 FORCED_SECONDS = 12.0
-"""Beyond the grace: for the node to end the containers, and to tell the API."""
+"""After the grace period: for the node to end the containers and to report it to the API."""
 
 _LOOK_SECONDS = 0.2
-_SETTLE_SECONDS = 1.0  # for what an ended spark-submit had sent before, and the API is still working on
+_SETTLE_SECONDS = 1.0  # for requests of an ended spark-submit that the API is still processing
 
 
 def end_pods(
@@ -22,10 +22,10 @@ def end_pods(
     grace_seconds: float,
     before: Callable[[Iterable[Pod]], None],
 ) -> list[Pod]:
-    """End driver and executors; the pods that were alive. Raises KillError with those that still are.
+    """End the driver and its executors, and return the pods that were alive; raises KillError if any remain.
 
-    A driver makes executors until its own end: they are looked for until none is left. `before` gets to see
-    those that are about to be deleted.
+    A driver creates executors until its own end, so the search repeats until no pod is left. `before`
+    receives the pods that are about to be deleted.
     """
     deadline = time.monotonic() + grace_seconds + FORCED_SECONDS
     settled = time.monotonic() + _SETTLE_SECONDS
@@ -39,10 +39,10 @@ def end_pods(
                 api.delete_pod(namespace, pod.name, pod.uid, grace_seconds=grace_seconds)
             if time.monotonic() > deadline:
                 names = ", ".join(pod.name for pod in live)
-                raise KillError(f"pods of run {run} are still there after their deletion: {names}")
+                raise KillError(f"pods of run {run} still exist after their deletion: {names}")
             time.sleep(_LOOK_SECONDS)
     except KubernetesError as error:
-        raise KillError(f"whether pods of run {run} are left is not known: {error}") from error
+        raise KillError(f"cannot verify that no pod of run {run} is left: {error}") from error
     return list(found.values())
 
 

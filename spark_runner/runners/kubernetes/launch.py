@@ -1,23 +1,25 @@
-"""How a driver comes to a cluster: its names, and how spark-submit is called for it."""
+"""Submits a driver to a cluster: its secrets, its properties, and the call of spark-submit."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import TERMINATION_LOG_VARIABLE
-from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.base import Submission, SubmitRequest
+from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
-from spark_runner.runners.kubernetes.program import CODE, LAYOUT, PLAN, PodProgram
-from spark_runner.runners.launch import Launch, QuickStart, hand_over_environment, submit_arguments
-from spark_runner.runners.log_layout import DRIVER, EXECUTOR, laid_out
+from spark_runner.runners.kubernetes.program import CODE, LAYOUT, PLAN, PodProgram, program_of
+from spark_runner.runners.launch import Launch, QuickStart, cluster_submit_environment, submit_arguments
+from spark_runner.runners.log_layout import DRIVER, EXECUTOR, with_log_layout
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_submits import SparkSubmits
 
 TERMINATION_LOG = "/dev/termination-log"
-"""What a container writes there becomes part of its status, which outlives the container."""
+"""A container's text in this file becomes part of its status, which outlives the container."""
 
 _ACCOUNT = "spark.kubernetes.authenticate.driver.serviceAccountName"
-_OURS = {
+_RESERVED = {
     "spark.kubernetes.namespace": "spark.kubernetes.namespace",
     "spark.kubernetes.context": "spark.kubernetes.context",
     "spark.kubernetes.driver.podTemplateFile": "spark.kubernetes.pod_template",
@@ -25,11 +27,52 @@ _OURS = {
     "spark.kubernetes.driver.pod.name": "",
     "spark.kubernetes.submission.waitAppCompletion": "",
 }
-"""Properties that a definition cannot set, and the field of a definition that does it, where there is one."""
+"""Properties that `conf` cannot set, with the field of a definition that sets them, if any."""
+
+
+class PodLauncher:
+    """Starts the spark-submit that creates a driver's pod, after the secrets that the pod mounts."""
+
+    def __init__(
+        self, submits: SparkSubmits, api: KubernetesApi, namespace: str, *, driver_main: Path
+    ) -> None:
+        self._submits = submits
+        self._api = api
+        self._namespace = namespace
+        self._driver_main = driver_main
+
+    def submit(self, request: SubmitRequest) -> Submission:
+        """Start a spark-submit for this driver; raises SubmissionError."""
+        credentials = self._api.credentials
+        credentials.check(self._api.url)  # again: spark-submit rereads the files, which may have changed
+        context = credentials.named_context()
+        state_dir = self._submits.state_dir
+        program = program_of(request, folder=state_dir / "code", driver_main=self._driver_main)
+
+        def prepare(directory: RunDirectory) -> Launch:
+            launch = launch_pod(
+                request,
+                program,
+                directory,
+                self._namespace,
+                context=context,
+                conf_dir=state_dir / "spark-conf",
+                quick_start=self._submits.quick_start,
+                passed_on=self._submits.passed_on,
+            )
+            try:
+                # The last step before the start: an earlier refusal leaves no secret behind.
+                for secret in (program.code, program.plan):
+                    self._api.create_secret(self._namespace, secret)
+            except KubernetesError as error:
+                raise SubmissionError(str(error)) from error
+            return launch
+
+        return self._submits.start(request, prepare)
 
 
 def pod_name(run: str) -> str:
-    """The same for each submission of a run: Kubernetes itself refuses the second while one is there."""
+    """The pod's name, equal for all submissions of a run: Kubernetes refuses a second while one exists."""
     return f"orch-{run}-driver"
 
 
@@ -44,7 +87,7 @@ def launch_pod(
     quick_start: QuickStart | None = None,
     passed_on: Sequence[str] = (),
 ) -> Launch:
-    """How spark-submit is called, with this context of the kubeconfig; raises RefusedSubmission."""
+    """The call of spark-submit with this context of the kubeconfig; raises RefusedSubmission."""
     properties = _properties(request, program, namespace, context)
     return Launch(
         submit_arguments(
@@ -54,7 +97,7 @@ def launch_pod(
             *program.arguments,
             main_class=program.main_class,
         ),
-        hand_over_environment(
+        cluster_submit_environment(
             request, directory, conf_dir=conf_dir, quick_start=quick_start, passed_on=passed_on
         ),
     )
@@ -62,19 +105,19 @@ def launch_pod(
 
 def _properties(request: SubmitRequest, program: PodProgram, namespace: str, context: str) -> dict[str, str]:
     conf, options = request.conf, request.target.options
-    for name, field in _OURS.items():
+    for name, field in _RESERVED.items():
         if name in conf:
-            hint = f": say it by `{field}` of the definition" if field else ", which follows from the run"
+            hint = f": set `{field}` in the definition" if field else ", which follows from the run"
             raise RefusedSubmission(f"`conf` cannot set {name}{hint}")
     image = options.get("image") or conf.get("spark.kubernetes.container.image")
     if not (image or "spark.kubernetes.driver.container.image" in conf):
         raise RefusedSubmission(
-            "no image: say `spark.kubernetes.image`, one with Spark, and Python but for jars"
+            "no image: set `spark.kubernetes.image` to one with Spark, and with Python for all but jars"
         )
     template = options.get("pod_template", "")
     if template and not Path(template).is_file():
         raise RefusedSubmission(f"pod_template {template} is not a file on the worker's host")
-    ours = {
+    own = {
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.context": context,
         "spark.kubernetes.container.image": image or "",
@@ -82,18 +125,18 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
         "spark.kubernetes.driver.podTemplateFile": template,
         "spark.kubernetes.executor.podTemplateFile": template,
         "spark.kubernetes.driver.pod.name": pod_name(request.run),
-        # What comes after is seen at the API, by whichever worker has the job then.
+        # The API shows the rest to whichever worker then has the job.
         "spark.kubernetes.submission.waitAppCompletion": "false",
         **program.properties,
     }
     for part in ("driver", "executor"):
-        ours[f"spark.kubernetes.{part}.label.{RUN_LABEL}"] = request.run
-        ours[f"spark.kubernetes.{part}.label.{INCARNATION_LABEL}"] = request.incarnation
-        ours[f"spark.kubernetes.{part}.secrets.{program.code['metadata']['name']}"] = CODE
-    ours[f"spark.kubernetes.driver.secrets.{program.plan['metadata']['name']}"] = PLAN
-    ours |= laid_out(conf, f"file:{CODE}/{LAYOUT}", DRIVER, EXECUTOR)
-    ours[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
+        own[f"spark.kubernetes.{part}.label.{RUN_LABEL}"] = request.run
+        own[f"spark.kubernetes.{part}.label.{INCARNATION_LABEL}"] = request.incarnation
+        own[f"spark.kubernetes.{part}.secrets.{program.code['metadata']['name']}"] = CODE
+    own[f"spark.kubernetes.driver.secrets.{program.plan['metadata']['name']}"] = PLAN
+    own |= with_log_layout(conf, f"file:{CODE}/{LAYOUT}", DRIVER, EXECUTOR)
+    own[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
     for name, value in request.environment.items():
-        ours[f"spark.kubernetes.driverEnv.{name}"] = value
-    defaults = {"spark.ui.showConsoleProgress": "false"}  # bars have no place in a log
-    return {name: value for name, value in (defaults | dict(conf) | ours).items() if value}
+        own[f"spark.kubernetes.driverEnv.{name}"] = value
+    defaults = {"spark.ui.showConsoleProgress": "false"}  # progress bars do not belong in a log
+    return {name: value for name, value in (defaults | dict(conf) | own).items() if value}

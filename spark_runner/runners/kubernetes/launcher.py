@@ -1,4 +1,4 @@
-"""What the spark-submit that hands a driver over to Kubernetes said of how that went."""
+"""The result of the spark-submit that submits a driver to Kubernetes, read from its exit code and stderr."""
 
 import re
 from dataclasses import replace
@@ -20,8 +20,8 @@ _UNREACHABLE = re.compile(
 _PASSING_CODES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT})
 
 
-def of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
-    """The submission of a launcher whose pod is not listed; that says nothing of a pod that had begun."""
+def submission_of_launcher(launcher: Submission, directory: RunDirectory) -> Submission:
+    """The submission of a spark-submit whose pod is not listed; a pod that had started may still run."""
     run, incarnation = launcher.run, launcher.incarnation
     if launcher.state is RunState.RUNNING:
         return Submission(run, incarnation, RunState.RUNNING)
@@ -47,7 +47,7 @@ def _failure(text: str) -> Failure:
         return Failure("submission", kind, f"Kubernetes refused the driver: {message}", is_passing=passing)
     found = [match["words"].strip() for match in _EXCEPTION.finditer(text)]
     if _UNREACHABLE.search(text):
-        message = f"Kubernetes was not reached: {found[-1] if found else 'no connection'}"
+        message = f"Kubernetes is unreachable: {found[-1] if found else 'no connection'}"
         return Failure("submission", "Unreachable", message, is_passing=True)
-    last = found or [line for line in text.splitlines() if line.strip()] or ["it left no word"]
+    last = found or [line for line in text.splitlines() if line.strip()] or ["it printed no reason"]
     return Failure("submission", "SparkSubmit", f"spark-submit failed: {last[-1]}"[:2000])

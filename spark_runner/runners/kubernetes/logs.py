@@ -1,4 +1,4 @@
-"""Copies of what the pods of drivers and executors wrote: a pod takes its log along when it is deleted."""
+"""Copies the logs of the pods of drivers and executors: deleting a pod deletes its log."""
 
 import json
 import math
@@ -15,13 +15,13 @@ from spark_runner.log_limit import OLDER, limit_log
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import Pod
-from spark_runner.runners.run_directory import EXECUTOR, whose_logs
+from spark_runner.runners.run_directory import EXECUTOR, log_owner
 
 TAIL_LINES = 50_000
-"""What is read of a log at once: the node itself keeps some megabytes of each, and rotates them."""
+"""Lines read from a log at once: the node itself keeps some megabytes of each log, and rotates them."""
 
 _OVERLAP_SECONDS = 5
-"""Read again of what was read before: for clocks that are not quite even. What is there already is known."""
+"""Reads overlap by this much because clocks differ a little; lines that are already copied are recognized."""
 
 _MARK_BYTES = 1000
 _LOG = "stdout.log"
@@ -31,20 +31,20 @@ _LOCK = ".lock"
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """How far a log was read."""
+    """The position up to which a log is copied."""
 
-    size: int = 0  # of our copy, bytes
-    last: str = ""  # how its last line begins, with its time: nanoseconds, so that there is one such line
-    asked: float = -math.inf  # when that was asked for: seconds since the epoch, by this host's clock
+    size: int = 0  # of the copy, bytes
+    last: str = ""  # the start of its last line, with a time in nanoseconds that makes the line unique
+    asked: float = -math.inf  # when the last read began: seconds since the epoch, by this host's clock
 
     def since_seconds(self, now: float) -> int | None:
-        """How far back the rest of the log goes, None for all of it. By one clock: the node's may differ."""
+        """How far back the rest of the log goes, None for all of it; by this host's clock only."""
         passed = now - self.asked
         return math.ceil(passed) + _OVERLAP_SECONDS if 0 <= passed < math.inf else None
 
 
 class PodLogs:
-    """Files below `folder`, by run and incarnation; private, as what a program prints may be."""
+    """Files below `folder`, by run and incarnation; private, because a program may print secrets."""
 
     def __init__(self, api: KubernetesApi, namespace: str, folder: Path) -> None:
         self._api = api
@@ -52,32 +52,32 @@ class PodLogs:
         self._folder = folder
 
     def save(self, pods: Iterable[Pod]) -> None:
-        """Copy what is new by now; what cannot be had stays as it was copied before."""
+        """Copy the new lines; if a log cannot be read, its earlier copy remains."""
         for pod in pods:
             try:
                 self._save(pod)
             except (KubernetesError, OSError) as error:
-                logger.debug("the log of pod {} cannot be copied: {}", pod.name, error)
+                logger.debug("cannot copy the log of pod {}: {}", pod.name, error)
 
     def files(self, run: str) -> list[LogFile]:
-        """Those that have been copied, oldest first, and those of executors behind them."""
+        """The copies of a run, oldest first; those of executors come last."""
         paths = sorted((self._folder / run).glob(f"*/{_POSITION}"), key=_order)
         return [
             LogFile(incarnation, "stdout", log, executor, is_mixed=True)
             for path in paths
-            for incarnation, executor in (whose_logs(path.parent.name),)
+            for incarnation, executor in (log_owner(path.parent.name),)
             for part in (OLDER, "")
             if (log := path.with_name(f"{_LOG}{part}")).exists()
         ]
 
     def remove(self, run: str) -> None:
-        """Remove those of a run."""
+        """Remove the copies of a run."""
         shutil.rmtree(self._folder / run, ignore_errors=True)
 
     def _save(self, pod: Pod) -> None:
-        whose = pod.incarnation if pod.is_driver else f"{pod.incarnation}{EXECUTOR}{pod.executor}"
-        folder = self._folder / pod.run / whose
-        # A worker and a `job logs` may be at it at the same time.
+        name = pod.incarnation if pod.is_driver else f"{pod.incarnation}{EXECUTOR}{pod.executor}"
+        folder = self._folder / pod.run / name
+        # A worker and a `job logs` may copy at the same time.
         with alone_in(folder, name=_LOCK, wait=True):
             position, asked = _read(folder), time.time()
             data = self._api.pod_log(
@@ -92,7 +92,7 @@ class PodLogs:
 
 
 def _new_lines(data: bytes, last: str, *, is_whole: bool) -> list[bytes]:
-    """The lines after the last known one, with their times; the last of all only when it has its end."""
+    """The lines after the last known one, with their times; an unfinished last line only if `is_whole`."""
     *whole, rest = data.split(b"\n")
     lines = [line + b"\n" for line in whole] + ([rest] if rest and is_whole else [])
     for index in range(len(lines) - 1, -1, -1):
@@ -103,7 +103,7 @@ def _new_lines(data: bytes, last: str, *, is_whole: bool) -> list[bytes]:
 
 
 def _mark(line: bytes) -> str:
-    """What a line is known by."""
+    """The start of a line, which identifies it."""
     return line.rstrip(b"\n")[:_MARK_BYTES].decode("utf-8", "replace")
 
 
@@ -111,7 +111,7 @@ def _append(folder: Path, position: _Position, lines: list[bytes], asked: float)
     log = folder / _LOG
     log.touch(mode=0o600)
     with log.open("r+b") as file:
-        file.truncate(position.size)  # of what was copied and not noted any more, nothing counts
+        file.truncate(position.size)  # drop what was copied without a recorded position
         file.seek(position.size)
         file.writelines(line.partition(b" ")[2] for line in lines)
     limit_log(log)
@@ -127,11 +127,11 @@ def _read(folder: Path) -> _Position:
         position = _Position(**json.loads((folder / _POSITION).read_bytes()))
     except (OSError, ValueError, TypeError):
         return _Position()
-    size = (folder / _LOG).stat().st_size  # shorter than noted when it was begun anew and that was not noted
+    size = (folder / _LOG).stat().st_size  # less than recorded if the log was cut before a crash
     return position if position.size <= size else _Position(size, position.last, position.asked)
 
 
 def _order(position: Path) -> tuple[bool, int]:
-    _, executor = whose_logs(position.parent.name)
-    # Nothing is ever written to that file, so this is when it was made.
+    _, executor = log_owner(position.parent.name)
+    # The lock file is never written to, so its ctime is its creation time.
     return bool(executor), position.with_name(_LOCK).stat().st_ctime_ns

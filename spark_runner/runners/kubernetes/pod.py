@@ -1,4 +1,4 @@
-"""A pod of a driver as the API describes it, and what that says of its submission."""
+"""A pod as the API describes it, and the state of the submission that follows from it."""
 
 import signal
 import time
@@ -13,7 +13,7 @@ from spark_runner.runners.base import Failure, RunState, Submission
 RUN_LABEL = "orchestrator-run"
 INCARNATION_LABEL = "orchestrator-incarnation"
 DRIVER_CONTAINER = "spark-kubernetes-driver"
-"""Spark's own name of it, unless a pod template names another: then the first one is taken."""
+"""Spark's name for the driver's container; if a pod template uses another, the first container counts."""
 
 _ENDED = ("Succeeded", "Failed")
 _CANNOT_START = frozenset(
@@ -28,8 +28,7 @@ _CANNOT_START = frozenset(
         "RunContainerError",
     }
 )
-"""Why a container waits that mostly waits for ever."""
-
+"""Reasons for waiting that rarely pass without a change."""
 
 _NODE_LOST = frozenset({"DeletionByPodGC", "DeletionByTaintManager", "NodeLost"})
 _ENDED_BY_OTHERS = (None, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
@@ -44,7 +43,7 @@ class Words:
 
     @classmethod
     def of(cls, document: Mapping[str, Any] | None) -> "Words | None":
-        """Those of a condition or a state; None where it gives no reason."""
+        """The reason and message of a condition or a state; None if it gives no reason."""
         reason = (document or {}).get("reason")
         return cls(reason, (document or {}).get("message", "")) if reason else None
 
@@ -54,31 +53,31 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What matters of the pod of a driver, or of one of its executors."""
+    """The relevant facts about the pod of a driver, or of one of its executors."""
 
     name: str
     uid: str
     run: str
     incarnation: str
     is_driver: bool  # else an executor of one
-    executor: str  # Spark's number of it
+    executor: str  # Spark's number of the executor
     container: str
     created: str
-    pending_since: float  # epoch: since it has its node, else since it was made
+    pending_since: float  # epoch: since it has a node, else since its creation
     phase: str
     exit_code: int | None  # of the driver's container
-    ended: Words | None  # why the container ended; its message is what the driver left there
+    ended: Words | None  # why the container ended; its message is the driver's outcome
     waiting: Words | None  # why the container does not run yet
     unscheduled: Words | None  # why the pod has no node
-    disrupted: Words | None  # who took the pod away
-    words: Words | None  # of the pod itself, as for Evicted
+    disrupted: Words | None  # why the cluster removed the pod
+    words: Words | None  # of the pod itself, for example Evicted
     is_deleted: bool  # gone, or its deletion has begun
-    secrets: frozenset[str] = frozenset()  # the names of those that it mounts
-    is_gone: bool = False  # the API has forgotten it
+    secrets: frozenset[str] = frozenset()  # the names of the secrets that it mounts
+    is_gone: bool = False  # the API no longer lists it
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Pod":
-        """The pod of a document of the API."""
+        """The pod in a document of the API."""
         metadata, status = document["metadata"], document.get("status", {})
         labels = metadata.get("labels", {})
         name = _driver_container([each["name"] for each in document["spec"]["containers"]])
@@ -114,21 +113,21 @@ class Pod:
         )
 
     def gone(self) -> "Pod":
-        """The same after the API has forgotten it."""
+        """The same pod after the API has dropped it."""
         return replace(self, is_deleted=True, is_gone=True)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the driver runs no more: its container, though others of the pod may go on."""
+        """Whether the driver's container has ended; other containers of the pod may still run."""
         return self.is_gone or self.phase in _ENDED or self.exit_code is not None
 
     def stuck_seconds(self) -> float:
-        """For how long it has had a node and could not begin to run there; 0 for all others."""
+        """How long the pod has had a node and could not start there, in seconds; 0 for all other pods."""
         is_stuck = self.phase == "Pending" and self.waiting and self.waiting.reason in _CANNOT_START
         return max(0.0, time.time() - self.pending_since) if is_stuck else 0.0
 
     def submission(self) -> Submission:
-        """What it says of its submission."""
+        """The submission in the state that the pod shows."""
         if not self.has_ended:
             state = RunState.UNKNOWN if self.phase == "Unknown" else RunState.RUNNING
             return Submission(self.run, self.incarnation, state, detail=self.trouble())
@@ -149,17 +148,17 @@ class Pod:
         )
 
     def trouble(self) -> str:
-        """Why it does not run, where that is no passing state of its start; empty when all is well."""
+        """Why the pod does not run, if it is more than a step of its start; empty otherwise."""
         is_stuck = self.waiting and self.waiting.reason in _CANNOT_START
         words = self.unscheduled or (self.waiting if is_stuck else None)
         return f"pod {self.name}: {words}" if words and self.phase == "Pending" else ""
 
     def _is_node_lost(self) -> bool:
-        """Whether its cluster gave it up because its node is silent: it may run there on."""
+        """Whether the cluster gave the pod up because its node is silent; it may still run there."""
         return any(words is not None and words.reason in _NODE_LOST for words in (self.disrupted, self.words))
 
     def _outcome(self) -> dict[str, Any] | None:
-        """What the driver said of itself before its end: Kubernetes keeps 4 KiB of each container."""
+        """The outcome that the driver wrote before its end; Kubernetes keeps 4 KiB for each container."""
         try:
             outcome = parse_json(self.ended.message) if self.ended else None
         except ValueError:
@@ -170,15 +169,15 @@ class Pod:
         return f"pod {self.name} was deleted" if self.is_gone and self.exit_code is None else ""
 
     def _failure(self) -> Failure | None:
-        """What only the cluster knows of its end; None where the exit code says all."""
+        """The cluster's own explanation of the end; None if the exit code says everything."""
         if self.exit_code == 0:
             return None
         if self.ended and self.ended.reason == "OOMKilled":
-            message = f"pod {self.name} needed more memory than its limit, and the kernel ended it"
+            message = f"pod {self.name} exceeded its memory limit, and the kernel ended it"
             return Failure("memory", self.ended.reason, message)
         taken = self.disrupted or (self.words if self.phase in {"Failed", "Unknown"} else None)
         if taken is not None:
-            message = f"pod {self.name} was taken away: {taken.message or taken.reason}"
+            message = f"the cluster removed pod {self.name}: {taken.message or taken.reason}"
             return Failure("infrastructure", taken.reason, message, is_passing=True)
         if self.ended and self.ended.reason in {"ContainerCannotRun", "StartError"}:
             message = f"pod {self.name} cannot run: {self.ended.message}"
@@ -188,11 +187,11 @@ class Pod:
         return None
 
     def _deletion(self) -> Failure:
-        """Why it was deleted, where its cluster gives no reason: then somebody did it."""
-        if self.waiting is not None and self.waiting.reason in _CANNOT_START:  # as a worker does it
-            message = f"pod {self.name} could not begin: {self.waiting}"
+        """Why the pod was deleted, if the cluster gives no reason: a worker or another client did it."""
+        if self.waiting is not None and self.waiting.reason in _CANNOT_START:  # a worker deletes these
+            message = f"pod {self.name} could not start: {self.waiting}"
             return Failure("submission", self.waiting.reason, message, is_passing=True)
-        return Failure("killed", "PodDeleted", f"somebody has deleted pod {self.name}")
+        return Failure("killed", "PodDeleted", f"pod {self.name} was deleted by an outside request")
 
 
 def _driver_container(names: list[str]) -> str:

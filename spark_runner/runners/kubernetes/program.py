@@ -1,4 +1,4 @@
-"""What the pod of a driver runs: our program in Python, or for jars the same rules in Java alone."""
+"""The program in a driver's pod: the Python driver, or for jars a driver with the same rules in Java only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _PATHS = "spark.executorEnv.PYTHONPATH"
 
 @dataclass(frozen=True, slots=True)
 class PodProgram:
-    """How spark-submit is told what to run, and the secrets that it runs from."""
+    """The arguments of spark-submit for one program, and the secrets that hold the program."""
 
     resource: str
     arguments: tuple[str, ...]
@@ -33,7 +33,7 @@ class PodProgram:
 
 
 def program_of(request: SubmitRequest, *, folder: Path, driver_main: Path) -> PodProgram:
-    """The program of a submission; raises SubmissionError. `folder` is where the zip of this version is."""
+    """The program of a submission; raises SubmissionError. `folder` holds the zip of this version."""
     if "jar" in request.plan and request.target.options.get("driver") != "python":
         return _in_java(request)
     return _in_python(request, folder, driver_main)
@@ -50,7 +50,7 @@ def _in_python(request: SubmitRequest, folder: Path, driver_main: Path) -> PodPr
     package = f"{CODE}/driver.zip"
     own = {
         "spark.submit.pyFiles": _joined(f"local://{package}", request.conf.get("spark.submit.pyFiles"), ","),
-        # Spark takes a `local:` file for one that is on every node, and brings it to no executor: CODE does.
+        # Spark assumes that a `local:` file is on every node and sends it to no executor; CODE provides it.
         _PATHS: _joined(package, request.conf.get(_PATHS), ":"),
     }
     plan = plan_secret(request, request.plan)
@@ -66,7 +66,7 @@ def _in_java(request: SubmitRequest) -> PodProgram:
     }
     source = _JAR_DRIVER.read_bytes()
     return PodProgram(
-        "spark-internal",  # a class that is there already; the jar of the job is in spark.jars
+        "spark-internal",  # a class that the image contains; the jar of the job is in spark.jars
         (f"{CODE}/{_JAR_DRIVER.name}", f"orchestrator.{_JAR_DRIVER.stem}", f"{PLAN}/plan.json"),
         code_secret({_JAR_DRIVER.name: source, LAYOUT: TO_STDERR.encode()}),
         plan_secret(request, {**request.plan, "driver": known}),
@@ -74,5 +74,5 @@ def _in_java(request: SubmitRequest) -> PodProgram:
     )
 
 
-def _joined(ours: str, given: str | None, mark: str) -> str:
-    return f"{ours}{mark}{given}" if given else ours
+def _joined(own: str, given: str | None, mark: str) -> str:
+    return f"{own}{mark}{given}" if given else own

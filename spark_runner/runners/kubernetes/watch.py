@@ -1,4 +1,4 @@
-"""The pods of one namespace, kept up to date by list and watch: to poll thousands costs nothing."""
+"""The pods of one namespace, kept current by list and watch, so that polling thousands costs no request."""
 
 import threading
 import time
@@ -13,15 +13,15 @@ from spark_runner.runners.kubernetes.api import Document, KubernetesApi, Kuberne
 from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
 
 IDLE_SECONDS = 60.0
-"""Who has not been asked for so long stops watching."""
+"""The watch ends when no caller has asked for this time."""
 
 RETRY_SECONDS = 1.0
 MAX_REMEMBERED = 1_000
-"""Pods that are gone: how they ended is known here alone, and asked for within seconds."""
+"""Limit for pods that are gone: only this cache has their end, and callers ask for it within seconds."""
 
 
 class PodWatch:
-    """What is known of drivers and executors by now; a thread of its own follows them while somebody asks."""
+    """The current state of drivers and executors; a thread follows them while callers ask."""
 
     def __init__(self, api: KubernetesApi, namespace: str) -> None:
         self._api = api
@@ -29,13 +29,13 @@ class PodWatch:
         self._lock = threading.Lock()
         self._pods: dict[str, Pod] = {}  # by uid
         self._gone: OrderedDict[str, Pod] = OrderedDict()  # by uid
-        self._forgotten: OrderedDict[str, None] = OrderedDict()  # uids: their end may be told later
-        self._is_following = False  # a watch is open and has told all until now
+        self._forgotten: OrderedDict[str, None] = OrderedDict()  # uids: the watch may report their end later
+        self._is_following = False  # a watch is open and current
         self._asked_at = 0.0
         self._thread: threading.Thread | None = None
 
     def pods(self) -> list[Pod] | None:
-        """All that there are; None while nobody follows them."""
+        """All pods; None while no watch is open."""
         with self._lock:
             self._asked_at = time.monotonic()
             if self._thread is None:
@@ -44,17 +44,17 @@ class PodWatch:
             return list(self._pods.values()) if self._is_following else None
 
     def list(self, run: str = "") -> Sequence[Pod]:
-        """Those of one run, or of all, in the cluster's store at this moment; raises KubernetesError."""
+        """The pods of one run, or of all runs, from the cluster's store now; raises KubernetesError."""
         documents, _ = self._api.pods(self._namespace, f"{RUN_LABEL}={run}" if run else RUN_LABEL)
         return [Pod.of(document) for document in documents]
 
     def gone(self, run: str) -> Sequence[Pod]:
-        """The last that was seen of drivers that are gone by now."""
+        """The last known state of the run's drivers that are gone."""
         with self._lock:
             return [pod for pod in self._gone.values() if pod.run == run]
 
     def forget(self, run: str, pods: Iterable[Pod]) -> None:
-        """Nobody will ask for the pods of this run any more: these, and those that are known here."""
+        """Drop the pods of a run that was cleaned up: these, and those in the cache."""
         with self._lock:
             known = (pod for pod in (*self._pods.values(), *self._gone.values()) if pod.run == run)
             for uid in {pod.uid for pod in (*pods, *known)}:
@@ -68,13 +68,15 @@ class PodWatch:
             try:
                 version = version or self._start_again()
                 version = self._watch(version)
-            except Exception as error:  # noqa: BLE001 - a thread that ends would leave the cache as it is for ever
+            except Exception as error:  # noqa: BLE001 - if the thread ended, the cache would never change again
                 with self._lock:
                     self._is_following = False
                 if isinstance(error, KubernetesError) and error.status == HTTPStatus.GONE:
-                    logger.debug("pods of {}: all are listed again: {}", self._namespace, error)
+                    logger.debug(
+                        "the watch on pods of {} expired, listing them again: {}", self._namespace, error
+                    )
                 else:
-                    logger.debug("pods of {} cannot be watched: {!r}", self._namespace, error)
+                    logger.debug("cannot watch the pods of {}: {!r}", self._namespace, error)
                     time.sleep(RETRY_SECONDS)
                 version = ""
 
@@ -91,7 +93,7 @@ class PodWatch:
         with self._lock:
             for uid, pod in self._pods.items():
                 if uid not in pods:
-                    self._bury(pod)
+                    self._keep_gone(pod)
             self._pods = pods
             self._is_following = True
         return version
@@ -109,14 +111,14 @@ class PodWatch:
         with self._lock:
             if event["type"] == "DELETED":
                 self._pods.pop(pod.uid, None)
-                self._bury(pod)
+                self._keep_gone(pod)
             else:
                 self._pods[pod.uid] = pod
 
-    def _bury(self, pod: Pod) -> None:
+    def _keep_gone(self, pod: Pod) -> None:
         if not pod.is_driver or pod.uid in self._forgotten:
             return
-        # One that has only left the list, as by another label, may run on.
+        # A pod that only left the list, for example by a changed label, may still run.
         if not (pod.is_deleted or pod.has_ended):
             return
         self._gone[pod.uid] = pod.gone()

@@ -1,1 +1,1 @@
-"""Spark standalone clusters: drivers on this host (client mode) or on a node (cluster mode)."""
+"""Spark standalone clusters: each driver runs on this host (client mode) or on a node (cluster mode)."""

@@ -1,11 +1,11 @@
-"""Which standalone cluster is meant: its masters, and where each of their servers listens."""
+"""The addresses of a standalone cluster: its masters, and the web servers of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 from spark_runner.errors import BackendUnreachable, RefusedSubmission
-from spark_runner.runners.base import Target
+from spark_runner.runners.base import SparkTarget
 from spark_runner.runners.http_json import CONNECT_SECONDS
 from spark_runner.runners.no_answer import refuses
 from spark_runner.runners.standalone.api import Addresses, StandaloneMasters
@@ -19,13 +19,13 @@ _PAGE_PORT = 8080
 class StandaloneCluster:
     """The addresses of one cluster's masters, each list in the same order."""
 
-    master: str  # as Spark takes it: spark://host:port,host:port
+    master: str  # in Spark's form: spark://host:port,host:port
     pages: tuple[str, ...]
     rest: tuple[str, ...]
 
     @classmethod
-    def of(cls, target: Target) -> Self:
-        """The cluster of a definition; raises RefusedSubmission for lists that do not fit together."""
+    def of(cls, target: SparkTarget) -> Self:
+        """The cluster of a definition; raises RefusedSubmission for lists of different lengths."""
         masters = target.master.removeprefix(_SCHEME).split(",")
         hosts = [address.rpartition(":")[0] for address in masters]
         pages = _urls(target.options.get("ui", ""), hosts, _PAGE_PORT)
@@ -33,18 +33,18 @@ class StandaloneCluster:
         for name, urls in (("ui", pages), ("rest", rest)):
             if len(urls) != len(masters):
                 raise RefusedSubmission(
-                    f"{target.master} has {len(masters)} masters, and `{name}` has {len(urls)} addresses: "
+                    f"{target.master} has {len(masters)} masters, but `{name}` has {len(urls)} addresses: "
                     "give one for each master, in the same order"
                 )
         return cls(target.master, pages, rest)
 
     @classmethod
     def at(cls, cluster: Mapping[str, str]) -> Self:
-        """The cluster in the place of an attempt; raises KeyError where it is not one of ours."""
+        """The cluster in the place of an attempt; raises KeyError if the place has another form."""
         return cls(cluster["master"], tuple(cluster["ui"].split(",")), tuple(cluster["rest"].split(",")))
 
     def to_json(self) -> dict[str, str]:
-        """The form kept in the place of an attempt."""
+        """The form stored in the place of an attempt."""
         return {"master": self.master, "ui": ",".join(self.pages), "rest": ",".join(self.rest)}
 
     def masters(self) -> StandaloneMasters:
@@ -52,7 +52,7 @@ class StandaloneCluster:
         return StandaloneMasters([Addresses(*pair) for pair in zip(self.pages, self.rest, strict=True)])
 
     def check_listens(self) -> None:
-        """Raise BackendUnreachable unless a master takes connections at its address for drivers."""
+        """Raise BackendUnreachable unless a master accepts connections at its address for drivers."""
         troubles = []
         for address in self.master.removeprefix(_SCHEME).split(","):
             host, _, port = address.rpartition(":")

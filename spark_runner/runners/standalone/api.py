@@ -1,7 +1,7 @@
-"""The masters of one standalone cluster, as they can be asked over HTTP.
+"""An HTTP client of the masters of one standalone cluster.
 
-A master has two servers: its pages, which tell its state as JSON (`/json/`), and the REST server that starts
-and ends drivers. Of several masters one leads; the others answer too, but know and do nothing.
+A master has two servers: its web pages, with its state as JSON (`/json/`), and the REST server that starts
+and ends drivers. One of several masters leads; the others answer too, but have no state and do nothing.
 """
 
 import re
@@ -20,19 +20,19 @@ from spark_runner.runners.http_json import Http
 _LEADING = "ALIVE"
 _ALIVE = "ALIVE"
 _CSRF_TOKEN = re.compile(r'name="csrfToken"\s+value="([^"]+)"')
-_FOUND = 302  # the page after a form that was accepted
-_CHECK_PAGES = "see that the master runs, and that `master` and `standalone.ui` of the definition are right"
-_CHECK_REST = "masters need spark.master.rest.enabled, and `standalone.rest` of the definition its address"
+_FOUND = 302  # the redirect after an accepted form
+_CHECK_PAGES = "check that the master runs, and that `master` and `standalone.ui` of the definition are right"
+_CHECK_REST = "set spark.master.rest.enabled on the masters, and check `standalone.rest` of the definition"
 
 
 class DriverState(StrEnum):
-    """The states of a driver in cluster mode, in the master's words."""
+    """The states of a driver in cluster mode, by the master's names."""
 
-    SUBMITTED = "SUBMITTED"  # waits for a worker with room
+    SUBMITTED = "SUBMITTED"  # waits for a worker with enough capacity
     RUNNING = "RUNNING"
     FINISHED = "FINISHED"  # with exit code 0
     RELAUNCHING = "RELAUNCHING"
-    UNKNOWN = "UNKNOWN"  # the master has just taken over
+    UNKNOWN = "UNKNOWN"  # the master has just become the leader
     KILLED = "KILLED"
     FAILED = "FAILED"  # with another exit code
     ERROR = "ERROR"  # not started, or lost with its node
@@ -42,7 +42,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Driver(_Record):
+class StandaloneDriver(_Record):
     """A driver in cluster mode; the master keeps neither its name nor its arguments."""
 
     id: str
@@ -53,8 +53,8 @@ class Driver(_Record):
     worker: str = "None"
 
 
-class Application(_Record):
-    """An application. Its state is never a verdict: it is FINISHED also for those that failed."""
+class StandaloneApplication(_Record):
+    """An application. Its state is never a verdict: it is FINISHED for failed applications too."""
 
     id: str
     name: str
@@ -62,7 +62,7 @@ class Application(_Record):
     memory_mib: int = Field(alias="memoryperexecutor")
 
 
-class Worker(_Record):
+class StandaloneWorker(_Record):
     """A node of the cluster."""
 
     id: str
@@ -75,28 +75,28 @@ class Worker(_Record):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the master hears of it."""
+        """Whether the master receives its heartbeats."""
         return self.state == _ALIVE
 
 
 class Snapshot(_Record):
-    """All that the leading master knows in one moment."""
+    """The state of the leading master at one moment."""
 
     status: str
-    workers: list[Worker]
-    applications: list[Application] = Field(alias="activeapps")
-    ended_applications: list[Application] = Field([], alias="completedapps")
-    active_drivers: list[Driver] = Field(alias="activedrivers")
-    completed_drivers: list[Driver] = Field(alias="completeddrivers")
+    workers: list[StandaloneWorker]
+    applications: list[StandaloneApplication] = Field(alias="activeapps")
+    ended_applications: list[StandaloneApplication] = Field([], alias="completedapps")
+    active_drivers: list[StandaloneDriver] = Field(alias="activedrivers")
+    completed_drivers: list[StandaloneDriver] = Field(alias="completeddrivers")
 
     @cached_property
-    def drivers(self) -> Mapping[str, Driver]:
-        """Those that it remembers, by id."""
+    def drivers(self) -> Mapping[str, StandaloneDriver]:
+        """The drivers that the master still lists, by id."""
         return {driver.id: driver for driver in (*self.completed_drivers, *self.active_drivers)}
 
 
 class _Answer(_Record):
-    """What the REST server says, whatever it was asked for."""
+    """The reply of the REST server to any request."""
 
     action: str
     success: bool = False
@@ -107,35 +107,35 @@ class _Answer(_Record):
 
 @dataclass(frozen=True, slots=True)
 class DriverStatus:
-    """What the REST server knows of one driver."""
+    """The state of one driver at the REST server."""
 
-    state: DriverState | None  # None: nothing, any more or yet
+    state: DriverState | None  # None: not listed, no longer or not yet
     message: str = ""  # of the exception with which a worker failed to start it
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The two servers of one master, as URLs without a slash at their end."""
+    """The two servers of one master, as URLs without a trailing slash."""
 
     page: str
     rest: str
 
 
 class StandaloneMasters:
-    """Asks whichever master leads; all methods raise BackendUnreachable when none does."""
+    """Sends requests to the leading master; all methods raise BackendUnreachable if none leads."""
 
     def __init__(self, masters: Sequence[Addresses], http: Http | None = None) -> None:
         self._masters = list(masters)
         self._http = http or Http()
 
     def snapshot(self) -> Snapshot:
-        """What the leader knows now, in one request."""
+        """The leader's present state, in one request."""
         return self._leader()[1]
 
     def create_driver(self, request: Mapping[str, Any]) -> str:
-        """Submit a driver and return its id; raises SubmissionError when the leader refuses.
+        """Submit a driver and return its id; raises SubmissionError if the leader refuses it.
 
-        BackendUnreachable with `sent` means that the driver may be there all the same.
+        BackendUnreachable with `sent` means that the driver may exist nevertheless.
         """
         answer = self._rest("POST", "create", request)
         if not answer.success or not answer.submission_id:
@@ -143,32 +143,32 @@ class StandaloneMasters:
         return answer.submission_id
 
     def driver_status(self, driver: str) -> DriverStatus:
-        """The state of one driver; of those that ended the master keeps the last 200, until it is cleared."""
+        """The state of one driver; the master keeps the last 200 ended drivers, until it is cleared."""
         answer = self._rest("GET", f"status/{quote(driver)}")
-        if not answer.success and answer.message:  # as a standby says it: it knows nothing of any driver
-            raise BackendUnreachable(f"the master tells nothing of {driver}: {_reason(answer.message)}")
+        if not answer.success and answer.message:  # the form of a standby, which lists no driver
+            raise BackendUnreachable(f"the master reports no state of {driver}: {_reason(answer.message)}")
         return DriverStatus(answer.driver_state, answer.message)
 
     def kill_driver(self, driver: str) -> None:
-        """Ask the leader to end a driver, which takes a while; one that is not there is no error."""
+        """Ask the leader to end a driver, which takes a while; a missing driver is no error."""
         self._rest("POST", f"kill/{quote(driver)}")
 
     def kill_application(self, application: str) -> None:
-        """Ask the leader to end an application, by the form of its page."""
+        """Ask the leader to end an application, through the form on its web page."""
         page = self._leader()[0].page
         token = _CSRF_TOKEN.search(self._http.get(f"{page}/").text())
         fields = {"id": application, "terminate": "true"}
-        if token:  # since Spark 4.3; the token is the same for all, until the master starts again
+        if token:  # since Spark 4.3; one token for all requests, until the master restarts
             fields["csrfToken"] = token[1]
         reply = self._http.post_form(f"{page}/app/kill/", fields)
         if reply.status != _FOUND:
             raise BackendUnreachable(
-                f"{page} does not end {application}: {reply.status} (spark.ui.killEnabled must be true)",
+                f"{page} refuses to end {application}: {reply.status} (spark.ui.killEnabled must be true)",
                 sent=True,
             )
 
-    def driver_stderr(self, worker: Worker, driver: str, length: int) -> str:
-        """The last bytes of what a driver's JVM said, kept by its node."""
+    def driver_stderr(self, worker: StandaloneWorker, driver: str, length: int) -> str:
+        """The last bytes of stderr of a driver's JVM, from its node."""
         query = urlencode({"driverId": driver, "logType": "stderr", "byteLength": length})
         reply = self._http.get(f"{worker.page}/log/?{query}")
         return reply.text().partition("====\n")[2] if reply.is_good else ""
@@ -182,7 +182,7 @@ class StandaloneMasters:
             except BackendUnreachable as error:
                 troubles.append(str(error))
             except ValidationError as error:
-                troubles.append(f"{url} does not answer as a master does: {_strange(error)}")
+                troubles.append(f"{url} does not answer like a master: {_wrong_fields(error)}")
             else:
                 if snapshot.status == _LEADING:
                     return master, snapshot
@@ -199,7 +199,7 @@ class StandaloneMasters:
             answer = _Answer.model_validate(reply.json())
         except ValidationError as error:
             raise BackendUnreachable(
-                f"{url} does not answer as a master's REST server does", sent=True
+                f"{url} does not answer like a master's REST server", sent=True
             ) from error
         if answer.action == "ErrorResponse":
             raise SubmissionError(f"{url} answers {reply.status}: {_reason(answer.message)}")
@@ -207,12 +207,12 @@ class StandaloneMasters:
 
 
 def _reason(message: str) -> str:
-    """The line of a message that says why; a stack follows it."""
+    """The line of a message that gives the reason; a stack trace follows it."""
     first, _, rest = message.strip().partition("\n")
     line = rest.partition("\n")[0] if first.endswith(":") else first
     return line.strip() or "without a reason"
 
 
-def _strange(error: ValidationError) -> str:
-    """What in a document is not as it should be."""
+def _wrong_fields(error: ValidationError) -> str:
+    """The invalid fields of a document."""
     return ", ".join(sorted({".".join(map(str, found["loc"])) or "all of it" for found in error.errors()}))

@@ -1,4 +1,4 @@
-"""The applications of a run at its master: they go with their driver, and are ended where they stay."""
+"""Ends the applications of a run that remain at the master after the end of their driver."""
 
 import time
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from spark_runner.errors import BackendUnreachable, KillError
 from spark_runner.runners.standalone.api import StandaloneMasters
 from spark_runner.runners.standalone.launch import is_application_of
 
-_GOODBYE_SECONDS = 1.5  # a master notices at once that the connection of a driver is closed
+_GOODBYE_SECONDS = 1.5  # a master notices the closed connection of a driver at once
 _END_SECONDS = 4.0
 _LOOK_SECONDS = 0.3
 
 
 def end_applications(masters: StandaloneMasters, run: str) -> None:
-    """Wait for the end of a run's applications, end those that stay, and verify; raises KillError."""
+    """Wait for the end of a run's applications, end those that remain, and verify; raises KillError."""
     asked: set[str] = set()
     patience = time.monotonic() + _GOODBYE_SECONDS
 
@@ -29,17 +29,17 @@ def end_applications(masters: StandaloneMasters, run: str) -> None:
 
 
 def wait_ended(end: Callable[[], str], run: str, seconds: float) -> None:
-    """Call `end` until it says that nothing is left; raises KillError, also where nobody can tell."""
+    """Call `end` until it returns that nothing is left; raises KillError, also if that cannot be verified."""
     deadline = time.monotonic() + seconds
     while True:
         try:
             left = end()
         except BackendUnreachable as error:
-            left = f"what its cluster does not tell of: {error}"
+            left = f"unknown, because its cluster does not answer: {error}"
         except (OSError, ValueError, KeyError, TypeError) as error:
-            left = f"what its directory does not tell of: {error!r}"
+            left = f"unknown, because its directory cannot be read: {error!r}"
         if not left:
             return
         if time.monotonic() > deadline:
-            raise KillError(f"run {run} is not ended, there are still {left}")
+            raise KillError(f"run {run} has not ended, still there: {left}")
         time.sleep(_LOOK_SECONDS)

@@ -1,10 +1,10 @@
-"""Standalone clusters: drivers on this host (client mode) or on a node (cluster mode)."""
+"""The standalone backend: two runners for each cluster, one of each deploy mode."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Target
+from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.client_mode import ClientModeRunner
@@ -18,8 +18,8 @@ _ID = "id"
 class StandaloneBackend:
     """Has two runners for each cluster, one of each deploy mode.
 
-    `driver_main` is the file that spark-submit runs; the state directory of `submits` is also where drivers
-    in cluster mode leave their files, unless a definition names another folder.
+    `driver_main` is the file that spark-submit runs. Drivers in cluster mode write their files to the state
+    directory of `submits` too, unless a definition names another folder.
     """
 
     def __init__(self, submits: SparkSubmits, *, driver_main: Path) -> None:
@@ -28,18 +28,18 @@ class StandaloneBackend:
         self._clients: dict[StandaloneCluster, ClientModeRunner] = {}
         self._clusters: dict[tuple[StandaloneCluster, Path], ClusterModeRunner] = {}
 
-    def runner_for(self, target: Target) -> Runner:
-        """The runner that a definition asks for; raises RefusedSubmission where there can be none."""
+    def runner_for(self, target: SparkTarget) -> Runner:
+        """The runner for a definition's target; raises RefusedSubmission if there can be none."""
         cluster = StandaloneCluster.of(target)
         if target.deploy_mode == "client":
             return self._client(cluster)
         staging = Path(target.options.get("staging") or self._submits.state_dir)
         if not staging.is_absolute():
-            raise RefusedSubmission(f"`staging` must be an absolute path, all nodes see it: {staging}")
+            raise RefusedSubmission(f"`staging` must be an absolute path that all nodes see: {staging}")
         return self._on_cluster(cluster, staging)
 
-    def runner_at(self, place: Place) -> Runner | None:
-        """The runner that can see and stop what was submitted at `place`; None where none here can."""
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
+        """The runner that can see and stop submissions at `place`; None if no runner here can."""
         try:
             cluster = StandaloneCluster.at(place.cluster)
         except KeyError:
@@ -48,9 +48,9 @@ class StandaloneBackend:
             return self._client(cluster) if self._submits.reaches(place) else None
         return self._on_cluster(cluster, Path(place.cluster["staging"])) if _sees(place.cluster) else None
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """This host for client mode, and any cluster."""
-        return [self._submits.place(_NAME), Place(_NAME)]
+        return [self._submits.place(_NAME), SubmissionPlace(_NAME)]
 
     def _client(self, cluster: StandaloneCluster) -> ClientModeRunner:
         if cluster not in self._clients:
@@ -66,7 +66,7 @@ class StandaloneBackend:
 
 
 def _sees(cluster: Mapping[str, str]) -> bool:
-    """Whether the folder of that place is the one that this host has under the path."""
+    """Whether this host has the same folder under the path of that place."""
     try:
         return Path(cluster["staging"], _ID).read_text(encoding="utf-8").strip() == cluster["store"]
     except (OSError, ValueError, KeyError):

@@ -1,4 +1,4 @@
-"""Drivers in cluster mode: they run on a node, and tell of themselves in a folder that all nodes see."""
+"""Runs drivers in cluster mode: on a node, with their files in a folder that all nodes see."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable, KillError, SubmissionError
 from spark_runner.process import processes_of
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.run_directory import (
     RunDirectory,
@@ -23,21 +23,21 @@ from spark_runner.runners.run_directory import (
 )
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.applications import end_applications, wait_ended
-from spark_runner.runners.standalone.executor_logs import ExecutorLogs
-from spark_runner.runners.standalone.launch import application_name, bounded, driver_request
-from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, Look, driver_id
+from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
+from spark_runner.runners.standalone.launch import application_name, driver_request, with_core_limit
+from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, ClusterView, driver_id
 from spark_runner.shim import write_durably
 from spark_runner.state_id import state_id
 
 _KILL_SECONDS = 14.0  # a node gives its driver 10 s from TERM to KILL; its applications get the rest of 20
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what a damaged file of a run directory raises
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # from a damaged file in a run directory
 
 
 class ClusterModeRunner:
     """Runs drivers on the nodes of one cluster, through its REST server.
 
-    `staging` is a folder that this host and all nodes see under the same path; who runs Spark's workers
-    must be able to read and write what we make there, so it is the same user.
+    `staging` is a folder that this host and all nodes see under the same path. Spark's workers must be able
+    to read and write the files there, so they run as the same user.
     """
 
     backend: ClassVar[str] = "standalone"
@@ -47,36 +47,38 @@ class ClusterModeRunner:
         self._staging = staging.absolute()
         self._driver_main = driver_main.absolute()
         self._masters = cluster.masters()
-        self._executors = ExecutorLogs(self._masters, self._staging)
+        self._executors = StandaloneExecutorLogs(self._masters, self._staging)
 
     @cached_property
     def _where(self) -> Mapping[str, str]:
         folder = {"staging": str(self._staging), "store": state_id(self._staging)}
         return {**self._cluster.to_json(), **folder}
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """The cluster; raises SubmissionError without a usable folder."""
-        return Place(self.backend, cluster=self._where)
+        return SubmissionPlace(self.backend, cluster=self._where)
 
-    def reaches(self, place: Place) -> bool:
-        """Whether that is our cluster, with our folder."""
+    def reaches(self, place: SubmissionPlace) -> bool:
+        """Whether `place` is the same cluster with the same folder."""
         return (place.backend, place.host, place.cluster) == (self.backend, "", self._where)
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Hand a driver over to the master; raises SubmissionError.
+        """Submit a driver to the master; raises SubmissionError.
 
-        Where the reply is lost the driver may be there or not: `find` tells in a while.
+        If the reply is lost, the driver may exist or not; `find` shows it after a while.
         """
-        named = replace(request, name=application_name(request.name, request.run), conf=bounded(request.conf))
+        named = replace(
+            request, name=application_name(request.name, request.run), conf=with_core_limit(request.conf)
+        )
         directory = run_directory(self._staging, request.run, request.incarnation)
         directory.create()
         detail = ""
         try:
-            travels = driver_zip(self._staging / "driver")
-            document = driver_request(named, directory, driver_main=self._driver_main, driver_zip=travels)
+            package = driver_zip(self._staging / "driver")
+            document = driver_request(named, directory, driver_main=self._driver_main, driver_zip=package)
             directory.write_plan(request)
             driver = self._masters.create_driver(document)
-            with suppress(OSError):  # a full disk: the driver tells its name itself
+            with suppress(OSError):  # a full disk: the driver records its name itself
                 write_durably(directory.path / SUBMISSION_FILE, {"driver": driver})
         except BackendUnreachable as error:
             if not error.sent:
@@ -91,29 +93,29 @@ class ClusterModeRunner:
         return self.poll_many([run])[run]
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs: one question to the master, and one more for each that it has forgotten."""
+        """`find` for many runs: one request to the master, and one for each driver it no longer lists."""
         directories = {run: run_directories(self._staging, run) for run in runs}
         if not any(directories.values()):
             return {run: [] for run in runs}
-        look = Look(self._masters, self._masters.snapshot(), self._claimed)
-        return {run: [_submission(look, found) for found in directories[run]] for run in runs}
+        view = ClusterView(self._masters, self._masters.snapshot(), self._claimed)
+        return {run: [_submission(view, found) for found in directories[run]] for run in runs}
 
     def kill(self, run: str, *, grace_seconds: float) -> None:
-        """End every submission of `run`, verified; raises KillError. How long a driver has is its node's."""
+        """End every submission of `run`, verified; raises KillError. The node decides the grace period."""
         directories = run_directories(self._staging, run)
         if not directories:
             return
         try:
             for directory in directories:
-                directory.request_kill(grace_seconds)  # a driver that has not begun will end at once
+                directory.request_kill(grace_seconds)  # a driver that has not started will end at once
         except OSError as error:
-            raise KillError(f"run {run} cannot be ended: {error}") from error
+            raise KillError(f"cannot end run {run}: {error}") from error
         asked: set[str] = set()
         wait_ended(lambda: self._end_drivers(run, directories, asked), run, _KILL_SECONDS)
         end_applications(self._masters, run)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every submission of `run` that exist by now, oldest first; then those of executors."""
+        """The existing logs of every submission of `run`, oldest first; then those of executors."""
         directories = run_directories(self._staging, run)
         executors = self._executors.copy(run, directories[-1].incarnation) if directories else []
         return [log for found in directories for log in log_files(found)] + executors
@@ -124,7 +126,7 @@ class ClusterModeRunner:
         self._executors.remove(run)
 
     def _end_drivers(self, run: str, directories: Sequence[RunDirectory], asked: set[str]) -> str:
-        """Ask for the end of what is still there; returns what that is, empty when nothing is."""
+        """Request the end of the remaining drivers; returns their description, empty if none is left."""
         active = {driver.id for driver in self._masters.snapshot().active_drivers}
         left = sorted(active.intersection(filter(None, map(driver_id, directories))))
         for driver in left:
@@ -133,7 +135,7 @@ class ClusterModeRunner:
                 self._masters.kill_driver(driver)
         if left:
             return f"drivers {', '.join(left)}"
-        here = processes_of(run)  # of a driver on this very host that its node has left behind
+        here = processes_of(run)  # of a driver on this same host that its node has left behind
         for pid in here:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -148,14 +150,14 @@ class ClusterModeRunner:
 
     @staticmethod
     def _not_submitted(directory: RunDirectory, error: Exception) -> SubmissionError:
-        shutil.rmtree(directory.path, ignore_errors=True)  # nothing was started, so nothing is to be found
+        shutil.rmtree(directory.path, ignore_errors=True)  # nothing was started: `find` must list nothing
         kind = type(error) if isinstance(error, SubmissionError) else SubmissionError
         return kind(f"driver of run {directory.run} not submitted: {error}")
 
 
-def _submission(look: Look, directory: RunDirectory) -> Submission:
+def _submission(view: ClusterView, directory: RunDirectory) -> Submission:
     try:
-        return look.submission(directory)
+        return view.submission(directory)
     except _UNREADABLE as error:
-        detail = f"{directory.path} cannot be read: {error!r}"
+        detail = f"cannot read {directory.path}: {error!r}"
         return Submission(directory.run, directory.incarnation, RunState.UNKNOWN, detail=detail)

@@ -1,4 +1,4 @@
-"""Copies of what executors on the nodes of a standalone cluster have written, while the nodes have it."""
+"""Copies the logs of executors from the nodes of a standalone cluster, while the nodes keep them."""
 
 import shutil
 import time
@@ -10,47 +10,47 @@ from spark_runner.errors import BackendUnreachable
 from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
 from spark_runner.runners.base import LogFile
-from spark_runner.runners.run_directory import EXECUTOR, whose_logs
+from spark_runner.runners.run_directory import EXECUTOR, log_owner
 from spark_runner.runners.standalone.api import StandaloneMasters
 from spark_runner.runners.standalone.launch import is_application_of
-from spark_runner.runners.standalone.nodes import ExecutorPlace, Nodes
+from spark_runner.runners.standalone.nodes import ExecutorPlace, StandaloneNodes
 
 FOLDER = "standalone-logs"
-_FRESH_SECONDS = 5.0  # all runs that are copied together share what the nodes have told
+_FRESH_SECONDS = 5.0  # runs that are copied together share one list of executors
 _PIECE_BYTES = 1 << 20
-_MOST_PIECES = 16  # of one log at once: the others have their turn
+_MOST_PIECES = 16  # of one log at a time, so that other logs get their turn
 _STREAMS = ("stdout", "stderr")
 _LOCK = ".lock"
 
 
-class ExecutorLogs:
+class StandaloneExecutorLogs:
     """The copies, in folders `<run>/<incarnation>.executor-<number>/`; private, as their contents may be."""
 
     def __init__(self, masters: StandaloneMasters, state_dir: Path) -> None:
-        self._nodes = Nodes(masters)
+        self._nodes = StandaloneNodes(masters)
         self._folder = state_dir / FOLDER
         self._asked = -_FRESH_SECONDS  # monotonic
         self._places: Mapping[str, Sequence[ExecutorPlace]] = {}  # by the name of the application
 
     def copy(self, run: str, incarnation: str) -> list[LogFile]:
-        """Copy what is new, as far as the cluster answers; all that has been copied by now."""
+        """Copy the new parts, as far as the cluster answers, and return all copies so far."""
         try:
             for place in self._of_run(run):
                 folder = self._folder / run / f"{incarnation}{EXECUTOR}{place.executor}"
-                with alone_in(folder, name=_LOCK, wait=True):  # a worker and a `job logs` may be at it
+                with alone_in(folder, name=_LOCK, wait=True):  # a worker and a `job logs` may both copy
                     for stream in _STREAMS:
                         self._copy(place, stream, folder / f"{stream}.log")
-        except (BackendUnreachable, OSError):  # what was copied before is still there
+        except (BackendUnreachable, OSError):  # earlier copies remain
             self._asked = -_FRESH_SECONDS
         return self._files(run)
 
     def remove(self, run: str) -> None:
-        """Remove those of a run."""
+        """Remove the copies of a run."""
         shutil.rmtree(self._folder / run, ignore_errors=True)
 
     def _files(self, run: str) -> list[LogFile]:
         return [
-            LogFile(*_whose(folder, stream, path))
+            LogFile(*_identified(folder, stream, path))
             for folder in sorted((self._folder / run).glob(f"*{EXECUTOR}*"))
             for stream in _STREAMS
             for part in (OLDER, "")
@@ -80,6 +80,6 @@ class ExecutorLogs:
             limit_log(path)
 
 
-def _whose(folder: Path, stream: str, path: Path) -> tuple[str, str, Path, str]:
-    incarnation, executor = whose_logs(folder.name)
+def _identified(folder: Path, stream: str, path: Path) -> tuple[str, str, Path, str]:
+    incarnation, executor = log_owner(folder.name)
     return incarnation, stream, path, executor

@@ -1,4 +1,4 @@
-"""What a driver on a standalone cluster is started with, in both deploy modes."""
+"""The names, settings and REST request with which a driver starts on a standalone cluster."""
 
 import glob
 import shutil
@@ -10,14 +10,14 @@ from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.launch import spark_properties
-from spark_runner.runners.log_layout import EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, laid_out
+from spark_runner.runners.log_layout import EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SUPERVISE = "spark.driver.supervise"
 _FILE_LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.files")
-# What the JVM of the driver itself is started with. The node shows it to all its users, so no more than that.
+# The options of the driver's own JVM. The node shows them to all its users, so they are kept to a minimum.
 _JVM_PROPERTIES = (
     "spark.driver.memory",
     "spark.driver.cores",
@@ -28,7 +28,7 @@ _JVM_PROPERTIES = (
 
 
 def application_name(name: str, run: str) -> str:
-    """The name of an application at the master, by which it is found."""
+    """The name of an application at the master, by which `is_application_of` finds it."""
     return f"{name} {_mark(run)}"
 
 
@@ -37,11 +37,11 @@ def is_application_of(name: str, run: str) -> bool:
     return name.endswith(_mark(run))
 
 
-def bounded(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings with a bound on cores for the wanted number of executors.
+def with_core_limit(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings with a limit on cores that gives the requested number of executors.
 
-    A standalone master knows no number of executors: without `spark.cores.max` an application takes all
-    cores that are free.
+    A standalone master has no limit on executors: without `spark.cores.max` an application takes all free
+    cores.
     """
     instances = conf.get("spark.executor.instances", "")
     if not instances.isdecimal() or "spark.cores.max" in conf:
@@ -54,31 +54,33 @@ def bounded(conf: Mapping[str, str]) -> dict[str, str]:
 def driver_request(
     request: SubmitRequest, directory: RunDirectory, *, driver_main: Path, driver_zip: Path
 ) -> dict[str, Any]:
-    """What the REST server is sent; writes what travels into the run directory, which all nodes see.
+    """The request to the REST server; also writes the driver's files to the shared run directory.
 
-    Raises RefusedSubmission, SubmissionError. Spark refuses Python programs in cluster mode, so the main
-    class is its own SparkSubmit, which then runs the program in client mode on the node.
+    Raises RefusedSubmission, SubmissionError. Spark refuses Python programs in cluster mode. The main class
+    is therefore Spark's own SparkSubmit, which runs the program in client mode on the node.
     """
     if request.conf.get(_SUPERVISE, "false") != "false":
         raise RefusedSubmission(
-            f"{_SUPERVISE} would start user code again and again in one attempt; use `retry` for that"
+            f"{_SUPERVISE} would restart user code within one attempt; use `retry` instead"
         )
     properties = spark_properties(request, directory)
-    for name in ("spark.local.dir", _JAVA_OPTIONS):  # scratch belongs on the disks of the node, not here
+    for name in ("spark.local.dir", _JAVA_OPTIONS):  # scratch files belong on the node's own disks
         properties.pop(name)
     log4j_uri = directory.write("log4j2.properties", LOG4J2_PROPERTIES).as_uri()  # no blanks, no quotes
     executors = directory.write("log4j2-executors.properties", TO_STDERR).as_uri()
-    properties |= laid_out(request.conf, executors, EXECUTOR)
+    properties |= with_log_layout(request.conf, executors, EXECUTOR)
     try:
         properties |= {
-            name: ",".join(_here(properties[name], directory)) for name in _FILE_LISTS if name in properties
+            name: ",".join(_copied_for_nodes(properties[name], directory))
+            for name in _FILE_LISTS
+            if name in properties
         }
     except OSError as error:
         raise SubmissionError(
-            f"{error.filename} could not be brought to the nodes: {error.strerror}"
+            f"{error.filename} could not be copied for the nodes: {error.strerror}"
         ) from error
-    ours = "spark.submit.pyFiles"
-    properties[ours] = ",".join(filter(None, (str(driver_zip), properties.get(ours, ""))))
+    py_files = "spark.submit.pyFiles"
+    properties[py_files] = ",".join(filter(None, (str(driver_zip), properties.get(py_files, ""))))
     arguments = ["--master", request.target.master, "--deploy-mode", "client", "--name", request.name]
     arguments += [
         "--properties-file",
@@ -100,7 +102,7 @@ def driver_request(
         },
         "sparkProperties": {
             **jvm,
-            **laid_out(request.conf, log4j_uri, _JAVA_OPTIONS),
+            **with_log_layout(request.conf, log4j_uri, _JAVA_OPTIONS),
             "spark.app.name": request.name,
             "spark.master": request.target.master,
             "spark.submit.deployMode": "cluster",
@@ -113,12 +115,12 @@ def _mark(run: str) -> str:
     return f"orch:{run}"
 
 
-def _here(names: str, directory: RunDirectory) -> Iterator[str]:
-    """The items of a list, files of this host as copies in the run directory; raises OSError."""
+def _copied_for_nodes(names: str, directory: RunDirectory) -> Iterator[str]:
+    """The items of a list, with copies in the run directory for files of this host; raises OSError."""
     folder = directory.path / "files"
     for name in filter(None, names.split(",")):
         path, mark, alias = name.partition("#")
-        if ":" in path:  # of a kind that the nodes fetch themselves
+        if ":" in path:  # a URL that the nodes fetch themselves
             yield name
             continue
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The nodes of a standalone cluster, as they can be asked over HTTP: their executors, and what those said."""
+"""An HTTP client of the nodes of a standalone cluster: their executors, and the executors' logs."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -26,7 +26,7 @@ class _Node(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ExecutorPlace:
-    """Where an executor runs, or did."""
+    """The node of an executor that runs or has ended."""
 
     page: str  # of its node
     application: str
@@ -34,15 +34,15 @@ class ExecutorPlace:
     executor: int
 
 
-class Nodes:
-    """Asks the nodes that the leading master knows; methods raise BackendUnreachable when none leads."""
+class StandaloneNodes:
+    """Sends requests to the leading master's nodes; methods raise BackendUnreachable if no master leads."""
 
     def __init__(self, masters: StandaloneMasters, http: Http | None = None) -> None:
         self._masters = masters
         self._http = http or Http()
 
     def executors(self) -> list[ExecutorPlace]:
-        """All executors of which living nodes have logs; a node that does not answer is left out."""
+        """All executors with logs on live nodes; a node that does not answer is left out."""
         snapshot = self._masters.snapshot()
         names = {found.id: found.name for found in (*snapshot.ended_applications, *snapshot.applications)}
         places = []
@@ -60,7 +60,7 @@ class Nodes:
         return places
 
     def executor_log(self, place: ExecutorPlace, stream: str, offset: int, length: int) -> bytes:
-        """What an executor has written from there on, kept by its node; nothing where that has it no more."""
+        """The log of an executor from `offset` on; empty if its node no longer has it."""
         wanted = {"appId": place.application, "executorId": place.executor, "logType": stream}
         query = urlencode({**wanted, "offset": offset, "byteLength": length})
         reply = self._http.get(f"{place.page}/log/?{query}")

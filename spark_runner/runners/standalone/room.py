@@ -1,19 +1,19 @@
-"""What a driver or an application waits for, in words for its user."""
+"""Explains to users which capacity a driver or an application waits for."""
 
-from spark_runner.runners.standalone.api import Driver, Snapshot
+from spark_runner.runners.standalone.api import Snapshot, StandaloneDriver
 from spark_runner.runners.standalone.launch import is_application_of
 
 _WAITING = "WAITING"
 
 
-def driver_waits(snapshot: Snapshot, driver: Driver) -> str:
-    """Why a driver is not on a node yet."""
+def driver_wait_reason(snapshot: Snapshot, driver: StandaloneDriver) -> str:
+    """Why a driver has no node yet."""
     words = f"it waits for a node with {driver.memory_mib} MiB and {driver.cores} cores for its driver"
     return words + _beyond(snapshot, driver.memory_mib, driver.cores)
 
 
-def application_waits(snapshot: Snapshot, run: str) -> str:
-    """Why the application of a run has no executor; empty where it has one, or is not there."""
+def application_wait_reason(snapshot: Snapshot, run: str) -> str:
+    """Why the application of a run has no executor; empty if it has one, or does not exist."""
     for application in snapshot.applications:
         if application.state == _WAITING and is_application_of(application.name, run):
             words = f"it waits for executors with {application.memory_mib} MiB each"

@@ -1,4 +1,4 @@
-"""Where drivers on nodes have their run directories, outside the state directory: for who collects logs."""
+"""Records the folders outside the state directory that hold run directories, for the collection of logs."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _FOLDER = "stagings"
 
 
 def note_staging(state_dir: Path, staging: Path) -> None:
-    """Remember a folder, for good; without effect where the state directory cannot be written."""
+    """Record a folder permanently; without effect if the state directory cannot be written."""
     if staging != state_dir:
         with suppress(SubmissionError):
             content_file(state_dir / _FOLDER, "staging", "", os.fsencode(staging))
@@ -28,5 +28,5 @@ def noted_stagings(state_dir: Path) -> Iterator[Path]:
 
 @cache
 def _staging_of(note: Path) -> Path:
-    """What a note says, for ever: its name has the hash of it, and it is asked for several times a second."""
+    """The folder in a note. Cached: the note's name has its hash, and callers ask several times a second."""
     return Path(os.fsdecode(note.read_bytes()))

@@ -1,4 +1,4 @@
-"""What is known of a driver in cluster mode: from what it left in its run directory, and from its master."""
+"""The state of a driver in cluster mode, from the files in its run directory and from its master."""
 
 import contextlib
 from collections.abc import Callable
@@ -12,71 +12,71 @@ from spark_runner.plain_file import read_json
 from spark_runner.process import ProcessId, current_boot_id, is_alive
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
-from spark_runner.runners.standalone.api import Driver, DriverState, Snapshot, StandaloneMasters
-from spark_runner.runners.standalone.room import application_waits, driver_waits
-from spark_runner.runners.start_words import unresolved_packages
+from spark_runner.runners.standalone.api import DriverState, Snapshot, StandaloneDriver, StandaloneMasters
+from spark_runner.runners.standalone.room import application_wait_reason, driver_wait_reason
+from spark_runner.runners.start_words import missing_packages
 
-SUBMISSION_FILE = "submission.json"  # {"driver": id}: what the master replied
-CLOCK_SECONDS = 60.0  # how far the clocks of master and worker may be apart, the time to submit included
+SUBMISSION_FILE = "submission.json"  # {"driver": id}: the master's reply
+CLOCK_SECONDS = 60.0  # the largest difference of master's and worker's clocks plus the time to submit
 _TAIL_BYTES = 4000
 _LINE_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
-    """What the driver wrote when it began."""
+class DriverAnnouncement:
+    """The driver's own record of its start."""
 
     driver: str
     page: str  # of the worker of its node
     process: ProcessId
 
 
-def announced(directory: RunDirectory) -> Announced | None:
-    """What the driver has told; None before it began. Raises OSError, ValueError or KeyError."""
+def read_announcement(directory: RunDirectory) -> DriverAnnouncement | None:
+    """The driver's record of its start; None before it. Raises OSError, ValueError or KeyError."""
     facts = _read(directory, DRIVER_FILE)
     if facts is None:
         return None
     process = ProcessId(facts["pid"], facts["start"], facts["boot"], facts.get("pid_namespace", ""))
-    return Announced(facts["driver"], facts["page"], process)
+    return DriverAnnouncement(facts["driver"], facts["page"], process)
 
 
 def driver_id(directory: RunDirectory) -> str | None:
-    """The master's name of the driver: as it told itself, else as the master replied."""
+    """The driver's id at the master, from the driver's own record or else from the master's reply."""
     facts = _read(directory, DRIVER_FILE) or _read(directory, SUBMISSION_FILE)
     return None if facts is None else str(facts["driver"])
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One look at a cluster, for all runs that are asked for."""
+class ClusterView:
+    """One view of a cluster, for all runs of one poll."""
 
     masters: StandaloneMasters
     snapshot: Snapshot
-    claimed: Callable[[], set[str]]  # the drivers that are known to belong to a submission
+    claimed: Callable[[], set[str]]  # the drivers that belong to a known submission
 
     def submission(self, directory: RunDirectory) -> Submission:
-        """What is known of this one; raises BackendUnreachable, OSError, ValueError or KeyError."""
+        """The state of one submission; raises BackendUnreachable, OSError, ValueError or KeyError."""
         driver = driver_id(directory)
         if driver is None:
             return self._unanswered(directory)
         known = self.snapshot.drivers.get(driver)
         if known is not None:
             return self._known(directory, known)
-        status = self.masters.driver_status(driver)  # it is from after the snapshot, or forgotten
+        status = self.masters.driver_status(driver)  # it is newer than the snapshot, or no longer listed
         if status.state is not None:
             return _of(directory, RunState.RUNNING)
-        return self._vanished(directory, "its master knows nothing of it any more")
+        return self._vanished(directory, "its master no longer lists it")
 
-    def _known(self, directory: RunDirectory, driver: Driver) -> Submission:
+    def _known(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
         match driver.state:
             case DriverState.SUBMITTED:
-                return _of(directory, RunState.RUNNING, detail=driver_waits(self.snapshot, driver))
+                return _of(directory, RunState.RUNNING, detail=driver_wait_reason(self.snapshot, driver))
             case DriverState.RUNNING | DriverState.RELAUNCHING:
                 return _of(
-                    directory, RunState.RUNNING, detail=application_waits(self.snapshot, directory.run)
+                    directory, RunState.RUNNING, detail=application_wait_reason(self.snapshot, directory.run)
                 )
             case DriverState.UNKNOWN:
-                return _of(directory, RunState.UNKNOWN, detail="its master has just taken over")
+                return _of(directory, RunState.UNKNOWN, detail="its master has just become the leader")
             case DriverState.FINISHED:
                 return _exited(directory, 0)
             case DriverState.KILLED | DriverState.FAILED:
@@ -85,29 +85,29 @@ class Look:
                 return self._errored(directory, driver)
         assert_never(driver.state)
 
-    def _failed(self, directory: RunDirectory, driver: Driver) -> Submission:
+    def _failed(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
         if directory.exit_code() is not None:
             return _exited(directory, None)
         if driver.state is DriverState.KILLED:
-            failure = Failure("killed", "Killed", "somebody has killed its driver at the master")
+            failure = Failure("killed", "Killed", "its driver was killed at the master")
             return _exited(directory, exit_codes.KILLED, failure)
-        said = self._last_words(driver)
-        if missing := unresolved_packages(said):
+        stderr = self._last_stderr(driver)
+        if missing := missing_packages(stderr):
             return _exited(directory, None, missing)
-        words = _telling_line(said)
-        began = announced(directory) is not None
+        words = _cause_line(stderr)
+        began = read_announcement(directory) is not None
         if began:
-            message = "its driver failed and left no word: it was killed, or it ended itself without one"
+            message = "its driver failed without an outcome: it was killed, or it exited by itself"
         else:
             staging = directory.path.parent.parent.parent
-            message = f"its driver did not come to begin (do all nodes see {staging}, and have PySpark?)"
+            message = f"its driver did not start (check that all nodes see {staging}, and have PySpark)"
         memory = "OutOfMemoryError" in words
         error_class = "memory" if memory else "infrastructure" if began else "submission"
         text = f"{message}: {words}" if words else message
         return _exited(directory, None, Failure(error_class, str(driver.state), text))
 
-    def _errored(self, directory: RunDirectory, driver: Driver) -> Submission:
-        """Either its node could not start it, or the master has lost the node; then it may run there on."""
+    def _errored(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
+        """Its node could not start it, or the master has lost the node, where it may still run."""
         if directory.exit_code() is not None:
             return _exited(directory, None)
         message = self.masters.driver_status(driver.id).message
@@ -115,13 +115,13 @@ class Look:
             text = f"its node could not start it: {' '.join(message.split())[:_LINE_CHARACTERS]}"
             failure = Failure("submission", str(driver.state), text, is_passing=True)
             return _exited(directory, None, failure)
-        return self._vanished(directory, "its master has lost the node that it ran on")
+        return self._vanished(directory, "its master has lost its node")
 
     def _vanished(self, directory: RunDirectory, words: str) -> Submission:
-        """One that its master cannot tell anything of; it is gone only where that can be verified."""
+        """A driver that its master does not list; it counts as gone only if that can be verified."""
         if directory.exit_code() is not None:
             return _exited(directory, None)
-        driver = announced(directory)
+        driver = read_announcement(directory)
         if driver is None:
             return _never_seen(directory, words)
         if driver.process.is_out_of_sight:
@@ -129,15 +129,17 @@ class Look:
         elif driver.process.boot == current_boot_id():
             state = RunState.RUNNING if is_alive(driver.process) else RunState.GONE
         elif any(node.is_alive and node.page == driver.page for node in self.snapshot.workers):
-            state = RunState.GONE  # a node that comes back to a master ends what that one does not know
+            state = (
+                RunState.GONE
+            )  # a node that rejoins a master ends the drivers that the master does not list
         else:
             state = RunState.UNKNOWN
         return _of(directory, state, detail=words)
 
     def _unanswered(self, directory: RunDirectory) -> Submission:
-        """One whose reply was lost, or that was never sent, and whose driver has not begun."""
+        """A submission whose reply was lost or that was never sent, and whose driver has not started."""
         if directory.is_kill_requested():
-            return _never_seen(directory, "it is to end before it begins")
+            return _never_seen(directory, "its end was requested before its start")
         submitted = directory.submitted_ns() / 1e9
         if directory.is_young():
             return _of(directory, RunState.RUNNING, detail="it is being submitted")
@@ -147,12 +149,12 @@ class Look:
             if abs(driver.started_ms / 1000 - submitted) < CLOCK_SECONDS
         ]
         if candidates and not self.claimed().issuperset(candidates):
-            words = "its master did not reply; it may be a driver there that has not begun yet"
+            words = "its master did not reply; its driver may exist there without having started"
             return _of(directory, RunState.RUNNING, detail=words)
-        return _never_seen(directory, "it did not come to its master")
+        return _never_seen(directory, "it did not reach its master")
 
-    def _last_words(self, driver: Driver) -> str:
-        """What its JVM wrote last on its node, empty where that cannot be had."""
+    def _last_stderr(self, driver: StandaloneDriver) -> str:
+        """The end of its JVM's stderr on its node; empty if it is not available."""
         for worker in self.snapshot.workers:
             if worker.id == driver.worker and worker.is_alive:
                 with contextlib.suppress(BackendUnreachable):
@@ -160,20 +162,20 @@ class Look:
         return ""
 
 
-def _telling_line(words: str) -> str:
+def _cause_line(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     thrown = [line for line in lines if "Error" in line or "Exception" in line]
     return (thrown or lines or [""])[-1][:_LINE_CHARACTERS]
 
 
 def _exited(directory: RunDirectory, code: int | None, failure: Failure | None = None) -> Submission:
-    """One that ended; its own word goes before its master's."""
+    """An ended submission; its own exit code takes precedence over the master's report."""
     own = directory.exit_code()
     return _of(directory, RunState.EXITED, exit_code=code if own is None else own, failure=failure)
 
 
 def _never_seen(directory: RunDirectory, words: str) -> Submission:
-    """One that has told nothing of itself: of a driver that began, nobody has seen the end."""
+    """A submission without any record of its driver; the end of a driver that did start was not observed."""
     return _of(directory, RunState.GONE, detail=words, is_end_observed=False)
 
 

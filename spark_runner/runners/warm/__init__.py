@@ -1,1 +1,1 @@
-"""Warm servers as a worker sees them: kept running, chosen for jobs, freed of what a dead driver has left."""
+"""The worker's side of warm servers: keeps them running, selects one for a job, clears dead drivers."""

@@ -1,4 +1,4 @@
-"""Keeps one warm server of each kind open on this host, whichever of its workers starts it."""
+"""Keeps one warm server for each spec open on this host; any of its workers may start it."""
 
 import logging
 import threading
@@ -17,7 +17,7 @@ _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 10.0, 600.0  # after servers that end
 
 
 class WarmKeeper:
-    """Looks every two seconds, in a thread of its own; without specs it does nothing."""
+    """Checks every two seconds, in its own thread; without specs it does nothing."""
 
     def __init__(
         self, servers: WarmServers, specs: Sequence[WarmSpec] = (), *, look_seconds: float = _LOOK_SECONDS
@@ -26,18 +26,18 @@ class WarmKeeper:
         self._specs = {spec.key: spec for spec in specs}
         self._open: dict[str, list[ServerFiles]] = {}
         self._failed: dict[str, tuple[int, float]] = {}  # times in a row, and when to try again (monotonic)
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to keep them."""
+        """Start the thread that keeps servers open."""
         if self._specs and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="warm-servers", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Keep them no longer: without another worker they end when their last driver has gone."""
+        """Stop keeping servers: without another worker each ends after its last driver."""
         self._stopping.set()
         if self._thread is None:
             return
@@ -47,7 +47,7 @@ class WarmKeeper:
                 server.release()
 
     def choose(self, request: SubmitRequest) -> ServerFiles | None:
-        """The server that can take this job now; None when it needs a JVM of its own."""
+        """The server that can take this job now; None if the job needs its own JVM."""
         if not request.is_warm or request.environment:
             return None
         return self.choose_server(WarmSpec(request.target.master, request.conf))
@@ -62,8 +62,8 @@ class WarmKeeper:
             for spec in self._specs.values():
                 try:
                     self._look(spec)
-                except Exception as error:  # noqa: BLE001 - a full disk: jobs start as ever meanwhile
-                    self._tell(f"warm servers cannot be looked after: {error!r}")
+                except Exception as error:  # noqa: BLE001 - e.g. a full disk: jobs start in their own JVMs
+                    self._warn_once(f"cannot keep warm servers open: {error!r}")
             if self._stopping.wait(self._look_seconds):
                 return
 
@@ -81,28 +81,28 @@ class WarmKeeper:
                 self.servers.start(spec)
 
     def _is_due(self, spec: WarmSpec, found: Sequence[ServerFiles]) -> bool:
-        """Whether to start one now: not at once after one that has never opened."""
+        """Whether to start a server now; after one that never opened, only after a pause."""
         failures, until = self._failed.get(spec.key, (0, 0.0))
         last = found[-1] if found else None
         if last is None or last.was_opened():
             self._failed.pop(spec.key, None)
             return True
-        if last.run not in self._told:
-            self._told.add(last.run)
+        if last.run not in self._logged:
+            self._logged.add(last.run)
             pause = min(_MAX_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**failures)
             self._failed[spec.key] = failures + 1, time.monotonic() + pause
             log.warning(
-                "a warm server has ended before it was open, jobs start in JVMs of their own: see %s",
+                "a warm server ended before it was open, jobs start in their own JVMs: see %s",
                 last.path / "stderr.log",
             )
             return False
         return time.monotonic() >= until
 
     def _tidy(self, ended: Sequence[ServerFiles]) -> None:
-        for server in ended[:-1]:  # the logs of the last one may be of use
+        for server in ended[:-1]:  # the last one's logs may help an operator
             self.servers.submits.cleanup(server.run)
 
-    def _tell(self, words: str) -> None:
-        if words not in self._told:
-            self._told.add(words)
+    def _warn_once(self, words: str) -> None:
+        if words not in self._logged:
+            self._logged.add(words)
             log.warning(words)

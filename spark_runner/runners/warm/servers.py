@@ -1,4 +1,4 @@
-"""The warm servers of this host: which there are, which one takes a job, what is left of a job there."""
+"""Starts and lists the warm servers of this host, starts drivers in them, and clears ended drivers."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spark_runner.errors import KillError
 from spark_runner.process import current_pid_namespace
-from spark_runner.runners.base import Submission, SubmitRequest, Target
+from spark_runner.runners.base import SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.environment import for_drivers
 from spark_runner.runners.launch import Launch, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
@@ -19,33 +19,33 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.warm.files import LINK, ServerFiles
 
 _SERVER_MAIN = Path(__file__).parents[2] / "warm" / "server_main.py"  # never imported: it loads PySpark
-# A JVM that has run out of memory may go on half dead; its drivers had better start again elsewhere.
+# A JVM that has run out of memory may keep running without working; its drivers should restart elsewhere.
 _JAVA_OPTIONS = ("-XX:+ExitOnOutOfMemoryError",)
 _FAIR = {"spark.scheduler.mode": "FAIR"}  # a small job does not wait for the tasks of a large one
-_EVICTION_SECONDS = 10.0  # a server ends itself when it has not got rid of a query for five
+_EVICTION_SECONDS = 10.0  # a server ends itself if it cannot end a query within five
 _LOOK_SECONDS = 0.05
 _KEY_CHARACTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class WarmSpec:
-    """The Spark of a server: jobs with the same one can run there."""
+    """The Spark configuration of a server: jobs with the same one can run there."""
 
     master: str
     conf: Mapping[str, str]
 
     @property
     def key(self) -> str:
-        """A name for it; another in each PID namespace, for a server has to see its drivers and workers."""
+        """Its name; different in each PID namespace, because a server must see its drivers and workers."""
         text = json.dumps([self.master, sorted(self.conf.items()), current_pid_namespace()])
         return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
 
 
 class WarmServers:
-    """Those below one state directory, of whichever worker. Thread-safe.
+    """The servers below one state directory, of all workers. Thread-safe.
 
-    `recycling` goes into the plan of each: see `spark_runner.warm.server.Recycling`. Each opens when it has
-    gone through a `rehearsal`, so that the first job does not pay for what Spark does only once.
+    `recycling` is part of each server's plan: see `spark_runner.warm.server.Recycling`. A server opens after
+    a `rehearsal`, so that the first job does not pay for Spark's one-time work.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class WarmServers:
 
     # ------------------------------------------------------------------ servers
     def start(self, spec: WarmSpec) -> None:
-        """Start one; raises SubmissionError. It takes no job before it is open."""
+        """Start a server, which takes no job before it is open; raises SubmissionError."""
         request = SubmitRequest(
             f"warm-{spec.key}-{uuid.uuid4().hex[:8]}",
             uuid.uuid4().hex,
             "warm server",
             self._plan,
-            target=Target(spec.master),
+            target=SparkTarget(spec.master),
             conf=_FAIR | dict(spec.conf),
         )
 
@@ -83,7 +83,7 @@ class WarmServers:
         self.submits.start(request, prepare)
 
     def of(self, spec: WarmSpec) -> list[ServerFiles]:
-        """Those for this spec, the oldest first, ended ones too; an open one is not meant by that."""
+        """The servers for this spec, oldest first: starting, open and ended ones."""
         runs = self.submits.state_dir / "runs"
         names = [path.name for path in runs.glob(f"warm-{spec.key}-*")] if runs.is_dir() else []
         found = [run_directories(self.submits.state_dir, name) for name in names]
@@ -91,14 +91,14 @@ class WarmServers:
         return [ServerFiles(directory.path) for directory in directories]
 
     def runs(self, server: ServerFiles) -> bool:
-        """Whether its JVM is there, or about to be."""
+        """Whether its JVM runs, or is about to."""
         return any(found.may_run for found in self.submits.find(server.run))
 
     # ------------------------------------------------------------------ their drivers
     def start_driver(
         self, jobs: SparkSubmits, request: SubmitRequest, server: ServerFiles, driver_main: Path
     ) -> Submission:
-        """Start a driver in this server, a process of its own as ever; raises SubmissionError."""
+        """Start a driver in this server, as a process of its own like any driver; raises SubmissionError."""
 
         def prepare(directory: RunDirectory) -> Launch:
             (directory.path / LINK).symlink_to(server.path)
@@ -110,15 +110,12 @@ class WarmServers:
         return jobs.start(replace(request, plan={**request.plan, "warm": str(server.path)}), prepare)
 
     def has(self, driver: RunDirectory) -> bool:
-        """Whether something of a driver may still run in its server, though its process has ended."""
+        """Whether a query of a driver may still run in its server after the end of the driver's process."""
         server = _server_of(driver)
         return server is not None and server.is_in(driver.incarnation) and self.runs(server)
 
     def evict(self, driver: RunDirectory) -> None:
-        """Wait until nothing of an ended driver is left; a server that does not see to it is ended.
-
-        Raises KillError.
-        """
+        """Wait until the server has cleared an ended driver, or else end the server; raises KillError."""
         deadline = time.monotonic() + _EVICTION_SECONDS
         while self.has(driver) and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)

@@ -1,1 +1,1 @@
-"""YARN: drivers on this host (client mode) or in the first container of their application (cluster mode)."""
+"""YARN: each driver runs on this host (client mode) or in the first container of its application."""

@@ -1,4 +1,4 @@
-"""YARN: which cluster is meant, and who runs drivers there."""
+"""The YARN backend: selects the cluster, and one runner for each of its deploy modes."""
 
 import getpass
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from spark_runner.errors import RefusedSubmission
-from spark_runner.runners.base import Place, Runner, Target
+from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import URLS, ResourceManager
 from spark_runner.runners.yarn.client_mode import YarnClientRunner
@@ -24,35 +24,35 @@ class YarnBackend:
         self._managers: dict[tuple[str, ...], ResourceManager] = {}
         self._runners: dict[tuple[ResourceManager, bool], Runner] = {}
 
-    def runner_for(self, target: Target) -> Runner:
+    def runner_for(self, target: SparkTarget) -> Runner:
         """The runner of the cluster that HADOOP_CONF_DIR names; raises RefusedSubmission, NotConfigured.
 
-        The option `resource_manager` says where its web pages are, if yarn-site.xml does not.
+        The option `resource_manager` gives the address of its web pages, if yarn-site.xml does not.
         """
         folder = conf_dir(os.environ)
         if needs_kerberos(folder):
             raise RefusedSubmission(
-                f"the web pages of this YARN want Kerberos (SPNEGO), as {folder} says: that is not supported"
+                f"YARN's web services require Kerberos (SPNEGO), as {folder} says: that is not supported"
             )
         given = [url.strip() for url in target.options.get("resource_manager", "").split(",") if url.strip()]
         for url in given:
             if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).netloc:
-                raise RefusedSubmission(f"resource_manager {url!r} is no address: write http://host:8088")
+                raise RefusedSubmission(f"resource_manager {url!r} is not an address: write http://host:8088")
         return self._runner(
             given or resource_manager_urls(folder), on_cluster=target.deploy_mode == "cluster"
         )
 
-    def runner_at(self, place: Place) -> Runner | None:
-        """The runner that can see and stop what was submitted at `place`; None where none here can."""
+    def runner_at(self, place: SubmissionPlace) -> Runner | None:
+        """The runner that can see and stop submissions at `place`; None if no runner here can."""
         urls = [url for url in place.cluster.get(URLS, "").split(",") if url]
         if not urls:
             return None
         runner = self._runner(urls, on_cluster=not place.host)
         return runner if runner.reaches(place) else None
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubmissionPlace]:
         """Any cluster, and this host for drivers in client mode."""
-        return [Place("yarn"), self._submits.place("yarn")]
+        return [SubmissionPlace("yarn"), self._submits.place("yarn")]
 
     def _runner(self, urls: Sequence[str], *, on_cluster: bool) -> Runner:
         manager = self._managers.setdefault(tuple(urls), ResourceManager(urls, user=user_name()))
@@ -63,5 +63,5 @@ class YarnBackend:
 
 
 def user_name() -> str:
-    """As whom Hadoop's clients act where nobody has to prove who he is."""
+    """The user that Hadoop's clients act as without authentication."""
     return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()

@@ -1,4 +1,4 @@
-"""Drivers of this host whose executors are in YARN."""
+"""Runs drivers on this host, with executors in YARN."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from spark_runner.errors import BackendUnreachable
-from spark_runner.runners.base import LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
@@ -18,7 +18,7 @@ from spark_runner.runners.yarn.verdict import APPLICATION_FAILED, verdict_of
 
 
 class YarnClientRunner:
-    """Runs drivers on this host whose executors are in one YARN cluster."""
+    """Runs drivers on this host, with executors in one YARN cluster."""
 
     backend: ClassVar[str] = "yarn"
 
@@ -28,17 +28,17 @@ class YarnClientRunner:
         self._manager = manager
         self._logs = YarnLogs(submits.state_dir, manager)
 
-    def place(self) -> Place:
+    def place(self) -> SubmissionPlace:
         """This host and the cluster; raises SubmissionError without a usable state directory."""
         return self._submits.place(self.backend, self._manager.place)
 
-    def reaches(self, place: Place) -> bool:
-        """Whether that is our directory on this host, and this cluster."""
-        ours = self.place()
-        return ours.is_at(place) and ours.cluster == place.cluster
+    def reaches(self, place: SubmissionPlace) -> bool:
+        """Whether `place` is this state directory on this host, with this cluster."""
+        here = self.place()
+        return here.is_at(place) and here.cluster == place.cluster
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Start a driver under a shim of its own; raises SubmissionError, also while YARN does not answer."""
+        """Start a driver under its own shim; raises SubmissionError, also while YARN does not answer."""
         check_reach(self._manager, request.run)
         conf = yarn_properties(request, self._submits.shared_dir / "driver")
         return self._submits.start_driver(replace(request, conf=conf), self._driver_main)
@@ -48,7 +48,7 @@ class YarnClientRunner:
         return self.poll_many([run])[run]
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs; YARN is asked why those failed that have left no word."""
+        """`find` for many runs; for failed drivers without an outcome, YARN gives the cause."""
         found = self._submits.poll_many(runs)
         return {run: [self._explained(submission) for submission in found[run]] for run in runs}
 
@@ -60,12 +60,12 @@ class YarnClientRunner:
             self._submits.kill(run, grace_seconds=grace_seconds)
             return were_there
 
-        # The driver first: it ends its application in order, if it is given the time.
+        # The driver first: within its grace period it ends its application in order.
         were_there = end_drivers()
         kill_applications(self._manager, run_tag(run), end_submissions=lambda: were_there)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every driver of `run` that exist by now, oldest first; then those of executors."""
+        """The existing logs of every driver of `run`, oldest first; then those of executors."""
         executors = list[LogFile]()
         with suppress(BackendUnreachable):
             for application in self._manager.applications([run_tag(run)]):
@@ -84,8 +84,8 @@ class YarnClientRunner:
         try:
             applications = self._manager.applications([incarnation_tag(submission.incarnation)])
         except BackendUnreachable:
-            return submission  # what this host knows has to do
-        # That the application failed follows from the end of the driver; only another cause is news.
+            return submission  # only this host's facts are available
+        # The driver's end makes the application fail; only another cause adds information.
         causes = [cause for found in applications if (cause := verdict_of(found).failure)]
         named = [cause for cause in causes if cause.type != APPLICATION_FAILED]
         return replace(submission, failure=named[-1]) if named else submission

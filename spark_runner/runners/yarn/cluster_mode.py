@@ -1,4 +1,4 @@
-"""Drivers in YARN: spark-submit hands them over, from then on YARN is asked."""
+"""Runs drivers in YARN: spark-submit submits them, and YARN then reports their state."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.runners.base import Failure, LogFile, Place, RunState, Submission, SubmitRequest
+from spark_runner.runners.base import Failure, LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import check_ended, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.start_words import tail
-from spark_runner.runners.yarn.api import Application, ResourceManager
+from spark_runner.runners.yarn.api import ResourceManager, YarnApplication
 from spark_runner.runners.yarn.kill import kill_applications
 from spark_runner.runners.yarn.launch import incarnation_of, launch_on_cluster, run_tag
 from spark_runner.runners.yarn.logs import YarnLogs
@@ -19,7 +19,7 @@ from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
 
 class YarnClusterRunner:
-    """Runs drivers in one YARN cluster; any worker that reaches it can go on."""
+    """Runs drivers in one YARN cluster; any worker that reaches the cluster can take over."""
 
     backend: ClassVar[str] = "yarn"
 
@@ -29,16 +29,16 @@ class YarnClusterRunner:
         self._manager = manager
         self._logs = YarnLogs(submits.state_dir, manager)
 
-    def place(self) -> Place:
-        """The cluster, whichever host submits."""
-        return Place(self.backend, cluster=self._manager.place)
+    def place(self) -> SubmissionPlace:
+        """The cluster, independent of the submitting host."""
+        return SubmissionPlace(self.backend, cluster=self._manager.place)
 
-    def reaches(self, place: Place) -> bool:
-        """Whether that is this cluster."""
+    def reaches(self, place: SubmissionPlace) -> bool:
+        """Whether `place` is this cluster."""
         return place == self.place()
 
     def submit(self, request: SubmitRequest) -> Submission:
-        """Start the program that hands the driver over; raises SubmissionError, also without an answer."""
+        """Start the spark-submit of the driver; raises SubmissionError, also while YARN does not answer."""
         check_reach(self._manager, request.run)
         user = self._submits.user_of(request)
         return self._submits.start(
@@ -50,7 +50,7 @@ class YarnClusterRunner:
                 shared_dir=self._submits.shared_dir,
                 quick_start=self._submits.quick_start,
                 passed_on=self._submits.passed_on,
-                is_of_worker=user is None,
+                as_worker=user is None,
             ),
             user=user,
         )
@@ -60,10 +60,10 @@ class YarnClusterRunner:
         return self.poll_many([run])[run]
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
-        """`find` for many runs, with one request for some fifty of them; raises BackendUnreachable."""
-        # In this order: what was handed over before we looked here is known there.
+        """`find` for many runs, with one request for about fifty of them; raises BackendUnreachable."""
+        # In this order: YARN lists every application that was submitted before the first look.
         launchers = self._submits.poll_many(runs)
-        by_tag: defaultdict[str, list[Application]] = defaultdict(list)
+        by_tag: defaultdict[str, list[YarnApplication]] = defaultdict(list)
         for application in self._manager.applications([run_tag(run) for run in runs]):
             for tag in application.tags:
                 by_tag[tag].append(application)
@@ -80,45 +80,45 @@ class YarnClusterRunner:
         kill_applications(self._manager, run_tag(run), end_submissions=end_launchers)
 
     def logs(self, run: str) -> list[LogFile]:
-        """The logs of every driver of `run`; of one that never came to be, those of its submission."""
+        """The logs of every driver of `run`; for a driver that never started, those of its spark-submit."""
         found, executors = list[LogFile](), list[LogFile]()
-        handed_over = set()
+        submitted = set()
         for application in self._manager.applications([run_tag(run)]):
             incarnation = incarnation_of(application.tags)
             if copies := self._logs.copy(run, incarnation, application):
-                handed_over.add(incarnation)
+                submitted.add(incarnation)
                 found += copies
                 executors = self._logs.executors.copy(run, incarnation, application)
-        own = [log for log in self._submits.logs(run) if log.incarnation not in handed_over]
+        own = [log for log in self._submits.logs(run) if log.incarnation not in submitted]
         return own + found + executors
 
     def cleanup(self, run: str) -> None:
-        """Remove what this host keeps of `run`; raises SparkRunnerError while a driver may be running."""
+        """Remove this host's files of `run`; raises SparkRunnerError while a driver may be running."""
         check_ended(run, self.find(run))
         self._submits.cleanup(run)
         self._logs.remove(run)
 
     def _submissions(
-        self, run: str, launchers: Sequence[Submission], applications: Sequence[Application]
+        self, run: str, launchers: Sequence[Submission], applications: Sequence[YarnApplication]
     ) -> list[Submission]:
-        handed_over = {incarnation_of(found.tags): found for found in applications}
+        submitted = {incarnation_of(found.tags): found for found in applications}
         known = {launcher.incarnation for launcher in launchers}
-        strangers = [incarnation for incarnation in handed_over if incarnation not in known]
+        of_other_hosts = [incarnation for incarnation in submitted if incarnation not in known]
         return [
-            *(self._submission(run, incarnation, handed_over[incarnation]) for incarnation in strangers),
+            *(self._submission(run, incarnation, submitted[incarnation]) for incarnation in of_other_hosts),
             *(
-                self._submission(run, launcher.incarnation, handed_over[launcher.incarnation])
-                if launcher.incarnation in handed_over
-                else self._not_handed_over(launcher)
+                self._submission(run, launcher.incarnation, submitted[launcher.incarnation])
+                if launcher.incarnation in submitted
+                else self._not_submitted(launcher)
                 for launcher in launchers
             ),
         ]
 
-    def _submission(self, run: str, incarnation: str, application: Application) -> Submission:
+    def _submission(self, run: str, incarnation: str, application: YarnApplication) -> Submission:
         verdict = verdict_of(application)
         state, exit_code = verdict.state, verdict.exit_code
         outcome = self._logs.outcome(application) if application.has_ended else None
-        if state is RunState.UNKNOWN and outcome is not None:  # the driver knows what YARN does not
+        if state is RunState.UNKNOWN and outcome is not None:  # the driver's outcome settles it
             state, exit_code = RunState.EXITED, outcome.get("exit_code")
         detail = f"{application.id}: {verdict.detail}" if verdict.detail else application.id
         return Submission(
@@ -132,13 +132,13 @@ class YarnClusterRunner:
             is_end_observed=verdict.is_end_observed,
         )
 
-    def _not_handed_over(self, launcher: Submission) -> Submission:
-        """A submission of which YARN knows nothing: on its way, refused, or forgotten."""
-        launcher = replace(launcher, is_end_observed=False)  # it is not the driver that has ended
+    def _not_submitted(self, launcher: Submission) -> Submission:
+        """A submission that YARN does not list: in progress, refused, or forgotten."""
+        launcher = replace(launcher, is_end_observed=False)  # spark-submit ended, not the driver
         if launcher.state is not RunState.EXITED:
             return launcher
         if launcher.exit_code == 0:
-            detail = "YARN took its application and does not know it any more"
+            detail = "YARN accepted its application and no longer lists it"
             return replace(launcher, state=RunState.GONE, exit_code=None, detail=detail)
         words = self._last_words(launcher)
         failure = (
@@ -159,6 +159,6 @@ class YarnClusterRunner:
 
 
 def _last_line(words: str) -> str:
-    """Of what Java says at its end, the line that tells the cause."""
+    """The line of Java's last output that gives the cause."""
     lines = [line for line in words.splitlines() if line.strip() and not line.startswith(("\t", "    at "))]
-    return lines[-1].strip() if lines else "it has said nothing"
+    return lines[-1].strip() if lines else "it printed nothing"

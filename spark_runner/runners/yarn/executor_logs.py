@@ -1,4 +1,4 @@
-"""Copies of what executors on YARN nodes have written, while they run: a node deletes it some time after."""
+"""Copies the logs of executors on YARN nodes while they run: a node deletes them some time after the end."""
 
 import contextlib
 import re
@@ -8,35 +8,35 @@ from pathlib import Path
 from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.private_file import replace_file
-from spark_runner.runners.run_directory import EXECUTOR, whose_logs
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
+from spark_runner.runners.run_directory import EXECUTOR, log_owner
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 
-# Of each log its end, as a node gives it: where that begins in a longer one nobody knows.
+# A node returns the end of a log, and the offset of that end within a longer log is unknown.
 MAX_LOG_BYTES = 8 * 1024 * 1024
 _STREAMS = ("stdout", "stderr")
 _NUMBER = re.compile(rb"Starting executor ID (\d+) on host")
 
 
-class ExecutorLogs:
-    """Copies in folders `<run>/<incarnation>.executor-<number>/`, as long as a log is short."""
+class YarnExecutorLogs:
+    """Copies in folders `<run>/<incarnation>.executor-<number>/`, of logs below MAX_LOG_BYTES."""
 
     def __init__(self, folder: Path, manager: ResourceManager) -> None:
         self._folder, self._manager = folder, manager
-        self._containers = dict[str, dict[str, Container]]()  # by application: those that were seen running
+        self._containers = dict[str, dict[str, Container]]()  # by application: the containers seen running
         self._numbers = dict[str, str]()  # of executors, by container
         self._copied = dict[tuple[str, str], int]()  # bytes, by container and stream
 
-    def copy(self, run: str, incarnation: str, application: Application) -> list[LogFile]:
-        """Copy what has grown, as far as YARN answers; all that has been copied by now."""
-        with contextlib.suppress(BackendUnreachable, OSError):  # what was copied before is still there
+    def copy(self, run: str, incarnation: str, application: YarnApplication) -> list[LogFile]:
+        """Copy the logs that have grown, as far as YARN answers, and return all copies so far."""
+        with contextlib.suppress(BackendUnreachable, OSError):  # earlier copies remain
             for container in self._seen(application):
                 self._copy(self._folder / run, incarnation, container)
                 if application.has_ended:
                     self._forget(container)
         return list(self._files(run))
 
-    def _seen(self, application: Application) -> list[Container]:
-        """Its containers but for the first; of one that has ended, once more those of the last look."""
+    def _seen(self, application: YarnApplication) -> list[Container]:
+        """Its containers except the first; for an ended application, those of the last look once more."""
         if application.has_ended:
             return list(self._containers.pop(application.id, {}).values())
         master = Container.of_page(application.master_logs)
@@ -48,7 +48,7 @@ class ExecutorLogs:
 
     def _copy(self, folder: Path, incarnation: str, container: Container) -> None:
         sizes = self._manager.log_sizes(container)
-        for stream in reversed(_STREAMS):  # in stderr an executor tells its number
+        for stream in reversed(_STREAMS):  # stderr has the executor's number
             size = sizes.get(stream, 0)
             if not self._copied.get((container.id, stream), 0) < size < MAX_LOG_BYTES:
                 continue
@@ -70,7 +70,7 @@ class ExecutorLogs:
 
     def _files(self, run: str) -> Iterator[LogFile]:
         for folder in sorted((self._folder / run).glob(f"*{EXECUTOR}*")):
-            incarnation, executor = whose_logs(folder.name)
+            incarnation, executor = log_owner(folder.name)
             for stream in _STREAMS:
                 if (path := folder / f"{stream}.log").exists():
                     yield LogFile(incarnation, stream, path, executor)

@@ -1,31 +1,30 @@
-"""The end of all applications of a run in YARN: ordered, waited for, verified."""
+"""Ends all applications of a run in YARN, waits for their end, and verifies it."""
 
 import time
 from collections.abc import Callable
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 
-END_SECONDS = 18.0  # YARN needs one or two; what is left after this has a node that does not obey
+END_SECONDS = 18.0  # YARN needs one or two; whatever remains then is on a node that does not react
 _LOOK_SECONDS = 0.3
-_AGAIN_SECONDS = 5.0  # an order may be lost with the ResourceManager that took it
-_MAX_CONTAINERS = (
-    200  # are looked after one by one; of more, those of the first: the others follow the driver
-)
+_AGAIN_SECONDS = 5.0  # a request may be lost with the ResourceManager that accepted it
+_MAX_CONTAINERS = 200
+"""Containers that are checked one by one; executors beyond the limit follow the driver."""
 
 
 def kill_applications(
     manager: ResourceManager, tag: str, *, end_submissions: Callable[[], bool] = lambda: False
 ) -> None:
-    """End every application with this tag; raises KillError with those that are still there.
+    """End every application with this tag; raises KillError with those that remain.
 
-    `end_submissions` ends what may still submit one, and tells whether there was something; what it has sent
-    on its way shows itself a moment later, so that is looked for once more.
+    `end_submissions` ends the processes that may still submit one, and returns whether any existed. Their
+    last requests take effect a moment later, so a second look follows.
     """
     try:
         _kill(manager, tag, end_submissions)
     except BackendUnreachable as error:
-        raise KillError(f"whether anything of {tag} is left in YARN is not known: {error}") from error
+        raise KillError(f"cannot verify that nothing of {tag} is left in YARN: {error}") from error
 
 
 def _kill(manager: ResourceManager, tag: str, end_submissions: Callable[[], bool]) -> None:
@@ -33,7 +32,7 @@ def _kill(manager: ResourceManager, tag: str, end_submissions: Callable[[], bool
     ordered: dict[str, float] = {}
     containers: set[Container] = set()
 
-    def live_ones() -> list[Application]:
+    def live_ones() -> list[YarnApplication]:
         live = [found for found in manager.applications([tag]) if not found.has_ended]
         for application in live:
             if time.monotonic() - ordered.get(application.id, 0.0) > _AGAIN_SECONDS:
@@ -45,7 +44,7 @@ def _kill(manager: ResourceManager, tag: str, end_submissions: Callable[[], bool
 
     try:
         live_ones()
-    finally:  # what is on this host ends in any case
+    finally:  # the processes on this host end in any case
         looks_needed = 2 if end_submissions() else 1
     while True:
         live = live_ones()
@@ -56,7 +55,5 @@ def _kill(manager: ResourceManager, tag: str, end_submissions: Callable[[], bool
                 return
         if time.monotonic() > deadline:
             left = [application.id for application in live] + sorted(found.id for found in running)
-            raise KillError(
-                f"still there {END_SECONDS:g} s after YARN was told to end them: {', '.join(left)}"
-            )
+            raise KillError(f"not ended {END_SECONDS:g} s after the request to YARN: {', '.join(left)}")
         time.sleep(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""What spark-submit is started with for YARN: settings and environment of both deploy modes."""
+"""The settings and environment of spark-submit for YARN, in both deploy modes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,21 @@ from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import (
     Launch,
     QuickStart,
-    hand_over_environment,
-    refuse_strangers,
+    cluster_submit_environment,
+    refuse_other_settings,
     submit_arguments,
 )
-from spark_runner.runners.log_layout import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, laid_out
+from spark_runner.runners.log_layout import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
 from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
 
-PLAN = "orchestrator-plan.json"  # its name beside the driver, where the user's own files are too
+PLAN = "orchestrator-plan.json"  # its name in the driver's working directory, beside the user's files
 _LAYOUT = "orchestrator-log4j2.properties"  # likewise, and in the containers of executors
 _FILES = "spark.yarn.dist.files"
 _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _ENVIRONMENT = "spark.yarn.appMasterEnv."
 _INCARNATION = "orchestrator-incarnation-"
-_LOG_DIR = "<LOG_DIR>"  # YARN puts the log folder of the container there
+_LOG_DIR = "<LOG_DIR>"  # YARN replaces it by the log folder of the container
 
 
 def run_tag(run: str) -> str:
@@ -39,7 +39,7 @@ def incarnation_tag(incarnation: str) -> str:
 
 
 def incarnation_of(tags: frozenset[str]) -> str:
-    """The incarnation that tags name; empty when they are not ours."""
+    """The incarnation in the tags of an application; empty if it is not of this orchestrator."""
     return next((tag.removeprefix(_INCARNATION) for tag in tags if tag.startswith(_INCARNATION)), "")
 
 
@@ -51,26 +51,26 @@ def launch_on_cluster(
     shared_dir: Path,
     quick_start: QuickStart | None = None,
     passed_on: Sequence[str] = (),
-    is_of_worker: bool = True,
+    as_worker: bool = True,
 ) -> Launch:
-    """How a driver is handed over to YARN; raises RefusedSubmission, SubmissionError.
+    """The spark-submit that submits a driver to YARN; raises RefusedSubmission, SubmissionError.
 
-    The jars of a job are on the class path of this spark-submit, and their classes can be named in its
-    settings: so it is not `is_of_worker` where the drivers of the pool have a user of their own.
+    The jars of a job are on the class path of this spark-submit, and its settings can name their classes.
+    `as_worker` is therefore false if the drivers of the pool run as another user.
     """
     log4j = directory.write("log4j2.properties", LOG4J2_PROPERTIES)
     conf = yarn_properties(request, shared_dir / "driver") | {
         "spark.yarn.submit.waitAppCompletion": "false",
-        **laid_out(request.conf, _LAYOUT, DRIVER),
+        **with_log_layout(request.conf, _LAYOUT, DRIVER),
         f"{_ENVIRONMENT}{RUN_VARIABLE}": request.run,
         f"{_ENVIRONMENT}{INCARNATION_VARIABLE}": request.incarnation,
-        # Where the driver writes what it says, and its outcome: YARN keeps and shows what is there.
+        # The driver writes its output and its outcome to this folder; YARN keeps and serves its files.
         f"{_ENVIRONMENT}{RUN_DIR_VARIABLE}": _LOG_DIR,
     }
-    plan = (directory.work / "plan.json").as_uri()  # it is there before spark-submit begins
+    plan = (directory.work / "plan.json").as_uri()  # written before spark-submit starts
     conf["spark.files"] = _joined(conf.get("spark.files", ""), f"{plan}#{PLAN}")
     properties = directory.write("spark.properties", render_properties(conf))
-    environment = hand_over_environment(
+    environment = cluster_submit_environment(
         request,
         directory,
         f"-Dlog4j2.configurationFile={log4j.as_uri()}",
@@ -78,35 +78,35 @@ def launch_on_cluster(
         conf_dir=shared_dir / "spark-conf",
         quick_start=quick_start,
         passed_on=passed_on,
-        is_of_worker=is_of_worker,
+        as_worker=as_worker,
     )
     for name in _PYTHONS:
-        environment.pop(name, None)  # the interpreter of this worker; nodes have their own
+        environment.pop(name, None)  # the worker's interpreter; nodes have their own
         if given := request.environment.get(name) or os.environ.get(name):
             environment[name] = given
     return Launch(submit_arguments(request, properties, driver_main, PLAN), environment)
 
 
 def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
-    """The user's settings with ours over them; raises RefusedSubmission, SubmissionError.
+    """The user's settings, overridden by the orchestrator's; raises RefusedSubmission, SubmissionError.
 
-    `folder` is where the files are that travel with each driver.
+    `folder` holds the files that every driver gets.
     """
     conf: Mapping[str, str] = request.conf
-    refuse_strangers(conf)
+    refuse_other_settings(conf)
     layout = content_file(folder, "log4j2", ".properties", TO_STDERR.encode()).as_uri()
     tags = (run_tag(request.run), incarnation_tag(request.incarnation))
     queue = request.target.options.get("queue", "")
     return {
-        "spark.ui.enabled": "false",  # as for drivers of this host
+        "spark.ui.enabled": "false",  # as for drivers on this host
         "spark.ui.showConsoleProgress": "false",
         **conf,
         **({"spark.yarn.queue": queue} if queue else {}),
-        **laid_out(conf, _LAYOUT, EXECUTOR),
+        **with_log_layout(conf, _LAYOUT, EXECUTOR),
         _FILES: _joined(conf.get(_FILES, ""), f"{layout}#{_LAYOUT}"),
         "spark.submit.pyFiles": _joined(conf.get("spark.submit.pyFiles", ""), str(driver_zip(folder))),
         "spark.yarn.tags": _joined(conf.get("spark.yarn.tags", ""), *tags),
-        # A second try is a new attempt with a record of its own: never YARN's to make.
+        # YARN must not retry: a second try is a new attempt with its own record.
         "spark.yarn.maxAppAttempts": "1",
     }
 

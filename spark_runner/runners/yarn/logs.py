@@ -1,8 +1,8 @@
-"""Copies of what a driver on a YARN node has written: its logs, and its outcome.
+"""Copies the logs and the outcome of a driver on a YARN node.
 
-The node has them for `yarn.nodemanager.log.retain-seconds` (three hours) after the end of the application.
-With log aggregation they then go to the cluster's file system, and `yarn logs` shows them; without, they are
-deleted, and they are lost with the node at any time.
+The node keeps them for `yarn.nodemanager.log.retain-seconds` (three hours) after the end of the application.
+With log aggregation they then move to the cluster's file system, where `yarn logs` shows them. Without it
+they are deleted. At any time they are lost with the node.
 """
 
 import math
@@ -17,19 +17,19 @@ from spark_runner.errors import BackendUnreachable, SparkRunnerError
 from spark_runner.plain_file import parse_json
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.private_file import replace_file
-from spark_runner.runners.yarn.api import Application, Container, ResourceManager
-from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES, ExecutorLogs
+from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
+from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES, YarnExecutorLogs
 
 _MAX_OUTCOME_BYTES = 1024 * 1024
-_MAX_REMEMBERED = 1000  # outcomes of ended applications: looked at a few times each
-_SILENT_SECONDS = 60.0  # a node that did not answer is left alone for so long
+_MAX_REMEMBERED = 1000  # outcomes of ended applications: each is read a few times
+_SILENT_SECONDS = 60.0  # the pause before the next request to a node that did not answer
 _FILES = {"stdout": ("stdout.log", "stdout"), "stderr": ("stderr.log",), "spark": ("stderr",)}
-"""By stream, the files of the container in which it may be: the driver's own, and those of its JVM."""
+"""By stream, the files of the container that may hold it: the driver's own, and those of its JVM."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was found of an outcome, and when to ask for it again."""
+    """The known outcome, and when to ask for it again."""
 
     outcome: Mapping[str, Any] | None
     ask_again: float = math.inf  # monotonic
@@ -41,11 +41,11 @@ class YarnLogs:
     def __init__(self, state_dir: Path, manager: ResourceManager) -> None:
         self._folder = state_dir / "yarn-logs"
         self._manager = manager
-        self.executors = ExecutorLogs(self._folder, manager)
+        self.executors = YarnExecutorLogs(self._folder, manager)
         self._outcomes: dict[str, _Known] = {}  # by application
 
-    def copy(self, run: str, incarnation: str, application: Application) -> list[LogFile]:
-        """What can be had of the logs by now; of a node that does not answer the copies made before."""
+    def copy(self, run: str, incarnation: str, application: YarnApplication) -> list[LogFile]:
+        """Copy the existing logs and return the copies; if the node does not answer, the earlier ones."""
         container = Container.of_page(application.master_logs)
         folder = self._folder / run / incarnation
         for stream, names in _FILES.items() if container else ():
@@ -63,8 +63,8 @@ class YarnLogs:
             if (path := folder / f"{stream}.log").exists()
         ]
 
-    def outcome(self, application: Application) -> Mapping[str, Any] | None:
-        """What the driver of an ended application said of its end, None where that cannot be had."""
+    def outcome(self, application: YarnApplication) -> Mapping[str, Any] | None:
+        """The outcome that the driver of an ended application wrote; None if it is not available."""
         known = self._outcomes.get(application.id)
         if known is None or time.monotonic() >= known.ask_again:
             while len(self._outcomes) >= _MAX_REMEMBERED:
@@ -72,17 +72,19 @@ class YarnLogs:
             known = self._outcomes[application.id] = self._ask_outcome(application)
         return known.outcome
 
-    def _ask_outcome(self, application: Application) -> "_Known":
+    def _ask_outcome(self, application: YarnApplication) -> "_Known":
         container = Container.of_page(application.master_logs)
         if container is None:
             return _Known(None)
         try:
             found = self._manager.log(container, "outcome.json", _MAX_OUTCOME_BYTES)
             outcome = parse_json(found) if found else None
-        except BackendUnreachable:  # YARN's own word has to do, and the next look must not wait for it again
+        except (
+            BackendUnreachable
+        ):  # YARN's report must do, and the next look must not wait for the node again
             return _Known(None, time.monotonic() + _SILENT_SECONDS)
         except ValueError:
-            return _Known(None)  # cut short by its end
+            return _Known(None)  # incomplete: the driver ended while it wrote
         return _Known(outcome if isinstance(outcome, dict) else None)
 
     def remove(self, run: str) -> None:
@@ -92,4 +94,4 @@ class YarnLogs:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise SparkRunnerError(f"logs of run {run} are still there: {error}") from error
+            raise SparkRunnerError(f"cannot remove the logs of run {run}: {error}") from error

@@ -1,4 +1,4 @@
-"""Whether YARN can be submitted to, asked before spark-submit does, who would try in silence for long."""
+"""Checks that YARN accepts submissions before spark-submit starts, which would retry silently for long."""
 
 import os
 
@@ -11,7 +11,7 @@ from spark_runner.runners.yarn.site import conf_dir, submission_addresses
 
 
 def check_reach(manager: ResourceManager, run: str) -> None:
-    """Raise SubmissionError unless a ResourceManager shows its applications and takes connections."""
+    """Raise SubmissionError unless a ResourceManager lists its applications and accepts connections."""
     try:
         manager.applications([run_tag(run)])
         _check_listens()
@@ -24,16 +24,16 @@ def _check_listens() -> None:
         folder = conf_dir(os.environ)
         addresses = submission_addresses(folder)
     except NotConfigured:
-        return  # spark-submit has its own words for that
+        return  # spark-submit reports that itself
     troubles = []
     for address in addresses:
         host, _, port = address.rpartition(":")
         why = refuses(host, port, CONNECT_SECONDS)
         if not why:
-            return  # of several one is active, and the others do not listen
+            return  # only the active one of several listens
         troubles.append(f"{address} does not answer: {why}")
     if troubles:
         raise BackendUnreachable(
-            f"no ResourceManager takes applications: {'; '.join(troubles)}; correct "
+            f"no ResourceManager accepts applications: {'; '.join(troubles)}; correct "
             f"yarn.resourcemanager.address in {folder / 'yarn-site.xml'}"
         )

@@ -1,4 +1,4 @@
-"""What Hadoop's configuration says of a YARN cluster: where its ResourceManagers are to be asked."""
+"""Reads Hadoop's configuration of a YARN cluster: the addresses of its ResourceManagers."""
 
 import os
 import re
@@ -8,24 +8,22 @@ from xml.etree import ElementTree as ET
 
 from spark_runner.errors import NotConfigured
 
-CONF_DIR_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")  # as spark-submit takes them
-_FILES = ("core-site.xml", "yarn-site.xml")  # of a property in both, the later file counts
+CONF_DIR_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")  # in spark-submit's order
+_FILES = ("core-site.xml", "yarn-site.xml")  # if both set a property, the later file counts
 _REFERENCE = re.compile(r"\$\{([^${}\s]+)\}")
 _DEEPEST_REFERENCE = 20  # as Hadoop's own Configuration
 _PREFIX = "yarn.resourcemanager"
-_HTTP_PORT, _HTTPS_PORT, _RPC_PORT = 8088, 8090, 8032  # what Hadoop takes when it is told nothing
+_HTTP_PORT, _HTTPS_PORT, _RPC_PORT = 8088, 8090, 8032  # Hadoop's defaults
 
 
 def conf_dir(environment: Mapping[str, str]) -> Path:
-    """The folder of Hadoop's configuration; raises NotConfigured where none is named or none is there."""
+    """The folder of Hadoop's configuration; raises NotConfigured if none is named or it does not exist."""
     for variable in CONF_DIR_VARIABLES:
         if folder := environment.get(variable):
             if not (path := Path(folder)).is_dir():
-                raise NotConfigured(f"{variable} is {folder}, which is no folder: correct it")
+                raise NotConfigured(f"{variable} is {folder}, which is not a folder: correct it")
             return path
-    raise NotConfigured(
-        "YARN's configuration is not known: set HADOOP_CONF_DIR to the folder with yarn-site.xml"
-    )
+    raise NotConfigured("YARN is not configured: set HADOOP_CONF_DIR to the folder with yarn-site.xml")
 
 
 def read_configuration(folder: Path) -> dict[str, str]:
@@ -44,7 +42,7 @@ def read_configuration(folder: Path) -> dict[str, str]:
                 raw[key.strip()] = value.strip()
     if not raw:
         raise NotConfigured(
-            f"{folder} says nothing of YARN: it needs a yarn-site.xml with the ResourceManager"
+            f"{folder} has no configuration of YARN: add a yarn-site.xml with the ResourceManager"
         )
     return {key: _expanded(raw, value) for key, value in raw.items()}
 
@@ -65,9 +63,9 @@ def resource_manager_urls(folder: Path) -> list[str]:
 
 
 def submission_addresses(folder: Path) -> list[str]:
-    """Where spark-submit finds the ResourceManagers, as host:port; empty where that is not for us to try.
+    """The addresses, as host:port, at which spark-submit finds the ResourceManagers; raises NotConfigured.
 
-    Raises NotConfigured.
+    Empty if Hadoop reaches them through a proxy or its own sockets, which cannot be tested from here.
     """
     properties = read_configuration(folder)
     if properties.get("hadoop.rpc.socket.factory.class.default") or properties.get("hadoop.socks.server"):
@@ -82,14 +80,14 @@ def submission_addresses(folder: Path) -> list[str]:
 
 
 def needs_kerberos(folder: Path) -> bool:
-    """Whether the web services of the cluster want SPNEGO, which is not supported here."""
+    """Whether the web services of the cluster require SPNEGO, which is not supported."""
     properties = read_configuration(folder)
     kind = properties.get("hadoop.http.authentication.type", "simple")
     return kind.lower() == "kerberos"
 
 
 def _suffixes(properties: Mapping[str, str]) -> list[str]:
-    """What follows the names of properties that each ResourceManager has for itself."""
+    """The suffixes of the properties that exist once for each ResourceManager."""
     if properties.get(f"{_PREFIX}.ha.enabled", "").lower() != "true":
         return [""]
     names = properties.get(f"{_PREFIX}.ha.rm-ids", "").split(",")
@@ -110,9 +108,9 @@ def _url(properties: Mapping[str, str], suffix: str, *, secure: bool) -> str:
 
 
 def _expanded(properties: Mapping[str, str], value: str) -> str:
-    """The value with `${name}` and `${env.NAME}` put in; what nobody defines stays as it is."""
+    """The value with `${name}` and `${env.NAME}` replaced; undefined references stay unchanged."""
 
-    def put_in(found: re.Match[str]) -> str:
+    def replacement(found: re.Match[str]) -> str:
         name = found[1]
         if name.startswith("env."):
             variable, _, default = name.removeprefix("env.").partition(":-")
@@ -120,7 +118,7 @@ def _expanded(properties: Mapping[str, str], value: str) -> str:
         return properties.get(name, found[0])
 
     for _ in range(_DEEPEST_REFERENCE):
-        expanded = _REFERENCE.sub(put_in, value)
+        expanded = _REFERENCE.sub(replacement, value)
         if expanded == value:
             break
         value = expanded

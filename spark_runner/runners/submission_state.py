@@ -1,0 +1,80 @@
+"""The state of a submission on this host, from the files of its run directory and the live processes."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from spark_runner.process import ProcessId, RunProcess, current_boot_id, is_alive, run_processes
+from spark_runner.runners.base import RunState, Submission
+from spark_runner.runners.out_of_memory import memory_failure
+from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.start_words import missing_packages, tail, trouble
+
+UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # from a damaged file in a run directory
+
+# The live processes by run and incarnation; a function, because a scan of all processes is expensive.
+ProcessScan = Callable[[], Mapping[tuple[str, str], Sequence[RunProcess]]]
+
+
+def submission_of(directory: RunDirectory, scan: ProcessScan) -> Submission:
+    """The submission in a run directory; `scan` is called only if the files do not settle its state."""
+    state, exit_code, detail = RunState.UNKNOWN, None, ""
+    try:
+        state, exit_code = _state(directory, scan)
+        if state is RunState.GONE:
+            detail = directory.trouble()
+        elif state is RunState.UNKNOWN:
+            detail = (
+                "it was started in another PID namespace of this host, and its processes are not visible here"
+            )
+    except UNREADABLE as error:
+        detail = f"cannot read {directory.path}: {error!r}"
+    usage = directory.usage() if state is RunState.EXITED else None
+    outcome, failure = directory.outcome(), memory_failure(exit_code, usage)
+    if exit_code and outcome is None and failure is None:
+        words = tail(directory.path / "stderr.log")
+        failure, detail = missing_packages(words), trouble(words)
+    return Submission(
+        directory.run,
+        directory.incarnation,
+        state,
+        exit_code,
+        detail=detail,
+        outcome=outcome,
+        failure=failure,
+        usage=usage,
+    )
+
+
+def scan_processes() -> Mapping[tuple[str, str], Sequence[RunProcess]]:
+    """The live processes of all runs on this host, by run and incarnation."""
+    found: defaultdict[tuple[str, str], list[RunProcess]] = defaultdict(list)
+    for process in run_processes():
+        found[process.run, process.incarnation].append(process)
+    return found
+
+
+def _state(directory: RunDirectory, scan: ProcessScan) -> tuple[RunState, int | None]:
+    if (code := directory.exit_code()) is not None:
+        return RunState.EXITED, code
+    record = directory.shim()
+    if record is None:
+        if directory.is_young() and not directory.is_kill_requested():
+            return RunState.RUNNING, None  # or about to start
+    elif (state := _state_of(record.shim)) is not None:
+        return state, None
+    users = directory.users
+    named = scan().get((directory.run, directory.incarnation), ())
+    processes = [process for process in named if process.user in users]
+    # Read again, last: the shim may have written the file and ended since the first read.
+    if (code := directory.exit_code()) is not None:
+        return RunState.EXITED, code
+    return RunState.RUNNING if processes else RunState.GONE, None
+
+
+def _state_of(shim: ProcessId) -> RunState | None:
+    """The state that follows from the shim alone; None if it is gone, because its driver may survive it."""
+    if shim.is_out_of_sight:
+        return RunState.UNKNOWN
+    if is_alive(shim):
+        return RunState.RUNNING
+    return RunState.GONE if shim.boot != current_boot_id() else None
