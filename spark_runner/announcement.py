@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.logs.files import write_json
 from spark_runner import exit_codes
-from spark_runner.proc import pid_namespace, start_ticks
+from spark_runner.proc import pid_namespace, stat
 from spark_runner.process import RUN_DIR_VARIABLE, current_boot_id
 from spark_runner.shim import KILL_REQUEST
 
@@ -35,7 +35,7 @@ def announce() -> None:
         "host": socket.gethostname(),
         "page": f"{page.scheme}://{page.netloc}" if page.netloc else "",
         "pid": os.getpid(),
-        "start": start_ticks(os.getpid()),
+        "start": stat(os.getpid()).start,
         "boot": current_boot_id(),
         "pid_namespace": pid_namespace(),
     }

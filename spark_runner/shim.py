@@ -32,7 +32,7 @@ if not __package__:  # run by its path, where nothing beside it can be imported 
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 from orchestrator.logs.files import write_json
 from spark_runner.log_limit import limit_logs
-from spark_runner.proc import children, pid_namespace, start_ticks
+from spark_runner.proc import boot_id, children, pid_namespace, stat
 from spark_runner.tree_usage import TreeUsage
 
 GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
@@ -125,10 +125,10 @@ class Shim:
                 self._run_dir / "shim.json",
                 {
                     "pid": shim,
-                    "start": start_ticks(shim),
-                    "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+                    "start": stat(shim).start,
+                    "boot": boot_id(),
                     "pid_namespace": pid_namespace(),
-                    "child": {"pid": self._driver, "start": start_ticks(self._driver)},
+                    "child": {"pid": self._driver, "start": stat(self._driver).start},
                 },
                 durable=True,
             )

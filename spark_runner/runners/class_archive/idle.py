@@ -4,10 +4,9 @@ import os
 import shutil
 from pathlib import Path
 
-import psutil
-
 from spark_runner.control_groups import usable_processors
 from spark_runner.pressure import waited_percent
+from spark_runner.proc import host_memory
 
 _MAX_WAITED_PERCENT = 10.0  # of the last ten seconds in which something had to wait for a processor
 _MAX_LOAD = 0.5  # per processor, where the kernel does not tell the above
@@ -17,7 +16,11 @@ LEAST_DISK = 1 << 30  # bytes; the archive, and what the sample job writes
 
 def host_is_idle(directory: Path) -> bool:
     """Whether processors, memory and the disk of `directory` can be used without harm; raises OSError."""
-    if psutil.virtual_memory().available < LEAST_MEMORY or shutil.disk_usage(directory).free < LEAST_DISK:
+    try:
+        available, _ = host_memory()
+    except ValueError:  # a kernel that does not say
+        return False
+    if available < LEAST_MEMORY or shutil.disk_usage(directory).free < LEAST_DISK:
         return False
     waited = waited_percent("cpu")
     if waited is not None:
