@@ -1,5 +1,6 @@
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -114,6 +115,27 @@ def test_an_answer_without_end_is_cut_off(serve: Serve, monkeypatch: pytest.Monk
     monkeypatch.setattr(http_json, "MAX_REPLY_BYTES", 1000)
     with pytest.raises(BackendUnreachable, match="more than 1000 bytes"):
         Http().get(serve(answer(b"x" * 200_000)))
+
+
+def test_an_answer_that_comes_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_json, "REPLY_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def trickle() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while True:
+                    connection.sendall(b"x")
+                    time.sleep(0.005)
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        with pytest.raises(BackendUnreachable, match="did not end its answer in 0 s") as raised:
+            Http().get(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        assert raised.value.sent
+        thread.join(10)
+        assert not thread.is_alive(), "the connection is closed"
 
 
 def test_a_server_that_says_nothing_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
