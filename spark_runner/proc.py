@@ -54,7 +54,7 @@ def host_memory(proc: Path = PROC) -> tuple[int, int]:
 
 # ---------------------------------------------------------------------- one process
 @dataclass(frozen=True, slots=True)
-class Stat:
+class ProcessStat:
     """One process in proc_pid_stat(5)."""
 
     state: str
@@ -69,12 +69,12 @@ class Stat:
         return self.start / _TICKS_PER_SECOND
 
 
-def stat(pid: int | str, proc: Path = PROC) -> Stat:
+def stat(pid: int | str, proc: Path = PROC) -> ProcessStat:
     """What the kernel counts of a process."""
     data = (proc / str(pid) / "stat").read_bytes()
     fields = data.rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
     cpu = sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
-    return Stat(fields[0].decode(), int(fields[1]), int(fields[6]), cpu, int(fields[19]))
+    return ProcessStat(fields[0].decode(), int(fields[1]), int(fields[6]), cpu, int(fields[19]))
 
 
 def memory(pid: int | str, proc: Path = PROC) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from spark_runner.proc import PROC, Stat, boot_id, pid_namespace, stat
+from spark_runner.proc import PROC, ProcessStat, boot_id, pid_namespace, stat
 
 RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
 INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
@@ -135,7 +135,7 @@ def _start_of_live(pid: int) -> int | None:
     return None if found is None else found.start
 
 
-def _stat_of_live(pid: int | str, proc: Path = PROC) -> Stat | None:
+def _stat_of_live(pid: int | str, proc: Path = PROC) -> ProcessStat | None:
     """None for a process that ended, be it reaped or not."""
     try:
         found = stat(pid, proc)

@@ -41,7 +41,7 @@ class PostError(OrchestratorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PostAnswer:
     """What came back: the status of HTTP, and the body of `MAX_ANSWER_BYTES` at most."""
 
     status: int
@@ -68,7 +68,7 @@ class Poster:
         *,
         seconds: float,
         check: HostCheck = lambda _host, _port: Listed.OPEN,
-    ) -> Answer:
+    ) -> PostAnswer:
         """Send `data`; the whole call takes `seconds` at most, but for the resolver's own limits.
 
         User and password of the URL are sent as a basic login. `check` is asked for the host of the URL.
@@ -93,7 +93,7 @@ class Poster:
                         enforce_content_length=False,
                     )
                     response = connection.getresponse()
-                    return Answer(response.status, read(response))
+                    return PostAnswer(response.status, read(response))
         except AnswerTooLarge:
             reason = f"its answer is larger than {MAX_ANSWER_BYTES:,} bytes"
         except (TimeoutError, AnswerTooSlow):

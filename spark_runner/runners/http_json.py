@@ -33,7 +33,7 @@ _NEVER_SENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ClusterReply:
     """What a server answered, whatever its status."""
 
     url: str
@@ -92,7 +92,7 @@ class _SecurePool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _Secure
 
 
-class Http:
+class ClusterHttp:
     """Requests to the servers of one cluster; follows no redirect and repeats nothing by itself."""
 
     def __init__(self, *, headers: Mapping[str, str] | None = None) -> None:
@@ -103,21 +103,23 @@ class Http:
         )
         self._pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
 
-    def get(self, url: str) -> Reply:
+    def get(self, url: str) -> ClusterReply:
         """Ask; raises BackendUnreachable when no whole reply came."""
         return self._exchange("GET", url, None, {})
 
-    def send(self, method: str, url: str, document: Any = None) -> Reply:
+    def send(self, method: str, url: str, document: Any = None) -> ClusterReply:
         """Send a document as JSON; raises BackendUnreachable, whose `sent` tells whether it may be there."""
         body = b"" if document is None else json.dumps(document).encode()
         return self._exchange(method, url, body, {"Content-Type": "application/json;charset=UTF-8"})
 
-    def post_form(self, url: str, fields: Mapping[str, str]) -> Reply:
+    def post_form(self, url: str, fields: Mapping[str, str]) -> ClusterReply:
         """Send a form as a browser does; raises as `send` does."""
         body = urlencode(fields).encode()
         return self._exchange("POST", url, body, {"Content-Type": "application/x-www-form-urlencoded"})
 
-    def _exchange(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    def _exchange(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> ClusterReply:
         asked = url.partition("?")[0]  # what follows is long, and no help to its reader
         has_begun = False
         try:
@@ -132,7 +134,7 @@ class Http:
                 )
                 has_begun = True
                 with closing(response):  # kept open, it may be closed over there as the next request leaves
-                    return Reply(url, response.status, read(response), dict(response.headers))
+                    return ClusterReply(url, response.status, read(response), dict(response.headers))
         except AnswerTooLarge as error:
             raise BackendUnreachable(f"{url} answers more than {MAX_REPLY_BYTES} bytes", sent=True) from error
         except AnswerTooSlow as error:
