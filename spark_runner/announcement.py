@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from orchestrator.logs.files import write_json
 from spark_runner import exit_codes
-from spark_runner.proc import pid_namespace, start_ticks
+from spark_runner.proc import pid_namespace, stat
 from spark_runner.process import RUN_DIR_VARIABLE, current_boot_id
-from spark_runner.shim import KILL_REQUEST, write_durably
+from spark_runner.shim import KILL_REQUEST
 
 DRIVER_FILE = "driver.json"
 EXIT_FILE = "exit.json"
@@ -34,11 +35,11 @@ def announce() -> None:
         "host": socket.gethostname(),
         "page": f"{page.scheme}://{page.netloc}" if page.netloc else "",
         "pid": os.getpid(),
-        "start": start_ticks(os.getpid()),
+        "start": stat(os.getpid()).start,
         "boot": current_boot_id(),
         "pid_namespace": pid_namespace(),
     }
-    write_durably(directory / DRIVER_FILE, facts)
+    write_json(directory / DRIVER_FILE, facts, durable=True)
     # Looked for after the announcement: who wants it gone writes first and looks second.
     if (directory / KILL_REQUEST).exists():
         leave_exit_code(exit_codes.KILLED)
@@ -49,7 +50,7 @@ def leave_exit_code(code: int) -> None:
     """Write down how this driver is going to end."""
     directory = _directory()
     if directory is not None:
-        write_durably(directory / EXIT_FILE, {"exit_code": code})
+        write_json(directory / EXIT_FILE, {"exit_code": code}, durable=True)
 
 
 @cache

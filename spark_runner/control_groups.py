@@ -9,12 +9,22 @@ import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-OURS = Path("/proc/self")
+from spark_runner.proc import PROC, counters, read
+
+OURS = PROC / "self"
 UNIFIED = ""
 """In place of a controller: the tree of the second version, which also has groups without a controller."""
 
 _NO_LIMIT_BYTES = 1 << 60  # the first version says "no limit" by a number near 2**63
-_V1_LIMIT, _V2_LIMIT = "memory.limit_in_bytes", "memory.max"
+_LIMIT = {1: "memory.limit_in_bytes", 2: "memory.max"}
+_USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
+# What the kernel takes back when memory is needed, as MemAvailable of the host counts it too. Without it a
+# container that has read large files would look full for ever.
+_RECLAIMABLE = {
+    1: ("total_active_file", "total_inactive_file"),
+    2: ("active_file", "inactive_file", "slab_reclaimable"),
+}
+_KILLS = {1: "memory.oom_control", 2: "memory.events"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +43,22 @@ class ControlGroup:
     def memory_limit(self) -> int | None:
         """Bytes that all its processes together may have; None without a limit of its own."""
         try:
-            limit = int(self.read(_V1_LIMIT if self.version == 1 else _V2_LIMIT))
+            limit = int(self.read(_LIMIT[self.version]))
         except (OSError, ValueError):  # the second version says "max"; a root group has no such file
             return None
         return limit if limit < _NO_LIMIT_BYTES else None
+
+    @property
+    def memory_used(self) -> int:
+        """Bytes that all its processes use and the kernel cannot take back; raises OSError, ValueError."""
+        used = int(self.read(_USED[self.version]))
+        stat = counters(self.folder / "memory.stat")
+        return max(0, used - sum(int(stat.get(name, 0)) for name in _RECLAIMABLE[self.version]))
+
+    @property
+    def oom_kills(self) -> int:
+        """How many processes the kernel has ended in it for lack of memory; raises OSError, ValueError."""
+        return oom_kills(self.folder / _KILLS[self.version])
 
     @property
     def processor_limit(self) -> float | None:
@@ -95,15 +117,19 @@ def own_groups(controller: str, process: Path = OURS) -> list[ControlGroup]:
     return groups
 
 
+def oom_kills(path: Path) -> int:
+    """How many processes the kernel has ended for lack of memory, by a file with a counter of them."""
+    try:
+        return int(counters(path)["oom_kill"])
+    except KeyError as error:
+        message = f"{path} counts no oom_kill"
+        raise ValueError(message) from error
+
+
 def usable_processors(process: Path = OURS) -> int:
     """How many processors this process and what it starts can keep busy, by affinity and control groups."""
     limits = (group.processor_limit for group in own_groups("cpu", process))
     return max(1, min([len(os.sched_getaffinity(0)), *(math.ceil(limit) for limit in limits if limit)]))
-
-
-def read(path: Path) -> str:
-    """The text of a file of the kernel; raises OSError."""
-    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _mounted(controller: str, version: int, process: Path) -> tuple[str, Path] | None:

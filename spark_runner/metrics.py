@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from spark_runner.proc import cpu_seconds, rss_peak
+from spark_runner.proc import rss_peak, stat
 from spark_runner.spark_status import SparkStatus, Stage
 
 MAX_METRICS_BYTES = 4096  # in an outcome, which stands in ZooKeeper's memory
@@ -123,7 +123,7 @@ class RunMetrics:
         own = os.getpid()
         self._driver = {
             "python_rss_peak_bytes": rss_peak(own),
-            "cpu_seconds": round(cpu_seconds(own), 2),
+            "cpu_seconds": round(stat(own).cpu_seconds, 2),
         }
 
     def _measure_driver(self) -> None:
@@ -133,7 +133,7 @@ class RunMetrics:
             "heap_peak_bytes": self._status.heap_peak(),
             "rss_peak_bytes": rss_peak(jvm),
             "python_rss_peak_bytes": rss_peak(python),
-            "cpu_seconds": round(cpu_seconds(jvm) + cpu_seconds(python), 2),
+            "cpu_seconds": round(stat(jvm).cpu_seconds + stat(python).cpu_seconds, 2),
         }
         if self._settings.get("spark.master", "").startswith("local"):  # the same JVM, and the kernel's word
             executors, known = self._executors, int(self._driver["rss_peak_bytes"])

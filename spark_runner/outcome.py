@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from orchestrator.logs.files import replace_file
 from queues.documents import encode
 from spark_runner.errors import SparkRunnerError
 from spark_runner.failures import kind_of
@@ -70,12 +71,7 @@ def keep_beside_logs(outcome: dict[str, Any]) -> None:
     if not directory:
         return
     path = Path(directory) / "outcome.json"
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        file.write(encode(outcome))
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    replace_file(path, encode(outcome), mode=None, durable=True)
 
 
 def _brief(outcome: Mapping[str, Any]) -> bytes:

@@ -2,13 +2,13 @@
 
 import contextlib
 import ctypes
-import json
 import os
 import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from orchestrator.logs.files import write_json
 from spark_runner.process import RUN_DIR_VARIABLE
 
 _PR_SET_PDEATHSIG = 1
@@ -45,6 +45,4 @@ def name_application(facts: Mapping[str, str]) -> None:
     if not directory:
         return
     with contextlib.suppress(OSError):  # logs then name the job alone
-        part = Path(directory, f"{APPLICATION_FILE}.part")
-        part.write_text(json.dumps(dict(facts)), encoding="utf-8")
-        part.replace(part.with_suffix(""))
+        write_json(Path(directory, APPLICATION_FILE), dict(facts), mode=None)

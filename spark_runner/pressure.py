@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from spark_runner.control_groups import UNIFIED, ControlGroup, own_groups, read
+from spark_runner.control_groups import UNIFIED, ControlGroup, own_groups
+from spark_runner.proc import PROC, read
 
 Resource = Literal["cpu", "memory"]
 
 
-def waited_percent(resource: Resource, proc: Path = Path("/proc")) -> float | None:
+def waited_percent(resource: Resource, proc: Path = PROC) -> float | None:
     """Share of the last ten seconds in which some task of ours waited for a resource; None when unknown.
 
     It is that of the nearest control group that limits the resource, as a limit is shared by all below it and

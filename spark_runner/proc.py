@@ -1,11 +1,34 @@
-"""What /proc tells of processes of this host. Standard library only: the shim needs it."""
+"""The processes and the memory of this host as /proc shows them. Standard library only: the shim needs it.
+
+`proc` is the folder where it is mounted. A process that has ended or may not be read raises OSError, contents
+of an unknown form ValueError or IndexError.
+"""
 
 import contextlib
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+PROC = Path("/proc")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def read(path: Path) -> str:
+    """The text of a file of the kernel; raises OSError."""
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def counters(path: Path) -> dict[str, str]:
+    """The values of a file with a name and a number in each line; raises OSError."""
+    return dict(line.partition(" ")[::2] for line in read(path).splitlines())
+
+
+# ---------------------------------------------------------------------- this host
+def boot_id() -> str:
+    """The id that the kernel drew when it booted."""
+    return read(PROC / "sys/kernel/random/boot_id").strip()
 
 
 def pid_namespace() -> str:
@@ -13,42 +36,102 @@ def pid_namespace() -> str:
     return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - its target is no path: `pid:[4026531836]`
 
 
-def stat_fields(pid: int | str) -> list[str]:
-    """Fields 3 and on of /proc/<pid>/stat; field 2, the name, may hold blanks and brackets."""
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+def uptime(proc: Path = PROC) -> float:
+    """Seconds since boot."""
+    return float(read(proc / "uptime").split()[0])
 
 
-def start_ticks(pid: int) -> int:
-    """When the process started, in clock ticks since boot: field 22 of proc_pid_stat(5)."""
-    return int(stat_fields(pid)[19])
+def host_memory(proc: Path = PROC) -> tuple[int, int]:
+    """Bytes of memory available without swapping, and in all; raises OSError, ValueError."""
+    values = dict(line.partition(":")[::2] for line in _lines(proc / "meminfo"))
+    try:
+        available, total = (int(values[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
+    except (LookupError, ValueError) as error:
+        message = "the kernel does not tell how much memory is available"
+        raise ValueError(message) from error
+    return available, total
 
 
-def children(parent: int) -> list[int]:
-    """The direct children of a process."""
-    found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
-        with contextlib.suppress(OSError, IndexError):  # it ended while we looked
-            if entry.isdecimal() and int(stat_fields(entry)[1]) == parent:
-                found.append(int(entry))
-    return found
+# ---------------------------------------------------------------------- one process
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """One process in proc_pid_stat(5)."""
+
+    state: str
+    parent: int
+    flags: int
+    cpu_seconds: float  # of it and of its children that have ended
+    start: int  # clock ticks since boot
+
+    @property
+    def started(self) -> float:
+        """Seconds from boot to its start."""
+        return self.start / _TICKS_PER_SECOND
+
+
+def stat(pid: int | str, proc: Path = PROC) -> ProcessStat:
+    """What the kernel counts of a process."""
+    data = (proc / str(pid) / "stat").read_bytes()
+    fields = data.rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
+    cpu = sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
+    return ProcessStat(fields[0].decode(), int(fields[1]), int(fields[6]), cpu, int(fields[19]))
+
+
+def memory(pid: int | str, proc: Path = PROC) -> tuple[int, int]:
+    """Bytes that a process has resident now, and how many of them it shares with files."""
+    resident, shared = map(int, read(proc / str(pid) / "statm").split()[1:3])
+    return resident * _PAGE_BYTES, shared * _PAGE_BYTES
 
 
 def rss(pid: int) -> int:
     """Bytes of memory that a process has resident now; 0 when it has ended."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
+    with contextlib.suppress(OSError, ValueError):
+        return memory(pid)[0]
     return 0
+
+
+def status_field(pid: int | str, name: str) -> str:
+    """One field of proc_pid_status(5); raises OSError, ValueError where the kernel does not have it."""
+    for line in _lines(PROC / str(pid) / "status"):
+        found, _, value = line.partition(":")
+        if found == name:
+            return value.strip()
+    message = f"the kernel does not tell {name} of process {pid}"
+    raise ValueError(message)
 
 
 def rss_peak(pid: int) -> int:
     """Bytes of memory that a process has had resident at most; raises OSError, ValueError."""
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    message = f"the kernel does not tell the peak of process {pid}"
-    raise ValueError(message)
+    return int(status_field(pid, "VmHWM").split()[0]) * 1024
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process and of its children that have ended; raises OSError."""
-    return sum(int(field) for field in stat_fields(pid)[11:15]) / _TICKS_PER_SECOND
+# ---------------------------------------------------------------------- families
+def children(parent: int) -> list[int]:
+    """The direct children of a process, from a look at all processes of the host."""
+    found = []
+    for entry in os.listdir(PROC):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
+        with contextlib.suppress(OSError, IndexError):  # it ended meanwhile
+            if entry.isdecimal() and stat(entry).parent == parent:
+                found.append(int(entry))
+    return found
+
+
+def descendants(parent: int) -> Iterator[int]:
+    """All processes below one, as far as they can be seen at this moment."""
+    left = [parent]
+    while left:
+        for child in _started_by(left.pop()):
+            yield child
+            left.append(child)
+
+
+def _started_by(pid: int) -> Iterator[int]:
+    # Each thread has a list of those that it has started: much less to read than all processes of the host.
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for thread in os.listdir(PROC / str(pid) / "task"):  # noqa: PTH208 - names, not Path objects
+            with contextlib.suppress(OSError):
+                yield from map(int, read(PROC / f"{pid}/task/{thread}/children").split())
+
+
+def _lines(path: Path) -> list[str]:
+    return read(path).splitlines()

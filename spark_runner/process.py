@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from spark_runner.proc import pid_namespace
+from spark_runner.proc import PROC, ProcessStat, boot_id, pid_namespace, stat
 
 RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
 INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
@@ -16,8 +16,7 @@ RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"  # where a driver leaves its logs and 
 # Bytes that all processes of a driver may come to use together.
 MEMORY_VARIABLE = "ORCHESTRATOR_DRIVER_MEMORY"
 TERMINATION_LOG_VARIABLE = "ORCHESTRATOR_TERMINATION_LOG"  # a file for the outcome, of 4 KiB at most
-_PROC = Path("/proc")
-_ENDED_STATES = (b"Z", b"X")  # a zombie runs nothing; it only waits to be reaped
+_ENDED_STATES = ("Z", "X")  # a zombie runs nothing; it only waits to be reaped
 _PF_KTHREAD = 0x00200000  # <linux/sched.h>: a thread of the kernel, which never has an environment
 _EXEC_SECONDS = 0.5  # a starved process is through by then; who wiped both on purpose must not hold us up
 _EXEC_LOOK_SECONDS = 0.001
@@ -52,7 +51,7 @@ class RunProcess:
 @cache
 def current_boot_id() -> str:
     """The id that the kernel drew when it booted."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return boot_id()
 
 
 @cache
@@ -88,35 +87,35 @@ def processes_of(run: str) -> list[int]:
     return [process.pid for process in run_processes() if process.run == run]
 
 
-def environments(proc: Path = _PROC) -> Iterator[tuple[int, bytes]]:
+def environments(proc: Path = PROC) -> Iterator[tuple[int, bytes]]:
     """Every process whose environment we may read, with the one that it was started with."""
     for entry in os.listdir(proc):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
         if entry.isdecimal():
             with contextlib.suppress(OSError):  # another user's, or ended while we looked
-                yield int(entry), _environment(proc / entry)
+                yield int(entry), _environment(entry, proc)
 
 
 def _pass_over_processes() -> Iterator[RunProcess]:
     for pid, environment in environments():
         if (run := value_in(environment, RUN_VARIABLE)) and _start_of_live(pid) is not None:
             with contextlib.suppress(OSError):  # it has ended
-                user = (_PROC / str(pid)).stat().st_uid
+                user = (PROC / str(pid)).stat().st_uid
                 yield RunProcess(pid, run, value_in(environment, INCARNATION_VARIABLE), user)
 
 
-def _environment(folder: Path) -> bytes:
+def _environment(pid: str, proc: Path) -> bytes:
     """The environment that a process was started with; raises OSError.
 
     In the middle of an exec a process has neither environment nor command line for a moment, which grows
     on a busy machine (seen): it must not pass for gone, so the end of the exec is waited for.
     """
-    path = folder / "environ"
+    path = proc / pid / "environ"
     deadline = time.monotonic() + _EXEC_SECONDS
     while not (environment := path.read_bytes()):
-        stat = _stat_of_live(folder)
-        if stat is None or int(stat[6]) & _PF_KTHREAD or time.monotonic() > deadline:
+        found = _stat_of_live(pid, proc)
+        if found is None or found.flags & _PF_KTHREAD or time.monotonic() > deadline:
             return b""
-        if (folder / "cmdline").read_bytes():
+        if (proc / pid / "cmdline").read_bytes():
             return path.read_bytes()
         time.sleep(_EXEC_LOOK_SECONDS)
     return environment
@@ -132,15 +131,14 @@ def value_in(environment: bytes, variable: str) -> str:
 
 
 def _start_of_live(pid: int) -> int | None:
-    stat = _stat_of_live(_PROC / str(pid))
-    return None if stat is None else int(stat[19])
+    found = _stat_of_live(pid)
+    return None if found is None else found.start
 
 
-def _stat_of_live(folder: Path) -> list[bytes] | None:
-    """Fields 3 and on of proc_pid_stat(5); None for a process that ended, be it reaped or not."""
+def _stat_of_live(pid: int | str, proc: Path = PROC) -> ProcessStat | None:
+    """None for a process that ended, be it reaped or not."""
     try:
-        stat = (folder / "stat").read_bytes()
+        found = stat(pid, proc)
     except OSError:  # ESRCH too: it ended between open and read
         return None
-    fields = stat.rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
-    return None if fields[0] in _ENDED_STATES else fields
+    return None if found.state in _ENDED_STATES else found

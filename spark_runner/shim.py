@@ -1,7 +1,8 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
 Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`; it imports the
-standard library, `control_groups`, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
+standard library, `orchestrator.logs.files`, and of this package `control_groups`, `log_limit`, `proc` and
+`tree_usage`. It leaves in RUN_DIR:
 
     shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id, PID namespace
     stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
@@ -29,8 +30,9 @@ from typing import Any, NoReturn
 
 if not __package__:  # run by its path, where nothing beside it can be imported otherwise
     sys.path.append(str(Path(__file__).resolve().parent.parent))
+from orchestrator.logs.files import write_json
 from spark_runner.log_limit import limit_logs
-from spark_runner.proc import children, pid_namespace, start_ticks
+from spark_runner.proc import boot_id, children, pid_namespace, stat
 from spark_runner.tree_usage import TreeUsage
 
 GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
@@ -119,15 +121,16 @@ class Shim:
         os.close(may_start)
         try:
             # The driver waits for its byte, so no user code ever runs under a shim that left no record.
-            write_durably(
+            write_json(
                 self._run_dir / "shim.json",
                 {
                     "pid": shim,
-                    "start": start_ticks(shim),
-                    "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+                    "start": stat(shim).start,
+                    "boot": boot_id(),
                     "pid_namespace": pid_namespace(),
-                    "child": {"pid": self._driver, "start": start_ticks(self._driver)},
+                    "child": {"pid": self._driver, "start": stat(self._driver).start},
                 },
+                durable=True,
             )
             # Looked for after shim.json is there: a killer writes its request first and looks second.
             if not (self._run_dir / KILL_REQUEST).exists():
@@ -223,7 +226,7 @@ class Shim:
         }
         for left in reversed(range(WRITE_ATTEMPTS)):
             try:
-                write_durably(self._run_dir / "exit.json", ended)
+                write_json(self._run_dir / "exit.json", ended, durable=True)
             except OSError as error:
                 complain(f"exit.json {ended}: {error}")
                 if not left:
@@ -290,22 +293,6 @@ def signal_quietly(send: Any, target: int, number: int) -> None:
     """Send a signal to what may have ended in the meantime."""
     with contextlib.suppress(ProcessLookupError):
         send(target, number)
-
-
-def write_durably(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON so that a reader, or a machine that comes back from a power cut, sees all or nothing."""
-    temporary = path.with_name(path.name + ".tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def complain(message: str) -> None:

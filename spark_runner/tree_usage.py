@@ -7,18 +7,15 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from spark_runner.control_groups import ControlGroup, own_groups, read
-from spark_runner.proc import rss
+from spark_runner.control_groups import ControlGroup, oom_kills, own_groups
+from spark_runner.proc import PROC, descendants, rss
 
 LOOK_SECONDS = 1.0
 # To find the processes below a JVM takes milliseconds, as each of its threads may have started some.
 # It is done at ever longer intervals: most are started in the beginning.
 _FIRST_SEARCH_SECONDS, _MAX_SEARCH_SECONDS = 0.5, 5.0
-_KILLS = {1: "memory.oom_control", 2: "memory.events"}
 
 
 class TreeUsage:
@@ -71,34 +68,9 @@ def _memory_group() -> ControlGroup | None:
 
 def _oom_kills(group: ControlGroup | None) -> int | None:
     """How many processes the kernel has ended in it for lack of memory; without a group, in all."""
-    path = None if group is None else group.folder / _KILLS[group.version]
-    for found in filter(None, (path, Path("/proc/vmstat"))):
+    if group is not None:
         with contextlib.suppress(OSError, ValueError):
-            return _counter(found, "oom_kill")
+            return group.oom_kills
+    with contextlib.suppress(OSError, ValueError):
+        return oom_kills(PROC / "vmstat")
     return None
-
-
-def descendants(parent: int) -> Iterator[int]:
-    """All processes below one, as far as they can be seen at this moment."""
-    left = [parent]
-    while left:
-        pid = left.pop()
-        for child in _children(pid):
-            yield child
-            left.append(child)
-
-
-def _children(pid: int) -> Iterator[int]:
-    # Each thread has a list of those that it has started: much less to read than all processes of the host.
-    with contextlib.suppress(OSError):  # it has ended meanwhile
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not Path objects
-            with contextlib.suppress(OSError):
-                yield from map(int, read(Path(f"/proc/{pid}/task/{thread}/children")).split())
-
-
-def _counter(path: Path, name: str) -> int:
-    for line in read(path).splitlines():
-        if line.startswith(f"{name} "):
-            return int(line.split()[1])
-    message = f"{path} counts no {name}"
-    raise ValueError(message)

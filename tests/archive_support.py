@@ -18,7 +18,7 @@ from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Action, Keep
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.worker_context import Admission, DriverControl, Reporting, WorkerContext
-from orchestrator.logs import durable
+from orchestrator.logs import files
 from orchestrator.models.job import JobState
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue, Status
@@ -138,7 +138,8 @@ def main(hosts: str, root: str, job_id: str, crash: str, *place: str) -> None:
         if crash == "after mark":
             apply(job, finish.handle(job))
             _end()
-        vars(durable)["os"] = _Crashing(crash)
+        archive.owner()  # its file is written by the same calls, and is not what crashes
+        vars(files)["os"] = _Crashing(crash)
 
         def before(action: Action) -> None:
             kind = "before mark" if isinstance(action, Keep) else "before removal"

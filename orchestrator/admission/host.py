@@ -6,20 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spark_runner.control_groups import ControlGroup, group_name, own_groups, read, usable_processors
+from spark_runner.control_groups import ControlGroup, group_name, own_groups, usable_processors
 from spark_runner.pressure import Resource, waited_percent
+from spark_runner.proc import PROC, host_memory, memory, stat, uptime
 from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE, environments, value_in
 
 _MAX_DIGITS = 19
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-_USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
-# Memory that the kernel reclaims on demand, as MemAvailable of the host counts it too. Without it a container
-# that has read large files would seem full for ever.
-_RECLAIMABLE = {
-    1: ("total_active_file", "total_inactive_file"),
-    2: ("active_file", "inactive_file", "slab_reclaimable"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,7 @@ class Memory:
 class Host:
     """Reads /proc and the control groups at each call."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
+    def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
 
     def pressure(self, resource: Resource) -> float | None:
@@ -67,14 +59,8 @@ class Host:
 
     def memory(self) -> list[Memory]:
         """The memory of the host, and that of each limit of this process; raises OSError, ValueError."""
-        lines = read(self._proc / "meminfo").splitlines()
-        fields = {name: value for name, _, value in (line.partition(":") for line in lines)}
-        try:
-            available, total = (int(fields[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
-        except (LookupError, ValueError) as error:
-            raise ValueError("the kernel does not report the available memory") from error
         limited = (_limited(group) for group in own_groups("memory", self._proc / "self"))
-        return [Memory(available, total), *(memory for memory in limited if memory is not None)]
+        return [Memory(*host_memory(self._proc)), *(found for found in limited if found is not None)]
 
     def drivers(self) -> dict[str, DriverProcesses]:
         """The drivers of this host by run and incarnation, started by any worker.
@@ -84,13 +70,12 @@ class Host:
         """
         found: dict[str, DriverProcesses] = {}
         with contextlib.suppress(OSError, ValueError, IndexError):
-            uptime = float(read(self._proc / "uptime").split()[0])
+            now = uptime(self._proc)
             for folder, key, declared, is_ours in sorted(self._declared(), key=lambda each: not each[-1]):
                 with contextlib.suppress(OSError, ValueError, IndexError):  # the process has ended
-                    resident, shared = map(int, read(folder / "statm").split()[1:3])
-                    used = max(0, resident - shared) * _PAGE_BYTES
-                    start = int(read(folder / "stat").rpartition(")")[2].split()[19])
-                    age = uptime - start / _TICKS_PER_SECOND
+                    resident, shared = memory(folder.name, self._proc)
+                    used = max(0, resident - shared)
+                    age = now - stat(folder.name, self._proc).started
                     known = found.get(key)
                     if known is None and is_ours:
                         group = group_name("memory", folder)
@@ -119,9 +104,6 @@ def _limited(group: ControlGroup) -> Memory | None:
     if limit is None:
         return None
     try:
-        used = int(group.read(_USED[group.version]))
-        stat = dict(line.split() for line in group.read("memory.stat").splitlines())
+        return Memory(max(0, limit - group.memory_used), limit, group)
     except (OSError, ValueError):
         return None
-    reclaimable = sum(int(stat.get(name, 0)) for name in _RECLAIMABLE[group.version])
-    return Memory(max(0, limit - max(0, used - reclaimable)), limit, group)

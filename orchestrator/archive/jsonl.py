@@ -13,12 +13,13 @@ from pathlib import Path
 
 from orchestrator.archive.base import Document
 from orchestrator.archive.errors import ArchiveError
-from orchestrator.archive.file_lock import held_file
 from orchestrator.archive.lines import found_behind, line_head, whole_lines_end
-from orchestrator.logs.durable import append, sync_folder
+from orchestrator.logs.files import append, folder_lock, replace_file, sync_folder
 
 _FILE = re.compile(r"jobs-\d{4}-\d\d\.jsonl")
 _OWNER = re.compile(r"[A-Za-z0-9._-]{1,300}")
+# An fsync of a busy disk takes up to some seconds; a process that is stopped must not stop all others.
+_WAIT_SECONDS = 10.0
 
 
 def _now() -> datetime:
@@ -99,13 +100,7 @@ class JsonlArchive:
         except FileNotFoundError:
             host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())
             owner = f"{host}-{secrets.token_hex(4)}"
-            temporary = path.with_suffix(".tmp")
-            with temporary.open("w", encoding="ascii") as file:
-                file.write(owner + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            sync_folder(self._directory)
+            replace_file(path, f"{owner}\n".encode("ascii"), mode=None, durable=True)
         if not _OWNER.fullmatch(owner):
             raise ArchiveError(f"{path} does not hold the name of an archive; restore it, or set archive.dir")
         return owner
@@ -114,8 +109,10 @@ class JsonlArchive:
     def _opened(self) -> Iterator[None]:
         """The folder, locked for this process; an OSError becomes an ArchiveError."""
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with held_file(self._directory / "lock"):
+            with folder_lock(self._directory, seconds=_WAIT_SECONDS) as is_held:
+                if not is_held:
+                    lock = self._directory / "lock"
+                    raise ArchiveError(f"{lock} has been held by another process for {_WAIT_SECONDS:g} s")
                 yield
         except OSError as error:
             place = error.filename or self._directory

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from orchestrator.callbacks.http_post import Answer, Poster, PostError
+from orchestrator.callbacks.http_post import PostAnswer, Poster, PostError
 from orchestrator.errors import OrchestratorError
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.models.definition import Callback
@@ -190,7 +190,7 @@ def _resolved(url: str) -> str:
     return _VARIABLE.sub(value, url)
 
 
-def _reply(answer: Answer) -> CallbackReply:
+def _reply(answer: PostAnswer) -> CallbackReply:
     if 300 <= answer.status < 400:  # noqa: PLR2004 - the redirects of HTTP
         raise CallbackError(f"HTTP {answer.status}: redirects are not followed")
     if not 200 <= answer.status < 300:  # noqa: PLR2004 - the successes of HTTP

@@ -1,7 +1,6 @@
 """One POST over HTTP within limits: of time, of size, no redirects, trusted certificates only.
 
-The standard library's client on a socket that is made here: what pools connections limits the time of each
-read, never of all of them, and a peer that sends a byte now and then would hold a thread for ever.
+The socket is made here, after all addresses of the host are checked.
 """
 
 import base64
@@ -9,14 +8,22 @@ import contextlib
 import http.client
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote, unquote, urlsplit
 
+import urllib3
+
 from orchestrator.errors import OrchestratorError
+from orchestrator.logs.http import (
+    AnswerTooLarge,
+    AnswerTooSlow,
+    PlainConnection,
+    SecureConnection,
+    answer_within,
+)
 from orchestrator.policy.rules import Listed
 from spark_runner.metadata_addresses import is_loopback, is_metadata
 
@@ -34,7 +41,7 @@ class PostError(OrchestratorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PostAnswer:
     """What came back: the status of HTTP, and the body of `MAX_ANSWER_BYTES` at most."""
 
     status: int
@@ -61,7 +68,7 @@ class Poster:
         *,
         seconds: float,
         check: HostCheck = lambda _host, _port: Listed.OPEN,
-    ) -> Answer:
+    ) -> PostAnswer:
         """Send `data`; the whole call takes `seconds` at most, but for the resolver's own limits.
 
         User and password of the URL are sent as a basic login. `check` is asked for the host of the URL.
@@ -72,8 +79,24 @@ class Poster:
         login = {} if target.login is None else {"Authorization": f"Basic {target.login}"}
         try:
             whole = {**headers, **login, "Connection": "close"}
-            return self._exchange(target, data, whole, _Clock(seconds), listed)
-        except TimeoutError:
+            with answer_within(MAX_ANSWER_BYTES, seconds) as read:
+                connection = self._connection(target, _Clock(seconds), listed)
+                with contextlib.closing(connection):
+                    connection.connect()
+                    connection.request(
+                        "POST",
+                        target.path,
+                        body=data,
+                        headers=whole,
+                        preload_content=False,
+                        decode_content=False,
+                        enforce_content_length=False,
+                    )
+                    response = connection.getresponse()
+                    return PostAnswer(response.status, read(response))
+        except AnswerTooLarge:
+            reason = f"its answer is larger than {MAX_ANSWER_BYTES:,} bytes"
+        except (TimeoutError, AnswerTooSlow):
             reason = f"no answer within {seconds:g} s"
         except ssl.SSLCertVerificationError as error:
             reason = f"its certificate is not trusted: {error.verify_message}"
@@ -81,37 +104,20 @@ class Poster:
             reason = f"no TLS with it: {error.reason or 'the connection broke off'}"
         except OSError as error:
             reason = error.strerror or type(error).__name__
-        except http.client.HTTPException as error:
+        except (http.client.HTTPException, urllib3.exceptions.HTTPError) as error:
             reason = f"its answer is not HTTP ({type(error).__name__})"
         except ValueError:  # a host that no name can be; the message would hold what was given
             reason = "its host is not a valid name"
         # Without the cause: some of them hold the URL.
         raise PostError(reason)
 
-    def _exchange(
-        self, target: _Target, data: bytes, headers: Mapping[str, str], clock: "_Clock", listed: Listed
-    ) -> Answer:
-        connection = (
-            http.client.HTTPSConnection(target.host, target.port, context=self._trust)
-            if target.is_tls
-            else http.client.HTTPConnection(target.host, target.port)
-        )
-        with contextlib.closing(connection):
-            connection.sock = self._connected(target, clock, listed)
-            with _cut_off(connection.sock, clock):
-                connection.request("POST", target.path, body=data, headers=headers)
-                with connection.getresponse() as response:
-                    body = response.read(MAX_ANSWER_BYTES + 1)
-        if len(body) > MAX_ANSWER_BYTES:
-            raise PostError(f"its answer is larger than {MAX_ANSWER_BYTES:,} bytes")
-        return Answer(response.status, body)
+    def _connection(self, target: _Target, clock: "_Clock", listed: Listed) -> PlainConnection:
+        def connect() -> socket.socket:
+            return _connect(target, clock, listed)
 
-    def _connected(self, target: _Target, clock: "_Clock", listed: Listed) -> socket.socket:
-        sock = _connect(target, clock, listed)
-        if not target.is_tls:
-            return sock
-        with contextlib.closing(sock):  # an empty shell once it is wrapped
-            return self._trust.wrap_socket(sock, server_hostname=target.host)
+        if target.is_tls:
+            return SecureConnection(target.host, target.port, ssl_context=self._trust, connect=connect)
+        return PlainConnection(target.host, target.port, connect=connect)
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
@@ -185,25 +191,3 @@ def _check_address(address: str, listed: Listed) -> None:
     else:
         return
     raise PostError(f"its address is {kind}: an operator can list the host by name in policy.callback_hosts")
-
-
-@contextlib.contextmanager
-def _cut_off(sock: socket.socket, clock: _Clock) -> Iterator[None]:
-    """Shut the connection when the time is over, whatever the peer is sending; raises TimeoutError then."""
-    is_over = threading.Event()
-
-    def shut() -> None:
-        is_over.set()
-        with contextlib.suppress(OSError):  # closed already
-            # Not the method of a TLS socket, which would take its state away under the thread that reads.
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
-
-    timer = threading.Timer(clock.left(), shut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        if is_over.is_set():  # what looks like the end of the answer was our doing
-            raise TimeoutError

@@ -9,11 +9,11 @@ from loguru import logger
 
 from orchestrator.driver_logs.folders import FolderWatch, LogFolder
 from orchestrator.driver_logs.run_logs import RunLogs
+from orchestrator.logs.files import folder_lock
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from orchestrator.loop import Loop
-from spark_runner.file_lock import alone_in
 from spark_runner.runners.standalone.executor_logs import FOLDER
 from spark_runner.runners.standalone.stagings import noted_stagings
 from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES
@@ -122,7 +122,7 @@ class _Root:
             return False
         stack = ExitStack()
         try:
-            is_ours = stack.enter_context(alone_in(self._path, name=LOCK))
+            is_ours = stack.enter_context(folder_lock(self._path, name=LOCK))
         except OSError as error:
             logger.warning("logs of drivers in {} are not collected: {}", self._path, error)
             return False

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.logs.spool.position import write_json
+from orchestrator.logs.files import write_json
 
 POSITIONS = "collected.json"
 

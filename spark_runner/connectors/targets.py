@@ -14,7 +14,7 @@ finds what the ones before it have added. All these names are hidden from reader
 """
 
 import contextlib
-import fcntl
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.sql import SparkSession
 
+from orchestrator.logs.files import FileLock
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 
@@ -82,10 +83,9 @@ class Target:
             # A lock of the folder above leaves nothing behind and ends with its process. Some have none.
             with contextlib.suppress(OSError):
                 if self.is_local:
-                    above = Path(self._path.toUri().getPath()).parent
-                    folder = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
-                    stack.callback(os.close, folder)
-                    fcntl.flock(folder, fcntl.LOCK_EX)
+                    lock = FileLock(Path(self._path.toUri().getPath()).parent, is_folder=True)
+                    stack.callback(lock.release)
+                    lock.acquire(seconds=math.inf)
             self._finish_swaps()
             yield
 

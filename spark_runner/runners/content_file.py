@@ -3,8 +3,8 @@
 import hashlib
 from pathlib import Path
 
+from orchestrator.logs.files import replace_file
 from spark_runner.errors import SubmissionError
-from spark_runner.runners.private_file import replace_file
 
 _HASH_CHARACTERS = 16
 

@@ -12,11 +12,14 @@ from spark_runner.runners.content_file import content_file
 # The driver imports from these; the excluded parts are for workers, or large and never imported.
 _PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")
 _LEFT_OUT = frozenset({"embedded", "runners", "tests", "testing", "__pycache__"})
-_REDACTION = ("orchestrator", "orchestrator.logs", "orchestrator.logs.record")
-# All of these from the last package; from the others only the first.
-_REDACTION_FILES = ("__init__", "redaction", "secret_patterns", "text")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of the zip format: equal files make equal zips
-_MODE = 0o100644 << 16  # readable by all: it holds no secrets, and the cluster's user differs
+# Modules of logs: the masks of secrets, and the helper for files.
+_MODULES = {
+    "orchestrator": ("__init__",),
+    "orchestrator.logs": ("__init__", "files"),
+    "orchestrator.logs.record": ("__init__", "redaction", "secret_patterns", "text"),
+}
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
+_MODE = 0o100644 << 16  # readable by all: it holds nothing secret, and the cluster's user is another one
 
 
 @cache
@@ -41,10 +44,10 @@ def zip_bytes() -> bytes:
 
 
 def _modules() -> Iterator[tuple[str, Path]]:
-    for package in _REDACTION:
+    for package, names in _MODULES.items():
         spec = importlib.util.find_spec(package)
         for root in (spec and spec.submodule_search_locations) or ():
-            for name in _REDACTION_FILES[: None if package == _REDACTION[-1] else 1]:
+            for name in names:
                 yield f"{package.replace('.', '/')}/{name}.py", Path(root, f"{name}.py")
     for package in _PACKAGES:
         spec = importlib.util.find_spec(package)

@@ -1,14 +1,21 @@
 """JSON over HTTP, as the masters of clusters speak it: bounded in time and size, and never sent twice."""
 
 import json
-import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
 
+from orchestrator.logs.http import (
+    AnswerTooLarge,
+    AnswerTooSlow,
+    PlainConnection,
+    SecureConnection,
+    answer_within,
+)
 from spark_runner.errors import BackendUnreachable
 from spark_runner.metadata_addresses import is_metadata
 from spark_runner.plain_file import parse_json
@@ -16,9 +23,8 @@ from spark_runner.runners.no_answer import no_answer
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 10.0  # between two pieces of a reply
-REPLY_SECONDS = 30.0  # for all of it: who sends a byte now and then must not hold a worker up
+REPLY_SECONDS = 30.0  # for the whole exchange
 MAX_REPLY_BYTES = 16 * 1024 * 1024
-_PIECE_BYTES = 64 * 1024
 _SHOWN_CHARACTERS = 200
 _NEVER_SENT = (
     urllib3.exceptions.ConnectTimeoutError,  # also a refused connection and a name that nobody knows
@@ -27,7 +33,7 @@ _NEVER_SENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ClusterReply:
     """What a server answered, whatever its status."""
 
     url: str
@@ -66,13 +72,13 @@ def _check_peer(connection: urllib3.connection.HTTPConnection) -> None:
         raise urllib3.exceptions.NewConnectionError(connection, message)
 
 
-class _Plain(urllib3.connection.HTTPConnection):
+class _Plain(PlainConnection):
     def connect(self) -> None:
         super().connect()
         _check_peer(self)
 
 
-class _Secure(urllib3.connection.HTTPSConnection):
+class _Secure(SecureConnection):
     def connect(self) -> None:
         super().connect()
         _check_peer(self)
@@ -86,7 +92,7 @@ class _SecurePool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _Secure
 
 
-class Http:
+class ClusterHttp:
     """Requests to the servers of one cluster; follows no redirect and repeats nothing by itself."""
 
     def __init__(self, *, headers: Mapping[str, str] | None = None) -> None:
@@ -97,54 +103,51 @@ class Http:
         )
         self._pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
 
-    def get(self, url: str) -> Reply:
+    def get(self, url: str) -> ClusterReply:
         """Ask; raises BackendUnreachable when no whole reply came."""
         return self._exchange("GET", url, None, {})
 
-    def send(self, method: str, url: str, document: Any = None) -> Reply:
+    def send(self, method: str, url: str, document: Any = None) -> ClusterReply:
         """Send a document as JSON; raises BackendUnreachable, whose `sent` tells whether it may be there."""
         body = b"" if document is None else json.dumps(document).encode()
         return self._exchange(method, url, body, {"Content-Type": "application/json;charset=UTF-8"})
 
-    def post_form(self, url: str, fields: Mapping[str, str]) -> Reply:
+    def post_form(self, url: str, fields: Mapping[str, str]) -> ClusterReply:
         """Send a form as a browser does; raises as `send` does."""
         body = urlencode(fields).encode()
         return self._exchange("POST", url, body, {"Content-Type": "application/x-www-form-urlencoded"})
 
-    def _exchange(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    def _exchange(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> ClusterReply:
         asked = url.partition("?")[0]  # what follows is long, and no help to its reader
+        has_begun = False
         try:
-            response = self._pool.request(
-                method,
-                url,
-                body=body,
-                headers={**self._pool.headers, **headers},
-                redirect=False,
-                preload_content=False,
-            )
+            with answer_within(MAX_REPLY_BYTES, REPLY_SECONDS) as read:
+                response = self._pool.request(
+                    method,
+                    url,
+                    body=body,
+                    headers={**self._pool.headers, **headers},
+                    redirect=False,
+                    preload_content=False,
+                )
+                has_begun = True
+                with closing(response):  # kept open, it may be closed over there as the next request leaves
+                    return ClusterReply(url, response.status, read(response), dict(response.headers))
+        except AnswerTooLarge as error:
+            raise BackendUnreachable(f"{url} answers more than {MAX_REPLY_BYTES} bytes", sent=True) from error
+        except AnswerTooSlow as error:
+            message = f"{url} did not end its answer in {REPLY_SECONDS:.0f} s"
+            raise BackendUnreachable(message, sent=True) from error
         except urllib3.exceptions.HTTPError as error:
+            if has_begun:
+                raise BackendUnreachable(
+                    f"{asked} did not end its answer: {_words(error)}", sent=True
+                ) from error
             raise BackendUnreachable(
                 f"{asked} does not answer: {_words(error)}", sent=not isinstance(error, _NEVER_SENT)
             ) from error
-        try:
-            return Reply(url, response.status, _read(url, response), dict(response.headers))
-        except urllib3.exceptions.HTTPError as error:
-            raise BackendUnreachable(f"{asked} did not end its answer: {_words(error)}", sent=True) from error
-        finally:
-            response.close()  # a connection kept open may be closed over there as the next request leaves
-
-
-def _read(url: str, response: urllib3.BaseHTTPResponse) -> bytes:
-    """The whole body; raises BackendUnreachable when it is too long, in time or in bytes."""
-    body = bytearray()
-    deadline = time.monotonic() + REPLY_SECONDS
-    while piece := response.read1(_PIECE_BYTES):
-        body += piece
-        if len(body) > MAX_REPLY_BYTES:
-            raise BackendUnreachable(f"{url} answers more than {MAX_REPLY_BYTES} bytes", sent=True)
-        if time.monotonic() > deadline:
-            raise BackendUnreachable(f"{url} did not end its answer in {REPLY_SECONDS:.0f} s", sent=True)
-    return bytes(body)
 
 
 def _words(error: Exception) -> str:

@@ -3,7 +3,8 @@
 import re
 import socket
 
-_OBJECT = re.compile(r"^<?[\w.]*Connection\w*[(< ].*?[>)]: (?=[A-Z])")  # the connection, as Python shows it
+from orchestrator.logs.http import plain_words
+
 _REASONS = {
     re.compile(r"Connection refused", re.IGNORECASE): "no server listens there (connection refused)",
     re.compile(r"not known|Failed to resolve|nodename nor servname|No address associated"): (
@@ -22,7 +23,7 @@ def no_answer(words: str) -> str:
     if untrusted := _UNTRUSTED.search(words):
         why = untrusted["why"].strip(" '\".")
         return f"its certificate is not trusted{f' ({why})' if why else ''}"
-    return _OBJECT.sub("", words).strip()
+    return plain_words(words)
 
 
 def refuses(host: str, port: str, seconds: float) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from queues.names import LOW
 from queues.private_directory import UnsafeDirectory, private_directory
 from spark_runner.errors import SparkRunnerError
+from spark_runner.proc import status_field
 
 _CAPABILITIES = {
     "CHOWN": 0,
@@ -131,6 +132,5 @@ def _make_folder(path: Path, mode: int) -> None:
 
 
 def _missing_capabilities() -> str:
-    status = Path("/proc/self/status").read_text("utf-8", errors="replace")
-    has = int(status.partition("CapEff:")[2].split()[0], 16)
+    has = int(status_field("self", "CapEff"), 16)
     return ", ".join(f"CAP_{name}" for name, bit in _CAPABILITIES.items() if not has >> bit & 1)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.logs.files import write_json
 from spark_runner.errors import SparkRunnerError, SubmissionError
 from spark_runner.log_limit import OLDER
 from spark_runner.plain_file import parse_json, read_json, read_plain
@@ -173,9 +174,7 @@ class RunDirectory:
         The shim checks for this file after writing shim.json and before the driver may run. If the file
         exists and shim.json does not, no user code will run here.
         """
-        temporary = self.path / f"{KILL_REQUEST}.{os.getpid()}.tmp"
-        temporary.write_text(json.dumps({"grace_seconds": grace_seconds}), encoding="ascii")
-        temporary.replace(self.path / KILL_REQUEST)
+        write_json(self.path / KILL_REQUEST, {"grace_seconds": grace_seconds}, mode=None)
 
     def is_kill_requested(self) -> bool:
         """Whether any process has called `request_kill`."""

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.logs.files import write_json
 from spark_runner.plain_file import read_json
 from spark_runner.process import ProcessId, current_boot_id, identify, is_alive
-from spark_runner.shim import write_durably
 
 LINK = "warm"
 _GATEWAY, _DRAINING, _KEEPERS, _TENANTS, _LEFT = "server.json", "draining", "keepers", "tenants", ".left"
@@ -71,7 +71,7 @@ class ServerFiles:
 
     def open(self, gateway: Gateway) -> None:
         """Let drivers come."""
-        write_durably(self.path / _GATEWAY, {"port": gateway.port, "secret": gateway.secret})
+        write_json(self.path / _GATEWAY, {"port": gateway.port, "secret": gateway.secret}, durable=True)
 
     def gateway(self) -> Gateway:
         """Where it listens, once it is open."""
@@ -136,9 +136,7 @@ def _note_own_process(path: Path) -> None:
     process = identify(os.getpid())
     assert process is not None  # noqa: S101 - it is us
     # Not forced to the disk: after a power cut there is no JVM either.
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps({"pid": process.pid, "start": process.start}), encoding="ascii")
-    part.replace(path)
+    write_json(path, {"pid": process.pid, "start": process.start}, mode=None)
 
 
 def _noted_processes(folder: Path) -> Iterator[tuple[str, ProcessId]]:

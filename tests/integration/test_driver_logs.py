@@ -15,10 +15,10 @@ import pytest
 from orchestrator.driver_logs import run_logs
 from orchestrator.driver_logs.collector import LOCK, DriverLogs
 from orchestrator.driver_logs.positions import POSITIONS
+from orchestrator.logs.files import folder_lock
 from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
-from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
 from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
@@ -235,7 +235,7 @@ def test_stopping_takes_what_is_there(desk: Desk) -> None:
 
 def test_one_process_at_a_time_collects_and_the_next_goes_on(desk: Desk) -> None:
     desk.write(b"one\n")
-    with alone_in(desk.state_dir, name=LOCK) as is_ours:
+    with folder_lock(desk.state_dir, name=LOCK) as is_ours:
         assert is_ours
         logs = desk.collector()
         waited = time.monotonic() + 1.0

@@ -28,7 +28,7 @@ import sys
 sys.path[:] = [{str(made)!r}, {str(tmp_path / "only")!r}, {str(py4j)!r}] + sys.path
 import spark_runner.driver, spark_runner.driver_main, queues.session, puresasl
 assert spark_runner.driver.__file__.startswith({str(made)!r}), spark_runner.driver.__file__
-assert "orchestrator" not in sys.modules, "what masks secrets is loaded when there is something to tell"
+assert "orchestrator.logs.record" not in sys.modules, "masking is loaded when it is needed"
 from spark_runner.redacted import know, redacted
 know(["hunter22"])
 assert redacted({{"a": "it is hunter22, password=x"}}) == {{"a": "it is ***, password=***"}}

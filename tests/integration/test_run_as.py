@@ -441,7 +441,9 @@ def test_a_worker_without_the_right_to_change_users_says_so(place: Path) -> None
 def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(place: Path) -> None:
     setpriv = shutil.which("setpriv") or unavailable("no setpriv, with which root gives capabilities away")
     package, run = place / "lib" / "spark_runner", place / "run"
-    shutil.copytree(Path(shim.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc"))
+    for copied in (package, place / "lib" / "orchestrator"):
+        installed = Path(shim.__file__).parent.with_name(copied.name)
+        shutil.copytree(installed, copied, ignore=shutil.ignore_patterns("*.pyc"))
     subprocess.run(["chmod", "-R", "a+rX", str(package.parent)], check=True)
     run.mkdir(mode=0o700)
     os.chown(run, STRANGER, STRANGER)

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.archive import file_lock
+from orchestrator.archive import jsonl
 from orchestrator.archive.errors import ArchiveError
-from orchestrator.archive.file_lock import held_file
 from orchestrator.archive.jsonl import JsonlArchive
+from orchestrator.logs.files import folder_lock
 from tests.waiting import wait_until
 
 NOVEMBER, DECEMBER = datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
@@ -332,7 +332,7 @@ def test_documents_that_come_together_share_one_fsync(tmp_path: Path, synced: li
         threading.Thread(target=made.write, args=(document(f"key-{number}"),), kwargs={"since": since})
         for number in range(20)
     ]
-    with held_file(tmp_path / "lock"):
+    with folder_lock(tmp_path):
         for thread in threads:
             thread.start()
         waiting: Callable[[], bool] = lambda: len(made._waiting) == 19  # noqa: E731, SLF001 - no other way to see it
@@ -354,7 +354,7 @@ def test_a_failure_reaches_all_that_were_to_be_written_with_it(tmp_path: Path) -
             errors.append(str(error))
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(5)]
-    with held_file(tmp_path / "lock"):
+    with folder_lock(tmp_path):
         for thread in threads:
             thread.start()
         waiting: Callable[[], bool] = lambda: len(made._waiting) == 4  # noqa: E731, SLF001 - no other way to see it
@@ -377,7 +377,7 @@ sys.stdin.readline()
 def test_a_process_that_is_stopped_with_the_lock_in_hand_does_not_stop_all_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_lock, "_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(jsonl, "_WAIT_SECONDS", 0.1)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path / "lock")],
         stdin=subprocess.PIPE,

@@ -13,11 +13,11 @@ from orchestrator.admission import starts as starts_module
 from orchestrator.admission.guard import Guard
 from orchestrator.admission.host import DriverProcesses, Host
 from orchestrator.admission.starts import Starts
+from orchestrator.logs.files import folder_lock
 from orchestrator.models.limits import Limits
 from orchestrator.models.spark import Spark
 from spark_runner.control_groups import usable_processors
 from spark_runner.driver_memory import driver_bytes
-from spark_runner.file_lock import alone_in
 from tests.host_files import GIB, MIB, HostFiles, memory_v2
 
 
@@ -322,7 +322,7 @@ def test_a_worker_that_is_stopped_in_its_turn_keeps_no_other_waiting_for_ever(
 ) -> None:
     monkeypatch.setattr(starts_module, "_WAIT_SECONDS", 0.05)
     worker = Worker(files)
-    with alone_in(files.proc.parent / "starts"):
+    with folder_lock(files.proc.parent / "starts"):
         words = worker.guard.admit("a", job())
     assert words is not None
     assert "another worker has been deciding about a start" in words

@@ -19,7 +19,7 @@ from orchestrator.models.memory import checked_memory
 from orchestrator.settings import Settings, load_settings
 from spark_runner.errors import BackendUnreachable
 from spark_runner.plain_file import MAX_JSON_BYTES, parse_json, read_json, read_plain
-from spark_runner.runners.http_json import Reply
+from spark_runner.runners.http_json import ClusterReply
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.start_words import tail
 from tests import bounded
@@ -165,7 +165,7 @@ def test_json_of_others_is_read_or_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is longer than 3 bytes"):
         read_plain(tmp_path / "a.json", 3)
     with pytest.raises(BackendUnreachable, match="something that is no JSON"):
-        Reply("http://master", 200, b"[" * 100_000).json()
+        ClusterReply("http://master", 200, b"[" * 100_000).json()
 
 
 def test_of_a_user_only_a_file_of_its_own_is_read_and_no_link_is_followed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -77,6 +78,22 @@ def test_an_answer_that_comes_byte_by_byte_is_given_up(monkeypatch: pytest.Monke
         server(lambda client: endless(client, b" ")) as http,
         pytest.raises(TargetUnreachable, match=r"did not end in 0\.2 s"),
     ):
+        http.request("GET", "/")
+
+
+def test_headers_that_come_byte_by_byte_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "MAX_ANSWER_SECONDS", 0.2)
+
+    def send(client: socket.socket) -> None:
+        client.sendall(HEAD + b"X: ")
+        try:
+            while True:
+                client.sendall(b"x")
+                time.sleep(0.005)
+        except OSError:  # it has gone
+            return
+
+    with server(send) as http, pytest.raises(TargetUnreachable, match=r"did not end in 0\.2 s"):
         http.request("GET", "/")
 
 

@@ -5,7 +5,7 @@ import pytest
 from spark_runner.errors import BackendUnreachable
 from spark_runner.metadata_addresses import is_loopback, is_metadata
 from spark_runner.runners import http_json
-from spark_runner.runners.http_json import Http
+from spark_runner.runners.http_json import ClusterHttp
 from tests.hostile_server import stranger
 
 
@@ -45,5 +45,5 @@ def test_a_cluster_s_page_at_such_an_address_is_sent_nothing(monkeypatch: pytest
     with stranger() as there:
         for url in (there.url, there.url.replace("127.0.0.1", "localhost")):
             with pytest.raises(BackendUnreachable, match="where no cluster is asked"):
-                Http().get(f"{url}/latest/meta-data/")
+                ClusterHttp().get(f"{url}/latest/meta-data/")
     assert there.seen == []

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.logs.durable import append, sync_folder
 from orchestrator.logs.errors import DeadLettersFull
+from orchestrator.logs.files import append, sync_folder
 from orchestrator.logs.shipping.target import DeadLetter
 
 _MAX_BYTES = 256 * 1024**2  # a larger file means a fault of the target or the template, not of documents

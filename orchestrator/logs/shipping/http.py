@@ -23,6 +23,7 @@ from elastic_transport import (
 from elastic_transport.client_utils import url_to_node_config
 
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
+from orchestrator.logs.http import plain_words
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.bounded import BoundedNode
@@ -163,7 +164,7 @@ def _cause(error: TransportError) -> str:
     inner: BaseException = error
     while inner.__cause__ is not None:
         inner = inner.__cause__
-    return " ".join(str(inner).rpartition(">: ")[2].split())[:_MAX_WORDS] or type(inner).__name__
+    return " ".join(plain_words(str(inner)).split())[:_MAX_WORDS] or type(inner).__name__
 
 
 def as_json(document: Mapping[str, Any]) -> bytes:

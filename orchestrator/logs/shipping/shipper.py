@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.logs.errors import LogsError
+from orchestrator.logs.files import write_json
 from orchestrator.logs.shipping.counts import Counts
 from orchestrator.logs.shipping.dead_letters import DeadLetters
 from orchestrator.logs.shipping.delivery import Sender
@@ -18,7 +19,6 @@ from orchestrator.logs.shipping.stream import InFlightBatch, SpoolStream
 from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.spool.folder import orphans
 from orchestrator.logs.spool.inventory import DEAD_LETTERS, STATUS
-from orchestrator.logs.spool.position import write_json
 from orchestrator.logs.spool.writer import Spool
 
 _POLL_SECONDS = 0.1

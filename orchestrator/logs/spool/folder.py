@@ -1,20 +1,18 @@
 """The folder of one producer. Its process creates it; another process adopts it after that one has ended."""
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
 import shutil
 import time
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from orchestrator.logs.errors import SpoolUnusable
-from orchestrator.logs.spool.position import write_json
+from orchestrator.logs.files import FileLock, write_json
 from orchestrator.logs.spool.segments import segments_in
 
 _LOCK = "lock"
@@ -23,15 +21,12 @@ _DRAFT_SECONDS = 3_600.0  # far longer than the creation of a folder takes
 _PRODUCER_BYTES = 8  # random: prefix of the ids of documents, so it must be unique
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SpoolFolder:
     """A producer's folder that this process holds by a file lock, which ends with the process."""
 
     path: Path
-    _lock: int
-
-    def __post_init__(self) -> None:
-        _held.add(self)
+    _lock: FileLock
 
     @property
     def producer(self) -> str:
@@ -48,8 +43,8 @@ class SpoolFolder:
             producer = secrets.token_hex(_PRODUCER_BYTES)
             draft = root / f".{producer}"
             draft.mkdir(mode=0o700)
-            lock = _locked(draft)
-            if lock is None:
+            lock = FileLock(draft / _LOCK)
+            if not lock.acquire():
                 raise SpoolUnusable(f"the log spool {root} cannot be locked")
             write_json(
                 draft / _OWNER,
@@ -65,11 +60,11 @@ class SpoolFolder:
     def adopt(cls, path: Path) -> "SpoolFolder | None":
         """Adopt the folder of a process that has ended; None if it is held or does not exist."""
         try:
-            lock = _locked(path)
-            if lock is None:
+            lock = FileLock(path / _LOCK)
+            if not lock.acquire():
                 return None
-            if not path.is_dir():  # its former holder has removed it
-                os.close(lock)
+            if not path.is_dir():  # removed by its last holder
+                lock.release()
                 return None
         except OSError:
             return None
@@ -82,34 +77,7 @@ class SpoolFolder:
 
     def release(self) -> None:
         """Release the lock, so that another process can adopt the folder."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-
-_held: "weakref.WeakSet[SpoolFolder]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    """Close the inherited locks in the child: they would hold a folder after its parent has released it."""
-    for folder in list(_held):
-        folder.release()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def _locked(path: Path) -> int | None:
-    lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
+        self._lock.release()
 
 
 def _remove_drafts(root: Path) -> None:

@@ -1,12 +1,10 @@
 """A position in a spool, and the checkpoint file with the delivered position."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from orchestrator.logs.durable import sync_folder
+from orchestrator.logs.files import write_json
 
 CHECKPOINT = "checkpoint.json"
 _MAX_OFFSET = 2**40  # larger than any segment, and still valid for the system
@@ -37,17 +35,3 @@ def read_checkpoint(folder: Path) -> Position:
 def write_checkpoint(folder: Path, position: Position) -> None:
     """Store durably that all records before `position` are delivered; raises OSError."""
     write_json(folder / CHECKPOINT, {"segment": position.segment, "offset": position.offset}, durable=True)
-
-
-def write_json(path: Path, document: dict[str, Any], *, durable: bool = False) -> None:
-    """Replace a small JSON file atomically; raises OSError. `durable`: sync it, and its directory."""
-    draft = path.with_name(f"{path.name}.tmp")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(document, file)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    draft.replace(path)
-    if durable:
-        sync_folder(path.parent)

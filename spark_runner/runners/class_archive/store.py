@@ -17,8 +17,8 @@ import zlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from orchestrator.logs.files import folder_lock, write_json
 from queues.private_directory import is_ours
-from spark_runner.file_lock import alone_in
 
 MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, before and after an upgrade
 _LEAST_BYTES = 1 << 20  # a smaller file cannot hold Spark's classes
@@ -53,11 +53,10 @@ class ArchiveStore:
         if size < _LEAST_BYTES:
             raise ValueError(f"the archive has only {size} bytes")
         made.chmod(0o444)  # the directory's mode limits the readers
-        note = self.directory / f"{key}.json.{os.getpid()}"
-        note.write_text(json.dumps({"bytes": size, "crc32": _sum(made)}), encoding="ascii")
+        note = {"bytes": size, "crc32": _sum(made)}
         self._note(key).unlink(missing_ok=True)  # an old checksum must never be paired with a new archive
         made.replace(self._archive(key))
-        note.replace(self._note(key))
+        write_json(self._note(key), note, mode=None)
 
     def remove(self, key: str) -> None:
         """Remove an archive; processes that have it open keep it. Raises OSError."""
@@ -76,7 +75,7 @@ class ArchiveStore:
 
     def locked(self) -> AbstractContextManager[bool]:
         """The lock for making an archive; False if another process holds it. Raises OSError."""
-        return alone_in(self.directory)
+        return folder_lock(self.directory)
 
     def _is_whole(self, key: str, path: Path, note: Path) -> bool:
         found = path.lstat()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from spark_runner.file_lock import alone_in
+from orchestrator.logs.files import folder_lock
 from spark_runner.log_limit import OLDER, limit_log
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
@@ -78,7 +78,7 @@ class PodLogs:
         name = pod.incarnation if pod.is_driver else f"{pod.incarnation}{EXECUTOR}{pod.executor}"
         folder = self._folder / pod.run / name
         # A worker and a `job logs` may copy at the same time.
-        with alone_in(folder, name=_LOCK, wait=True):
+        with folder_lock(folder, name=_LOCK, seconds=math.inf):
             position, asked = _read(folder), time.time()
             data = self._api.pod_log(
                 self._namespace,

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spark_runner.errors import BackendUnreachable, SubmissionError
-from spark_runner.runners.http_json import Http
+from spark_runner.runners.http_json import ClusterHttp
 
 _LEADING = "ALIVE"
 _ALIVE = "ALIVE"
@@ -124,9 +124,9 @@ class Addresses:
 class StandaloneMasters:
     """Sends requests to the leading master; all methods raise BackendUnreachable if none leads."""
 
-    def __init__(self, masters: Sequence[Addresses], http: Http | None = None) -> None:
+    def __init__(self, masters: Sequence[Addresses], http: ClusterHttp | None = None) -> None:
         self._masters = list(masters)
-        self._http = http or Http()
+        self._http = http or ClusterHttp()
 
     def snapshot(self) -> Snapshot:
         """The leader's present state, in one request."""

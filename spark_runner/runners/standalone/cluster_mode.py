@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+from orchestrator.logs.files import write_json
 from spark_runner.errors import BackendUnreachable, KillError, SubmissionError
 from spark_runner.process import processes_of
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
@@ -26,7 +27,6 @@ from spark_runner.runners.standalone.applications import end_applications, wait_
 from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
 from spark_runner.runners.standalone.launch import application_name, driver_request, with_core_limit
 from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, ClusterView, driver_id
-from spark_runner.shim import write_durably
 from spark_runner.state_id import state_id
 
 _KILL_SECONDS = 14.0  # a node gives its driver 10 s from TERM to KILL; its applications get the rest of 20
@@ -79,7 +79,7 @@ class ClusterModeRunner:
             directory.write_plan(request)
             driver = self._masters.create_driver(document)
             with suppress(OSError):  # a full disk: the driver records its name itself
-                write_durably(directory.path / SUBMISSION_FILE, {"driver": driver})
+                write_json(directory.path / SUBMISSION_FILE, {"driver": driver}, durable=True)
         except BackendUnreachable as error:
             if not error.sent:
                 raise self._not_submitted(directory, error) from error

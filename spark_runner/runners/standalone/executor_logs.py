@@ -1,13 +1,14 @@
 """Copies the logs of executors from the nodes of a standalone cluster, while the nodes keep them."""
 
+import math
 import shutil
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from orchestrator.logs.files import folder_lock
 from spark_runner.errors import BackendUnreachable
-from spark_runner.file_lock import alone_in
 from spark_runner.log_limit import OLDER, limit_log, read_cut
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.run_directory import EXECUTOR, log_owner
@@ -37,7 +38,8 @@ class StandaloneExecutorLogs:
         try:
             for place in self._of_run(run):
                 folder = self._folder / run / f"{incarnation}{EXECUTOR}{place.executor}"
-                with alone_in(folder, name=_LOCK, wait=True):  # a worker and a `job logs` may both copy
+                # A worker and a `job logs` may copy at the same time.
+                with folder_lock(folder, name=_LOCK, seconds=math.inf):
                     for stream in _STREAMS:
                         self._copy(place, stream, folder / f"{stream}.log")
         except (BackendUnreachable, OSError):  # earlier copies remain

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spark_runner.errors import BackendUnreachable
-from spark_runner.runners.http_json import Http
+from spark_runner.runners.http_json import ClusterHttp
 from spark_runner.runners.standalone.api import StandaloneMasters
 
 
@@ -37,9 +37,9 @@ class ExecutorPlace:
 class StandaloneNodes:
     """Sends requests to the leading master's nodes; methods raise BackendUnreachable if no master leads."""
 
-    def __init__(self, masters: StandaloneMasters, http: Http | None = None) -> None:
+    def __init__(self, masters: StandaloneMasters, http: ClusterHttp | None = None) -> None:
         self._masters = masters
-        self._http = http or Http()
+        self._http = http or ClusterHttp()
 
     def executors(self) -> list[ExecutorPlace]:
         """All executors with logs on live nodes; a node that does not answer is left out."""

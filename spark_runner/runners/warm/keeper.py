@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from spark_runner.file_lock import alone_in
+from orchestrator.logs.files import folder_lock
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.warm.servers import WarmServers, WarmSpec
 from spark_runner.warm.files import ServerFiles
@@ -73,7 +73,7 @@ class WarmKeeper:
         self._open[spec.key] = [server for server in running if server.was_opened()]
         for server in running:
             server.keep()
-        with alone_in(self.servers.submits.state_dir) as is_mine:
+        with folder_lock(self.servers.submits.state_dir) as is_mine:
             if not is_mine:
                 return
             self._tidy([server for server in found if server not in running])

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from spark_runner.errors import BackendUnreachable, KillError
-from spark_runner.runners.http_json import Http, Reply
+from spark_runner.runners.http_json import ClusterHttp, ClusterReply
 
 URLS = "resource_manager"  # in a SubmissionPlace: the addresses of all ResourceManagers of the cluster
 _TAGS_PER_REQUEST = 50  # a URL of about 4 kB; servers accept 8
@@ -78,7 +78,7 @@ class ResourceManager:
     def __init__(self, urls: Sequence[str], *, user: str) -> None:
         self._urls = [url.rstrip("/") for url in urls]
         self._user = user
-        self._http = Http()
+        self._http = ClusterHttp()
         self._lock = threading.Lock()
         self.place = {URLS: ",".join(self._urls)}  # independent of which one is active
 
@@ -143,13 +143,13 @@ class ResourceManager:
         reply = self._http.get(f"{container.node}/ws/v1/node/containers/{container.id}/logs?{query}")
         return _sizes(reply.json()) if reply.status == _OK else {}
 
-    def _get(self, path: str, **fields: str) -> Reply:
+    def _get(self, path: str, **fields: str) -> ClusterReply:
         reply = self._ask("GET", path, **fields)
         if reply.status != _OK:
             raise BackendUnreachable(f"{reply.url.partition('?')[0]} answers {reply.status}: {_words(reply)}")
         return reply
 
-    def _ask(self, method: str, path: str, document: Any = None, **fields: str) -> Reply:
+    def _ask(self, method: str, path: str, document: Any = None, **fields: str) -> ClusterReply:
         """The reply of the active ResourceManager, which is the first candidate of the next request."""
         query = urlencode({**fields, "user.name": self._user})
         troubles: list[str] = []
@@ -228,5 +228,5 @@ def _redirect(headers: Mapping[str, str]) -> list[str]:
     return [f"{parts.scheme}://{parts.netloc}"] if parts.scheme in {"http", "https"} and parts.netloc else []
 
 
-def _words(reply: Reply) -> str:
+def _words(reply: ClusterReply) -> str:
     return reply.text()[:_SHOWN_CHARACTERS].strip()

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from orchestrator.logs.files import replace_file
 from spark_runner.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile
-from spark_runner.runners.private_file import replace_file
 from spark_runner.runners.run_directory import EXECUTOR, log_owner
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 
@@ -55,7 +55,9 @@ class YarnExecutorLogs:
             data = self._manager.log(container, stream, MAX_LOG_BYTES)
             if data is None or (number := self._number(container, data)) is None:
                 continue
-            replace_file(folder / f"{incarnation}{EXECUTOR}{number}" / f"{stream}.log", data)
+            copies = folder / f"{incarnation}{EXECUTOR}{number}"
+            copies.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(copies / f"{stream}.log", data, mode=None)
             self._copied[container.id, stream] = size
 
     def _number(self, container: Container, data: bytes) -> str | None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.logs.files import replace_file
 from spark_runner.errors import BackendUnreachable, SparkRunnerError
 from spark_runner.plain_file import parse_json
 from spark_runner.runners.base import LogFile
-from spark_runner.runners.private_file import replace_file
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES, YarnExecutorLogs
 
@@ -53,7 +53,8 @@ class YarnLogs:
                 for name in names:
                     found = self._manager.log(container, name, MAX_LOG_BYTES) if container else None
                     if found is not None:
-                        replace_file(folder / f"{stream}.log", found)
+                        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                        replace_file(folder / f"{stream}.log", found, mode=None)
                         break
             except BackendUnreachable:
                 break
