@@ -10,7 +10,7 @@ from queues.operations import Check, Create, Delete, Operation, Set
 from queues.receipts import Receipt, Receipts
 from queues.session import Posted, ReplyLost, Session
 from queues.session.multi_read import Found
-from queues.transaction import MAX_MULTI_BYTES, Step, check_size, examine, insist, size
+from queues.transaction import MAX_MULTI_BYTES, Transaction, check_size, examine, insist, size
 
 # Measured on one server with fsync and two processors: 100 claims or 200 puts to a multi and eight under way
 # give 35,000 puts and 7,000 to 10,000 moves a second; half of either a third less, more of either nothing.
@@ -20,7 +20,7 @@ _CHANGES = Create | Set | Delete
 
 
 def commit_many(
-    session: Session, steps: Iterable[Step], receipts: Receipts | None = None
+    session: Session, steps: Iterable[Transaction], receipts: Receipts | None = None
 ) -> list[QueueError | None]:
     """Commit each step, all or nothing for itself; returns None or the error for each, in their order.
 
@@ -32,7 +32,7 @@ def commit_many(
     return _Bundle(session, steps, receipts).commit()
 
 
-def commit_once(session: Session, operations: Step, receipts: Receipts) -> bool:
+def commit_once(session: Session, operations: Transaction, receipts: Receipts) -> bool:
     """Commit one multi that must not be done twice; False after a Conflict. Raises OutcomeUnknown."""
     (refused,) = commit_many(session, [operations], receipts)
     if refused is not None and not isinstance(refused, Conflict):
@@ -53,12 +53,12 @@ class _Parcel:
 class _Bundle:
     """Steps on their way, by their place in the sequence that was given."""
 
-    def __init__(self, session: Session, steps: Iterable[Step], receipts: Receipts | None) -> None:
+    def __init__(self, session: Session, steps: Iterable[Transaction], receipts: Receipts | None) -> None:
         self._session = session
         # Steps are made while those before them are under way: the server need not wait for the last one.
         self._source = iter(steps)
-        self._steps: list[Step] = []
-        self._left_over: Step | None = None
+        self._steps: list[Transaction] = []
+        self._left_over: Transaction | None = None
         self._is_exhausted = False
         self._receipts = receipts
         self._deadline = time.monotonic() + session.settings.call_timeout

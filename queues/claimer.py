@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from queues.bundle import commit_many
-from queues.claim import Claim, Held
-from queues.claim_attempt import Candidate, ClaimAttempt, claim_attempt
+from queues.claim import Claim
+from queues.claim_attempt import Candidate, ClaimAttempt, Hold, claim_attempt
 from queues.documents import encode, new_nonce, timestamp
 from queues.errors import (
     Conflict,
@@ -24,12 +24,12 @@ from queues.events import EventKind
 from queues.lock_sessions import LockSessions
 from queues.names import LOW
 from queues.operations import Check
-from queues.places import Places
+from queues.places import PoolSlots
 from queues.record import NOTE_BYTES, Record
 from queues.root import Root
 from queues.session import Session
 from queues.session.multi_read import Found
-from queues.transaction import Step
+from queues.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -72,12 +72,12 @@ class Claimer:
                 yield numbered
 
         try:
-            for session, group in groupby(attempts(), lambda numbered: numbered[1].held.session):
+            for session, group in groupby(attempts(), lambda numbered: numbered[1].hold.session):
                 self._send(session, group, outcomes)
         finally:
             for index, attempt in prepared:
                 if not isinstance(outcomes.get(index), Claim):
-                    self._forget(attempt.record, attempt.held)
+                    self._forget(attempt.record, attempt.hold)
         return [outcomes[index] for index in range(len(candidates))]
 
     def _attempts(
@@ -90,13 +90,13 @@ class Claimer:
     ) -> Iterator[tuple[int, ClaimAttempt]]:
         """Those that can be tried, by their places; the others get their outcome."""
         gone = self._gone(candidates, found)
-        places = Places(self._root) if capped and self._root.caps else None
+        slots = PoolSlots(self._root) if capped and self._root.caps else None
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
             if index in gone:
                 outcomes[index] = NotClaimed(candidate.token.id, Refusal.MOVED_ON)
                 continue
             try:
-                attempt = self._prepare(candidate, node, places, bound=capped)
+                attempt = self._prepare(candidate, node, slots, bound=capped)
             except QueueError as error:
                 outcomes[index] = error
             except Exception:  # one item must not hide those behind it
@@ -109,13 +109,13 @@ class Claimer:
         """Send what one session is to hold: the first are on their way while the next are prepared."""
         sent: list[tuple[int, ClaimAttempt]] = []
 
-        def steps() -> Iterator[Step]:
+        def transactions() -> Iterator[Transaction]:
             for numbered in group:
                 sent.append(numbered)
-                yield numbered[1].step
+                yield numbered[1].operations
 
         started = time.monotonic()
-        refusals = commit_many(session, steps())
+        refusals = commit_many(session, transactions())
         seconds = time.monotonic() - started
         for (index, attempt), refused in zip(sent, refusals, strict=True):
             outcomes[index] = self._outcome(attempt, refused, seconds)
@@ -148,11 +148,11 @@ class Claimer:
         claim: Claim | QueueError | None = None
         try:
             started = time.monotonic()
-            (refused,) = commit_many(attempt.held.session, [attempt.step])
+            (refused,) = commit_many(attempt.hold.session, [attempt.operations])
             claim = self._outcome(attempt, refused, time.monotonic() - started)
         finally:
             if not isinstance(claim, Claim):
-                self._forget(attempt.record, attempt.held)
+                self._forget(attempt.record, attempt.hold)
         if isinstance(claim, NotClaimed):
             return None
         if isinstance(claim, QueueError):
@@ -163,7 +163,7 @@ class Claimer:
         self,
         candidate: Candidate,
         node: Found,
-        places: Places | None,
+        slots: PoolSlots | None,
         *,
         bound: bool = False,
         seize: bool = False,
@@ -184,7 +184,7 @@ class Claimer:
         if self.holds(token.id) and not seize:
             raise NotClaimed(token.id, Refusal.HELD)
         cap, limits = self._limits(candidate, binding=bound)
-        place = None if places is None else places.take(pool, cap, token.id)
+        slot = None if slots is None else slots.take(pool, cap, token.id)
         weight = 2 * len(layout.lock(pool, token.id))  # of the lock and of its place in a capped pool
         session = self.sessions.reserve(weight)
         note = f'{self._who}, "nonce": "{nonce}", "since": "{timestamp()}"}}'
@@ -193,7 +193,7 @@ class Claimer:
             candidate,
             claimed,
             node[1].version,
-            Held(session, session.generation, place, weight, nonce, candidate.stopped),
+            Hold(session, session.generation, slot, weight, nonce, candidate.stopped),
             data=data,
             note=note.encode(),
             limits=limits,
@@ -236,9 +236,9 @@ class Claimer:
                 return error
         elif refused is not None:
             return refused
-        if attempt.held.generation != attempt.held.session.generation:
+        if attempt.hold.generation != attempt.hold.session.generation:
             return NotClaimed(record.id, Refusal.CHANGED)  # by a session that has ended, or by the next one
-        claim = Claim(root, record, version=attempt.version + 1, held=attempt.held, on_end=self._on_end)
+        claim = Claim(root, record, version=attempt.version + 1, hold=attempt.hold, on_end=self._on_end)
         root.notify(EventKind.CLAIM, record, version=claim.version, seconds=seconds)
         return claim
 
@@ -251,13 +251,13 @@ class Claimer:
         self._on_return.append(listener)
 
     def _on_end(self, claim: Claim) -> None:
-        self._forget(claim.record, claim.how)
+        self._forget(claim.record, claim.hold)
         if not claim.has_left:
             for listener in self._on_return:
                 listener(claim.queue, claim.record.pool)
 
-    def _forget(self, record: Record, held: Held) -> None:
-        self.sessions.give_back(held.session, held.weight)
+    def _forget(self, record: Record, hold: Hold) -> None:
+        self.sessions.give_back(hold.session, hold.weight)
         with self._guard:
-            if self._nonces.get(record.id) == held.nonce:
+            if self._nonces.get(record.id) == hold.nonce:
                 del self._nonces[record.id]

@@ -10,14 +10,14 @@ from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from typing import Self, assert_never
 
 from queues.actions import Action, Done, Handler, Move, Requeue, Retries
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.consumer import RESCAN_SECONDS, Consumer
 from queues.documents import timestamp
 from queues.errors import ClaimLost, TooLarge
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
 from queues.settler import Settler
-from queues.step import Step, run_steps
+from queues.step import run_transitions
 
 log = logging.getLogger(__name__)
 
@@ -142,8 +142,8 @@ class HandlerPool:
 
     # ------------------------------------------------------------------ outcomes
     def _commit(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> None:
-        by_session = sorted(outcomes, key=lambda outcome: id(outcome[0].how.session))
-        for step, refused in run_steps(self._steps(by_session)):
+        by_session = sorted(outcomes, key=lambda outcome: id(outcome[0].hold.session))
+        for step, refused in run_transitions(self._steps(by_session)):
             if refused is not None:
                 log.warning("%s was not brought on: %s", step.claim.id, refused)
             if refused is None and step.claim.held:
@@ -152,7 +152,7 @@ class HandlerPool:
                 self._end(step.claim)
         self._consumer.look_again()  # once for all: it claims as many together
 
-    def _steps(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> Iterator[Step]:
+    def _steps(self, outcomes: Sequence[tuple[Claim, Action | Exception]]) -> Iterator[Transition]:
         for claim, outcome in outcomes:
             try:
                 step = self._step_or_failure(claim, outcome)
@@ -165,7 +165,7 @@ class HandlerPool:
             else:
                 yield step
 
-    def _step_or_failure(self, claim: Claim, outcome: Action | Exception) -> Step:
+    def _step_or_failure(self, claim: Claim, outcome: Action | Exception) -> Transition:
         try:
             return self._step(claim, outcome)
         except ClaimLost:
@@ -179,28 +179,28 @@ class HandlerPool:
         with self._guard:
             self._in_hand -= 1
 
-    def _step(self, claim: Claim, outcome: Action | Exception) -> Step:
+    def _step(self, claim: Claim, outcome: Action | Exception) -> Transition:
         match outcome:
             case Done():
                 return claim.removal()
             case Requeue(payload, delay_ms):
-                return claim.step(payload=payload, due=self._due(delay_ms), release=True)
+                return claim.transition(payload=payload, due=self._due(delay_ms), release=True)
             case Move(queue_, payload, delay_ms, pool):
                 here = queue_ in self._queues and pool in {None, claim.record.pool}
                 stays = here and not delay_ms and not self._stopping.is_set()
                 due = self._due(delay_ms) if delay_ms else None
-                return claim.step(payload=payload, queue=queue_, pool=pool, due=due, release=not stays)
+                return claim.transition(payload=payload, queue=queue_, pool=pool, due=due, release=not stays)
             case ClaimLost():
                 raise outcome
             case _LetGo():
                 record = claim.record  # a step, so that claims which came to nothing are not counted
-                return claim.step(failures=record.failures, error=record.error, release=True)
+                return claim.transition(failures=record.failures, error=record.error, release=True)
             case Exception():
                 return self._failure(claim, outcome)
             case _:
                 assert_never(outcome)
 
-    def _failure(self, claim: Claim, error: Exception) -> Step:
+    def _failure(self, claim: Claim, error: Exception) -> Transition:
         failures = claim.record.failures + 1
         is_last = failures >= self._retries.attempts or isinstance(error, _KillsWorkers)
         reason = _plain(f"{type(error).__name__}: {error}")[:_MAX_REASON_CHARACTERS]
@@ -217,8 +217,8 @@ class HandlerPool:
         # An item may be so large that no room is left for what happened to it.
         for told in ({**note, "traceback": trace}, note, {**note, "reason": reason[:_SHORT_CHARACTERS]}):
             with contextlib.suppress(TooLarge):
-                return claim.step(queue=queue_, due=due, failures=failures, error=told, release=True)
-        return claim.step(queue=queue_, due=due, failures=failures, release=True)
+                return claim.transition(queue=queue_, due=due, failures=failures, error=told, release=True)
+        return claim.transition(queue=queue_, due=due, failures=failures, release=True)
 
     def _due(self, delay_ms: int) -> int:
         return self._set.clock.now_ms() + delay_ms

@@ -6,7 +6,7 @@ from queues.errors import NotClaimed, Refusal
 from queues.root import Root
 
 
-class Places:
+class PoolSlots:
     """The free places of capped pools, looked up once for one round of claims."""
 
     def __init__(self, root: Root) -> None:

@@ -17,7 +17,7 @@ from queues.new_item import NewItem
 from queues.operations import Create
 from queues.record import Record
 from queues.root import Root
-from queues.transaction import Step
+from queues.transaction import Transaction
 
 _POLL_FULL_SECONDS = 0.2  # while a put waits for room
 _MAX_SENDS = 5  # each was refused because a folder was removed just then
@@ -100,7 +100,7 @@ class Producer:
         outcomes: dict[int, Record | Exception] = {}
         records: dict[int, Record] = {}  # what was sent, by its place
 
-        def steps() -> Iterator[Step]:
+        def steps() -> Iterator[Transaction]:
             for place, item in items:
                 try:
                     record = self._record(queue, item)
@@ -137,7 +137,7 @@ class Producer:
             payload=item.payload,
         )
 
-    def _step(self, record: Record, item: NewItem) -> Step:
+    def _step(self, record: Record, item: NewItem) -> Transaction:
         root, layout = self._root, self._root.layout
         data = record.encode(root.max_record_bytes)
         root.ensure_bucket(record.id)

@@ -20,7 +20,7 @@ from queues.receipts import Receipts
 from queues.record import Record
 from queues.root import Root
 from queues.session.multi_read import MAX_PATHS, Found
-from queues.transaction import Step
+from queues.transaction import Transaction
 
 log = logging.getLogger(__name__)
 _STOP_AGE_MS = 3_600_000  # who asked to stop an item that is gone has learnt that long ago
@@ -73,7 +73,7 @@ class Finding(NamedTuple):
     kind: Mend | Left
     id: str
     path: str
-    step: Step = ()  # mends it
+    step: Transaction = ()  # mends it
     event: Event | None = None
 
 
@@ -194,7 +194,7 @@ class _Survey:
     def judge(self, item_id: str, node: Found) -> Iterator[Finding]:
         """What is wrong with an item, if this is its record."""
         places, path = self.places.get(item_id, []), self._layout.record(item_id)
-        fence: Step = (Check(path, node[1].version),) if node else (Create(path), Delete(path))
+        fence: Transaction = (Check(path, node[1].version),) if node else (Create(path), Delete(path))
         named, error = list[_Place](), None
         try:
             record = Record.decode(item_id, node[0]) if node else None
@@ -208,7 +208,7 @@ class _Survey:
         elif node or places:
             yield from self._if_lost(error or ItemNotFound(item_id), node, places, fence)
 
-    def _if_named(self, named: _Place, places: list[_Place], fence: Step) -> Iterator[Finding]:
+    def _if_named(self, named: _Place, places: list[_Place], fence: Transaction) -> Iterator[Finding]:
         if not places:  # `bury` changes no record: that there is no grave proves that it was not buried
             grave = self._layout.token(*named._replace(queue=self._root.dead))
             free = self._free(named.token.id, {named.pool})
@@ -219,7 +219,9 @@ class _Survey:
         elif any(place.queue != self._root.dead for place in places):
             yield Finding(Left.UNNAMED, named.token.id, self._layout.record(named.token.id))
 
-    def _if_lost(self, fault: _Fault, node: Found, places: list[_Place], fence: Step) -> Iterator[Finding]:
+    def _if_lost(
+        self, fault: _Fault, node: Found, places: list[_Place], fence: Transaction
+    ) -> Iterator[Finding]:
         graves = [place for place in places if place.queue == self._root.dead]
         if graves:  # beside them `bury` would be refused for ever, or make a second one
             yield from (self._removal(place, graves[0], fence) for place in places if place not in graves)
@@ -234,13 +236,13 @@ class _Survey:
             path, free = self._layout.record(fault.item_id), self._free(fault.item_id, self.pools)
             yield self._burial(Mend.ENTERED, place, fault, path, (*fence, *free))
 
-    def _removal(self, place: _Place, kept: _Place, fence: Step) -> Finding:
+    def _removal(self, place: _Place, kept: _Place, fence: Transaction) -> Finding:
         free = self._free(place.token.id, {place.pool, kept.pool})
         path = self._layout.token(*place)
         step = (*fence, *free, Check(self._layout.token(*kept)), Delete(path))
         return Finding(Mend.SINGLED, place.token.id, path, step)
 
-    def _burial(self, kind: Mend, place: _Place, fault: _Fault, path: str, proof: Step) -> Finding:
+    def _burial(self, kind: Mend, place: _Place, fault: _Fault, path: str, proof: Transaction) -> Finding:
         (queue, pool, token), dead, why = place, self._root.dead, str(fault)
         note = encode({"reason": why, "queue": queue, "since": timestamp()})
         event = Event(EventKind.DEAD, token.id, queue, pool, dead, pool, token.due, detail=why, released=True)

@@ -19,7 +19,7 @@ from queues.bundle import commit_many
 from queues.operations import Delete
 from queues.queue import QueueSet
 from queues.record import Record
-from queues.transaction import Step
+from queues.transaction import Transaction
 
 PATIENCE_MS = 60_000  # what is on its way looks like a left-over too: a minute, as the leader's duties wait
 
@@ -133,11 +133,11 @@ def _mend_stale(queue_set: QueueSet, nodes: Nodes, wanted: Mapping[Kind, Collect
         election.resign()
 
 
-def _removals(suspects: Iterable[Suspect], wanted: Collection[str]) -> list[Step]:
+def _removals(suspects: Iterable[Suspect], wanted: Collection[str]) -> list[Transaction]:
     return [suspect.removal for suspect in suspects if suspect.path in wanted]
 
 
-def _commit(queue_set: QueueSet, steps: list[Step]) -> None:
+def _commit(queue_set: QueueSet, steps: list[Transaction]) -> None:
     for refused in commit_many(queue_set.session, steps):
         if refused is not None:  # it has changed meanwhile: the next look tells
             logger.info("left as it is: {}", refused)

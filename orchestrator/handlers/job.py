@@ -239,7 +239,7 @@ class HeldJob:
         """
         found = self.context.session.get(self.stop_path)  # no watch: it would stay for ever
         if found is None:
-            if self.claim.how.for_stop:
+            if self.claim.hold.for_stop:
                 raise self.claim.void()
             return None
         # A node of an earlier job of the same id carries another run key.

@@ -14,7 +14,7 @@ from orchestrator.leader.token_folders import TokenFolders
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status, check_transition
 from orchestrator.transitions import about
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.claim_attempt import Candidate
 from queues.documents import timestamp
 from queues.errors import CorruptRecord, QueueError
@@ -22,7 +22,6 @@ from queues.names import Token
 from queues.operations import Operation
 from queues.queue import QueueSet
 from queues.record import Record
-from queues.step import Step
 
 _LOOK_SECONDS = 5.0  # how late a job may fail, when it came after the last look
 _AT_ONCE = 100
@@ -88,7 +87,7 @@ class QueuedTimeout:
 
     # ------------------------------------------------------------------ fail
     def _fail(self, claims: Sequence[Claim], now: int, fence: tuple[Operation, ...]) -> int:
-        changes: dict[Step, tuple[JobState, JobState]] = {}
+        changes: dict[Transition, tuple[JobState, JobState]] = {}
         for claim in claims:
             try:
                 before = JobState.model_validate(claim.record.payload)
@@ -132,9 +131,9 @@ class QueuedTimeout:
         self._hooks.fire(lambda hook: hook.after_transition(job_id, before, after, Queue.FAIL))
 
 
-def _step(claim: Claim, after: JobState, fence: tuple[Operation, ...]) -> Step:
+def _step(claim: Claim, after: JobState, fence: tuple[Operation, ...]) -> Transition:
     payload = after.model_dump(mode="json", exclude_defaults=True)
-    return claim.step(payload=payload, queue=Queue.FAIL, extra=fence, release=True)
+    return claim.transition(payload=payload, queue=Queue.FAIL, extra=fence, release=True)
 
 
 def _candidates(places: Iterator[tuple[str, str]]) -> Iterator[Candidate]:

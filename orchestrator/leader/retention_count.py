@@ -68,4 +68,4 @@ class RetentionCount:
     def _make_due(self, candidates: list[Candidate], fence: tuple[Operation, ...]) -> int:
         now = self._set.clock.now_ms()
         claims = take(self._set, candidates)
-        return len(settle([claim.step(due=now, extra=fence, release=True) for claim in claims]))
+        return len(settle([claim.transition(due=now, extra=fence, release=True) for claim in claims]))

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from loguru import logger
 
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.claim_attempt import Candidate
 from queues.errors import CorruptRecord, ItemNotFound, NotClaimed
 from queues.queue import QueueSet
-from queues.step import Step, run_steps
+from queues.step import run_transitions
 
 
 def take(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
@@ -29,10 +29,10 @@ def take(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
     return claims
 
 
-def settle(steps: Iterable[Step]) -> list[Step]:
+def settle(steps: Iterable[Transition]) -> list[Transition]:
     """Do these steps together and return those that were done; nothing stays in hand."""
     done = []
-    for step, error in run_steps(steps):
+    for step, error in run_transitions(steps):
         if error is None:
             done.append(step)
         else:

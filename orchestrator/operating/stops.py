@@ -15,7 +15,7 @@ from queues.operations import Check, Delete, Operation
 from queues.queue import QueueSet
 from queues.record import Record
 from queues.session import Acl, Session
-from queues.transaction import Step
+from queues.transaction import Transaction
 from spark_runner.attempt import Attempt, attempt_path
 
 _MAX_TRIES = 20  # the job moves to another pool and back: that it does so once is rare
@@ -105,7 +105,7 @@ class Stops:
             self._set.ensure_pool(record.pool)
         return done
 
-    def _commit(self, operations: Step) -> bool:
+    def _commit(self, operations: Transaction) -> bool:
         """Whether it was done; by a second sending the request may be for a later job."""
         return commit_once(self._session, operations, self._set.root.receipts)
 

@@ -16,11 +16,11 @@ from orchestrator.worker.steps import Change, Steps
 from orchestrator.worker.tally import Tally
 from orchestrator.worker.telling import tell
 from orchestrator.worker.waiting_room import WaitingRoom
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.errors import ClaimLost, Conflict, OutcomeUnknown, QueueError, SessionLost, Unreachable
 from queues.heartbeat import STUCK_SECONDS
 from queues.settler import Settler
-from queues.step import Step, run_steps
+from queues.step import run_transitions
 
 Handler = Callable[[HeldJob], Action]
 
@@ -161,7 +161,7 @@ class Crew:
         something new nothing waits.
         """
         queue = job.claim.queue
-        if not job.claim.how.for_stop or not job.state.handler_errors or queue in _STOPPED_AT_ONCE:
+        if not job.claim.hold.for_stop or not job.state.handler_errors or queue in _STOPPED_AT_ONCE:
             return 0.0
         if queue == Queue.RUNNING and job.is_stopped():
             return 0.0
@@ -169,11 +169,11 @@ class Crew:
 
     # ------------------------------------------------------------------ steps
     def _commit(self, asked: Sequence[tuple[HeldJob, Action | Exception]]) -> None:
-        by_session = sorted(asked, key=lambda item: id(item[0].claim.how.session))
-        changes: dict[Step, Change] = {}
+        by_session = sorted(asked, key=lambda item: id(item[0].claim.hold.session))
+        changes: dict[Transition, Change] = {}
         left = {job for job, _ in asked}
         try:
-            for step, refused in run_steps(self._made(by_session, changes)):
+            for step, refused in run_transitions(self._made(by_session, changes)):
                 left.discard(changes[step].job)
                 self._settle(changes[step], refused)
         except BaseException:
@@ -182,8 +182,8 @@ class Crew:
             raise
 
     def _made(
-        self, asked: Iterable[tuple[HeldJob, Action | Exception]], changes: dict[Step, Change]
-    ) -> Iterator[Step]:
+        self, asked: Iterable[tuple[HeldJob, Action | Exception]], changes: dict[Transition, Change]
+    ) -> Iterator[Transition]:
         for job, action in asked:
             change = self._change(job, action)
             if change is not None:

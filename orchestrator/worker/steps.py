@@ -17,10 +17,10 @@ from orchestrator.models.act import with_act
 from orchestrator.models.job import JobError, JobState
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Queue, Status, check_transition
+from queues.claim import Transition
 from queues.documents import timestamp
 from queues.errors import TooLarge
 from queues.operations import Operation
-from queues.step import Step
 
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
@@ -34,7 +34,7 @@ class Change:
     """A step that is to be done, and what it means for the job; states are None where none changes."""
 
     job: HeldJob
-    step: Step
+    step: Transition
     before: JobState | None = None
     after: JobState | None = None
     stood_in: str = ""
@@ -84,12 +84,12 @@ class Steps:
             case Remove(extra):
                 # Whatever it was claimed for: it is kept until it is due.
                 is_due = job.claim.record.token.due <= self._context.clock.now_ms()
-                step = job.claim.removal(extra) if is_due else job.claim.step(release=True)
+                step = job.claim.removal(extra) if is_due else job.claim.transition(release=True)
                 return Change(job, step, before=job.state if is_due else None, removes=is_due)
             case Release(extra, waiting):
                 payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
                 # A step: who is let go of in order does not count as one that ends its workers.
-                step = job.claim.step(payload=payload, extra=extra, release=True)
+                step = job.claim.transition(payload=payload, extra=extra, release=True)
                 return Change(job, step, waiting=waiting)
             case Wait():
                 raise TypeError("who waits takes no step")
@@ -128,7 +128,7 @@ class Steps:
             self._audit(job)
         # Words alone: it came no further.
         is_same = queue is stood_in and not (delay or pool or (extra and gets_on))
-        step = job.claim.step(
+        step = job.claim.transition(
             payload=_payload(after),
             claims=job.claim.record.claims if is_same else 0,
             queue=queue,
@@ -173,7 +173,7 @@ class Steps:
             news["waiting"] = Waiting(reason=Reason.BACKOFF, message=recordable(str(error)))
         after = state.evolve(**news)
         due = self._context.clock.now_ms() + round(delay * 1000)
-        step = job.claim.step(payload=_payload(after), due=due, release=True)
+        step = job.claim.transition(payload=_payload(after), due=due, release=True)
         return Change(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
     def _bury(self, job: HeldJob, reason: JobError, extra: tuple[Operation, ...] = ()) -> Change:
@@ -196,10 +196,10 @@ class Steps:
         except ValueError:
             before = None  # its payload is no job's
         try:
-            step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
+            step = job.claim.transition(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
         except TooLarge:  # it goes as it is, and the reason beside it, for which there is always room
             note = {"reason": reason.message, "queue": job.claim.queue, "since": timestamp()}
-            step = job.claim.step(queue=Queue.DEAD, extra=extra, release=True, error=note)
+            step = job.claim.transition(queue=Queue.DEAD, extra=extra, release=True, error=note)
         return Change(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 

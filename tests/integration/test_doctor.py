@@ -20,7 +20,7 @@ from queues.new_item import NewItem
 from queues.operations import Create, Delete, Set
 from queues.record import Record
 from queues.session import Session
-from queues.transaction import Step
+from queues.transaction import Transaction
 from spark_runner.attempt import AttemptState, attempt_path
 from tests.jobs_support import Office, ScriptedOffice
 from tests.operators_support import JOB, Stage
@@ -576,7 +576,7 @@ def test_a_lock_that_becomes_valid_in_the_last_moment_stays(
     path = practice.layout.lock("default", JOB)
     practice.commit(Create(path, encode({"worker": "worker-7"}), ephemeral=True))
 
-    def late(session: Session, steps: Sequence[Step]) -> list[QueueError | None]:
+    def late(session: Session, steps: Sequence[Transaction]) -> list[QueueError | None]:
         practice.commit(Delete(path))
         practice.put()
         practice.hold()

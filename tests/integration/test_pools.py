@@ -17,7 +17,7 @@ from queues.operations import Set
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from queues.session import Session
-from queues.transaction import Step, commit
+from queues.transaction import Transaction, commit
 from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import Open, places_of
 from tests.waiting import wait_until
@@ -189,7 +189,7 @@ def test_a_pause_stops_claims_that_are_on_their_way(
     put_in(operator, DEFAULT_POOL, 3)
     tried = threading.Event()
 
-    def pause_first(session: Session, steps: Iterable[Step]) -> list[QueueError | None]:
+    def pause_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         if not tried.is_set():
             operator.pools.change(DEFAULT_POOL, paused=True)
         refused = commit_many(session, steps)

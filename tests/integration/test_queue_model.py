@@ -342,7 +342,7 @@ class Queues(RuleBasedStateMachine):
         self.expired = True  # once in a run: it takes its time
         expire(self.sessions[client])
         for item_id, item in list(self.items.items()):
-            if item.claim is not None and item.claim.how.session is self.sessions[client]:
+            if item.claim is not None and item.claim.hold.session is self.sessions[client]:
                 self.drop_claim(item_id)
                 with pytest.raises(ClaimLost):
                     item.claim.check()

@@ -291,7 +291,7 @@ def test_a_step_of_a_stale_holder_is_not_taken_for_its_own_lost_reply(open_queue
         raise ambiguous
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("queues.step.commit", refuse)
+        patch.setattr("queues.claim.commit", refuse)
         with pytest.raises(ClaimLost):
             stale.commit(queue="finish")
 

@@ -20,7 +20,7 @@ from queues.queue import QueueSet
 from queues.receipts import Receipts
 from queues.scrubber import Left, Mend, Report, Scrubber
 from queues.session import Session
-from queues.transaction import Step, commit
+from queues.transaction import Transaction, commit
 from tests.claims_support import Collector, claim_of, locks
 from tests.queues_support import QUEUES, Open, count_requests, places_of
 from tests.sampling import times
@@ -80,7 +80,7 @@ def later(monkeypatch: pytest.MonkeyPatch, queues: QueueSet, hours: float) -> No
 def in_the_last_moment(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Let something happen after the second look, before the mends are sent."""
 
-    def send(session: Session, steps: Sequence[Step], receipts: Receipts) -> list[QueueError | None]:
+    def send(session: Session, steps: Sequence[Transaction], receipts: Receipts) -> list[QueueError | None]:
         happens()
         return commit_many(session, steps, receipts)
 

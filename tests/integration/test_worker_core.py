@@ -23,6 +23,7 @@ from orchestrator.worker.crew import Crew
 from orchestrator.worker.presence import Presence
 from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
+from queues.claim import Transition
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.errors import QueueError
 from queues.events import EventKind
@@ -32,7 +33,7 @@ from queues.names import Token
 from queues.operations import Create, Delete
 from queues.pool_views import PoolViews
 from queues.session import Session
-from queues.step import Step, run_steps
+from queues.step import run_transitions
 from queues.transaction import commit
 from spark_runner.runners.base import Place, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
@@ -437,8 +438,8 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     assert job is not None
     wait_until(lambda: job.monitor.polls > 1, 20, "what the backend says is known")
     wait_until(worker.crew.room.parked, 20, "it waits")
-    assert job.claim.how.session is not worker._set.session  # noqa: SLF001 - what the test is about
-    expire(job.claim.how.session)
+    assert job.claim.hold.session is not worker._set.session  # noqa: SLF001 - what the test is about
+    expire(job.claim.hold.session)
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
     go.touch()
     assert office.wait(job_id).job.status is Status.SUCCESS
@@ -452,14 +453,14 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
     rescan_often(monkeypatch)
     broken = [True]
 
-    def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+    def bug(steps: Iterable[Transition]) -> list[tuple[Transition, QueueError | None]]:
         if broken:
             list(steps)
             broken.clear()
             raise RuntimeError("a bug")
-        return run_steps(steps)
+        return run_transitions(steps)
 
-    monkeypatch.setattr("orchestrator.worker.crew.run_steps", bug)
+    monkeypatch.setattr("orchestrator.worker.crew.run_transitions", bug)
     office.worker()
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
 
