@@ -36,7 +36,7 @@ class Client(Jobs):
     """What people and programs do with jobs. Safe to use from several threads."""
 
     def __init__(self, queue_set: QueueSet, policy: Policy | None = None) -> None:
-        super().__init__(queue_set, policy)
+        super().__init__(queue_set.entrance, policy)
         self._set = queue_set
         self._views = Views(queue_set)
         self._queue_views = QueueViews(queue_set)

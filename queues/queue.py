@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
@@ -9,28 +10,32 @@ from queues import dead as graves
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
+from queues.clock import EnsembleClock
 from queues.desk import Desk
 from queues.entrance import Entrance
 from queues.errors import ItemNotFound, NotClaimed, QueueError, Refusal
 from queues.events import Listener
 from queues.inspection import Inspection
 from queues.names import DEFAULT_POOL, Layout, Token
+from queues.new_item import NewItem
 from queues.operations import Operation
 from queues.orphan_locks import release_orphan_locks
 from queues.pool_folders import MAX_POOLS
+from queues.pools import Pools
 from queues.record import MAX_RECORD_BYTES, Record
 from queues.session import Session, SessionSettings
 
 _CLAIM_TRIES = 3
 
 
-class QueueSet(Entrance):
+class QueueSet:
     """Several queues over one set of items: an id is in exactly one queue, always.
 
     Safe to use from several threads. Waits are in seconds, due times in epoch milliseconds of the ensemble.
-    `paused_queues`: those from which nothing is claimed while a pool is paused; default all.
-    `caps`: whether the cap of a pool limits the items held in it; without, it is for the caller to keep.
-    `max_pools`: how many pools there may be for puts to make one more; asked when a put needs a new one.
+    `paused_queues`: the queues from which nothing is claimed while a pool is paused; default all.
+    `caps`: whether a pool's cap limits the items held in it; if false, the caller enforces the cap.
+    `max_pools`: the number of pools beyond which a put makes no new pool; called when a put needs a new one.
+    `entrance` is the part that only puts and reads, for code that needs no more.
     """
 
     def __init__(
@@ -46,7 +51,7 @@ class QueueSet(Entrance):
         caps: bool = True,
         max_pools: Callable[[], int] = lambda: MAX_POOLS,
     ) -> None:
-        super().__init__(
+        self.entrance = Entrance(
             session,
             layout,
             queues,
@@ -57,6 +62,7 @@ class QueueSet(Entrance):
             caps=caps,
             max_pools=max_pools,
         )
+        self.root = self.entrance.root
         self._owns_session = False
         self.claimer = Claimer(self.root)
         self.look = Inspection(self.root)
@@ -78,7 +84,7 @@ class QueueSet(Entrance):
 
     def close(self, timeout: float = 10.0) -> bool:
         """Wait for background puts, False when some are not done in time; end the session of `connect`."""
-        done = super().close(timeout)
+        done = self.entrance.close(timeout)
         self.claimer.sessions.close()
         if self._owns_session:
             self.session.close()
@@ -92,7 +98,87 @@ class QueueSet(Entrance):
     ) -> None:
         self.close()
 
+    @property
+    def session(self) -> Session:
+        """The session of all reads and puts."""
+        return self.root.session
+
+    @property
+    def layout(self) -> Layout:
+        """The paths of all nodes."""
+        return self.root.layout
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The names of the queues."""
+        return self.root.queues
+
+    @property
+    def clock(self) -> EnsembleClock:
+        """The ensemble's clock."""
+        return self.root.clock
+
+    @property
+    def pools(self) -> Pools:
+        """The limits of the pools."""
+        return self.root.pools
+
+    def ensure_pool(self, pool: str = DEFAULT_POOL) -> None:
+        """Make the folders of a pool in every queue; `max_pools` does not limit an explicit call."""
+        self.entrance.ensure_pool(pool)
+
+    # ------------------------------------------------------------------ put
+    def put(
+        self,
+        queue: str,
+        item_id: str | None,
+        payload: Mapping[str, Any],
+        *,
+        pool: str = DEFAULT_POOL,
+        delay_ms: int = 0,
+        due_ms: int | None = None,
+        max_wait: float = 0.0,
+        existing: bool = False,
+        run_key: str = "",
+        extra: Callable[[str], Iterable[Operation]] = lambda _record: (),
+    ) -> Record:
+        """Put a new item, exactly once: see `Entrance.put`."""
+        return self.entrance.put(
+            queue,
+            item_id,
+            payload,
+            pool=pool,
+            delay_ms=delay_ms,
+            due_ms=due_ms,
+            max_wait=max_wait,
+            existing=existing,
+            run_key=run_key,
+            extra=extra,
+        )
+
+    def put_many(
+        self, queue: str, items: Sequence[NewItem], *, max_wait: float = 0.0, existing: bool = False
+    ) -> list[Record]:
+        """Put many items in few requests, each exactly once; raises PutsFailed when some were not put."""
+        return self.entrance.put_many(queue, items, max_wait=max_wait, existing=existing)
+
+    def put_background(self, queue: str, item: NewItem) -> "Future[Record]":
+        """Put soon, together with others; the future has the record, or raises what `put` would."""
+        return self.entrance.put_background(queue, item)
+
+    def flush_puts(self, timeout: float) -> bool:
+        """Wait until every background put so far is done; False when some are not after `timeout` seconds."""
+        return self.entrance.flush_puts(timeout)
+
     # ------------------------------------------------------------------ look
+    def get(self, item_id: str) -> Record:
+        """One item; raises ItemNotFound, CorruptRecord."""
+        return self.entrance.get(item_id)
+
+    def read(self, item_id: str) -> tuple[Record, int]:
+        """One item and the version of its record; raises ItemNotFound, CorruptRecord."""
+        return self.entrance.read(item_id)
+
     def contains(self, item_id: str) -> bool:
         """Whether an item has this id."""
         return self.look.contains(item_id)
