@@ -1,4 +1,4 @@
-"""Taking items that nobody holds."""
+"""Claims free items."""
 
 import logging
 import threading
@@ -34,32 +34,34 @@ from queues.transaction import Transaction
 log = logging.getLogger(__name__)
 
 _Outcomes = dict[int, Claim | QueueError]
-"""Of candidates, by their places."""
+"""By the index of the candidate."""
 
 
 class Claimer:
-    """Claims items and knows those it holds. Safe to use from several threads."""
+    """Claims items and keeps the set of those it holds. Safe to use from several threads."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self.sessions = LockSessions(root.session)
         self._guard = threading.Lock()
-        self._who = encode({"worker": root.owner}).decode().removesuffix("}")  # JSON, as each lock begins
+        self._who = (
+            encode({"worker": root.owner}).decode().removesuffix("}")
+        )  # start of the JSON in each lock
         self._on_return: list[Callable[[str, str], None]] = []
         self._nonces: dict[str, str] = {}  # id -> nonce of the claim, from before it is sent
 
     def holds(self, item_id: str) -> bool:
-        """Whether an item is held here, or about to be."""
+        """Whether an item is held by this claimer, or is being claimed."""
         with self._guard:
             return item_id in self._nonces
 
     # ------------------------------------------------------------------ claim
     def claim(self, candidates: Sequence[Candidate], *, capped: bool = True) -> list[Claim | QueueError]:
-        """Claim these items, each for itself; an error for each that was not.
+        """Claim these items independently; returns a claim or an error for each.
 
-        `capped`: within the caps of their pools, which do not bind operators.
-        NotClaimed: somebody was faster. CorruptRecord, ItemNotFound: there is a token and no item that can
-        be read, see `bury`.
+        `capped`: within the caps of their pools, which do not apply to operators.
+        NotClaimed: another claimer was faster. CorruptRecord, ItemNotFound: the token has no readable
+        record, see `move_to_dead`.
         """
         layout = self._root.layout
         found = self._root.session.get_many([layout.record(c.token.id) for c in candidates])
@@ -88,7 +90,7 @@ class Claimer:
         *,
         capped: bool,
     ) -> Iterator[tuple[int, ClaimAttempt]]:
-        """Those that can be tried, by their places; the others get their outcome."""
+        """The attempts to send, with their indexes; the other candidates get their outcome here."""
         gone = self._gone(candidates, found)
         slots = PoolSlots(self._root) if capped and self._root.caps else None
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
@@ -99,14 +101,14 @@ class Claimer:
                 attempt = self._prepare(candidate, node, slots, bound=capped)
             except QueueError as error:
                 outcomes[index] = error
-            except Exception:  # one item must not hide those behind it
+            except Exception:  # one item must not block the others
                 log.exception("%s in %s cannot be claimed", candidate.token.id, candidate.queue)
                 outcomes[index] = NotClaimed(candidate.token.id, Refusal.CHANGED)
             else:
                 yield index, attempt
 
     def _send(self, session: Session, group: Iterable[tuple[int, ClaimAttempt]], outcomes: _Outcomes) -> None:
-        """Send what one session is to hold: the first are on their way while the next are prepared."""
+        """Send the attempts of one session; later ones are prepared while earlier ones are in flight."""
         sent: list[tuple[int, ClaimAttempt]] = []
 
         def transactions() -> Iterator[Transaction]:
@@ -121,9 +123,9 @@ class Claimer:
             outcomes[index] = self._outcome(attempt, refused, seconds)
 
     def _gone(self, candidates: Sequence[Candidate], found: Sequence[Found]) -> set[int]:
-        """Which tokens are not there any more, as their records tell: such a claim would be refused anyway.
+        """The indexes of tokens that no longer exist according to their records.
 
-        One that is refused takes the others of its multi with it, and a stale listing has many of them.
+        Their claims would be refused, and one refusal rejects its whole multi: a stale listing has many.
         """
         layout, doubtful = self._root.layout, []
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
@@ -132,15 +134,15 @@ class Claimer:
                 doubtful.append(index)
         if not doubtful:
             return set()
-        # The record is no proof: what was buried stands elsewhere than its record says.
+        # The record alone is not conclusive: the token of a dead item may be elsewhere.
         paths = [layout.token(c.queue, c.pool, c.token) for c in (candidates[index] for index in doubtful)]
         nodes = self._root.session.get_many(paths)
         return {index for index, node in zip(doubtful, nodes, strict=True) if node is None}
 
     def seize(self, record: Record) -> Claim | None:
-        """Take an item from whoever holds it: the lock changes hands in one multi, and the old fence is void.
+        """Take an item from its holder: one multi replaces the lock and invalidates the old fence.
 
-        None when the item was let go or has moved meanwhile.
+        Returns None if the item was released or has moved meanwhile.
         """
         node = self._root.session.get(self._root.layout.record(record.id))
         candidate = Candidate(record.queue, record.pool, record.token)
@@ -185,7 +187,7 @@ class Claimer:
             raise NotClaimed(token.id, Refusal.HELD)
         cap, limits = self._limits(candidate, binding=bound)
         slot = None if slots is None else slots.take(pool, cap, token.id)
-        weight = 2 * len(layout.lock(pool, token.id))  # of the lock and of its place in a capped pool
+        weight = 2 * len(layout.lock(pool, token.id))  # of the lock and of its slot in a capped pool
         session = self.sessions.reserve(weight)
         note = f'{self._who}, "nonce": "{nonce}", "since": "{timestamp()}"}}'
         attempt = claim_attempt(
@@ -209,15 +211,17 @@ class Claimer:
         return attempt
 
     def _limits(self, candidate: Candidate, *, binding: bool) -> tuple[int, list[Check]]:
-        """The cap of a candidate's pool, and what proves that its limits are as seen here."""
-        # Who pauses a pool means its low lane too.
+        """The cap of a candidate's pool, and checks that its limits have not changed since they were read."""
+        # A pause of a pool includes its low lane.
         pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
         seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
         binding = binding and candidate.queue in self._root.paused_queues and not candidate.stopped
-        if any(version < 0 for *_, version in seen):  # to ZooKeeper such a check means any version
+        if any(version < 0 for *_, version in seen):  # ZooKeeper reads -1 as any version
             raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)
         if binding and any(limits.paused for _, limits, _ in seen):
-            raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)  # since the candidate was chosen
+            raise NotClaimed(
+                candidate.token.id, Refusal.POOL_CHANGED
+            )  # paused since the candidate was chosen
         checks = [Check(self._root.layout.pool(pool), version) for pool, _, version in seen]
         return seen[0][1].cap, checks
 
@@ -237,17 +241,19 @@ class Claimer:
         elif refused is not None:
             return refused
         if attempt.hold.generation != attempt.hold.session.generation:
-            return NotClaimed(record.id, Refusal.CHANGED)  # by a session that has ended, or by the next one
+            return NotClaimed(
+                record.id, Refusal.CHANGED
+            )  # claimed by a session that has ended, or by its successor
         claim = Claim(root, record, version=attempt.version + 1, hold=attempt.hold, on_end=self._on_end)
         root.notify(EventKind.CLAIM, record, version=claim.version, seconds=seconds)
         return claim
 
     def _is_mine(self, record: Record) -> bool:
-        # After a lost reply a refusal may be the echo of our own success: the nonce tells.
+        # A refusal after a lost reply may be the echo of our own success: the nonce decides.
         return self._root.read(record.id)[0].nonce == record.nonce
 
     def on_return(self, listener: Callable[[str, str], None]) -> None:
-        """Call `listener` with queue and pool when an item is let go where it stood."""
+        """Call `listener` with queue and pool when an item is released without a move."""
         self._on_return.append(listener)
 
     def _on_end(self, claim: Claim) -> None:

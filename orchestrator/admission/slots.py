@@ -15,7 +15,7 @@ from orchestrator.models.waiting import Waiting, at_cap, at_concurrency
 from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
 from queues.documents import encode
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.names import LOW, Layout
 from queues.operations import Create, Delete
 from queues.pools import Pools
@@ -39,7 +39,7 @@ class Slots:
     def __init__(self, session: Session, nodes: Nodes, pools: Pools) -> None:
         self._session, self._nodes, self._pools = session, nodes, pools
         self._listeners: list[Callable[[], None]] = []
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[str, WatchedFolder] = {}
         self._layout = Layout(nodes.root)
         self._unplaced: dict[str, tuple[int, float]] = {}  # pool -> how many run without a place, read when
         session.on_change(self._rearm)
@@ -66,7 +66,7 @@ class Slots:
         if folder is None:
             path = self._nodes.slots(main)
             self._session.ensure_path(path)
-            folder = self._folders[main] = Folder(self._session, path, self._wake)
+            folder = self._folders[main] = WatchedFolder(self._session, path, self._wake)
         folder.refresh(urgent=True)
         return max(0, cap - len(folder.names) - self._without_place(main))
 

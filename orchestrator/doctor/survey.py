@@ -11,7 +11,7 @@ from orchestrator.operating.views import Place, decoded
 from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
-from queues.members import Member
+from queues.members import ConsumerAnnouncement
 from queues.names import Layout, Token
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -150,7 +150,7 @@ def _consumers(queue_set: QueueSet, pools: Iterable[str]) -> dict[str, list[Anno
     folder = queue_set.layout.consumers
     consumers: dict[str, list[Announced]] = {pool: [] for pool in pools}
     for name, node in _inside(queue_set.session, folder):
-        if node is None or (member := Member.of(node)) is None:
+        if node is None or (member := ConsumerAnnouncement.of(node)) is None:
             continue
         document, stat = decoded(node) or {}, node[1]
         worker = str(document.get("worker", ""))

@@ -23,7 +23,7 @@ def take(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
             case NotClaimed():
                 pass  # somebody is at work on it
             case CorruptRecord() | ItemNotFound():
-                queue_set.bury(candidate.queue, candidate.pool, candidate.token, outcome)
+                queue_set.move_to_dead(candidate.queue, candidate.pool, candidate.token, outcome)
             case _:
                 logger.warning("{} was not taken: {}", candidate.token.id, outcome)
     return claims

@@ -11,7 +11,7 @@ from orchestrator.operating.waits import Waits
 from orchestrator.records import state_of
 from orchestrator.states import Queue
 from queues.errors import CorruptRecord
-from queues.members import read_members
+from queues.members import read_announcements
 from queues.names import DEFAULT_POOL, LOW
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
@@ -140,7 +140,7 @@ class QueueViews:
     def pools(self) -> list[PoolLoad]:
         """Every pool, low lanes behind theirs."""
         counts, limits = self._set.look.counts(), self.limits()
-        members = read_members(self._session, self._layout).values()
+        members = read_announcements(self._session, self._layout).values()
         return [
             PoolLoad(
                 pool,

@@ -12,7 +12,7 @@ from orchestrator.errors import CorruptSchedule
 from orchestrator.schedules.book import Book
 from orchestrator.schedules.entry import Entry
 from queues.errors import InvalidName
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 
 _RESCAN_SECONDS = (
     60.0  # how long a lost watch can hide a change; what is written checks the version in any case
@@ -39,7 +39,7 @@ class KnownSchedules:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._known: dict[str, Known] = {}
-        self._folder = Folder(book.session, book.nodes.schedules, lambda: None)
+        self._folder = WatchedFolder(book.session, book.nodes.schedules, lambda: None)
         self._changed: deque[str] = deque()  # filled by watches, on kazoo's thread
         self._rescan_at = -math.inf
 

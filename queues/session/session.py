@@ -31,7 +31,7 @@ from queues.session.multi_read import MAX_PATHS, Found, MultiRead
 from queues.session.paths import checked_path
 from queues.session.posted import NO_RIGHT, Posted
 from queues.session.requests import Requests
-from queues.session.rights import Access
+from queues.session.rights import NodeAcls
 from queues.session.settings import SessionSettings
 from queues.session.stat import Stat
 from queues.session.whoami import Identity, WhoAmI, best_of, configured
@@ -255,9 +255,9 @@ class Session:
         return self._requests.read(path, call, self.settings.call_timeout)
 
     @property
-    def access(self) -> Access:
+    def access(self) -> NodeAcls:
         """Who may do what with nodes: to read, and to change."""
-        return Access(self._client, self._requests, self.settings.call_timeout)
+        return NodeAcls(self._client, self._requests, self.settings.call_timeout)
 
     # ------------------------------------------------------------------ writes
     def ensure_path(self, path: str) -> None:

@@ -280,7 +280,7 @@ def test_jobs_in_dead_are_told_with_their_reasons(practice: Practice) -> None:
     token = practice.queues.tokens("accept")[0]
     with pytest.raises(CorruptRecord) as raised:
         practice.queues.claim("accept", "default", token)
-    assert practice.queues.bury("accept", "default", token, raised.value)
+    assert practice.queues.move_to_dead("accept", "default", token, raised.value)
     practice.put(Queue.DEAD, job_id="handled", error=JobError(error_class="user", message="it broke"))
     found = {finding.path: finding for finding in practice.look()}
     paths = [practice.layout.token("dead", "default", token), practice.token("handled")]

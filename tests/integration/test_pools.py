@@ -10,7 +10,7 @@ from queues.bundle import commit_many
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import InvalidLimit, QueueError
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.names import DEFAULT_POOL
 from queues.new_item import NewItem
 from queues.operations import Set
@@ -144,7 +144,7 @@ def test_a_busy_consumer_rescans_as_well(open_queues: Open, monkeypatch: pytest.
     queues = open_queues()
     queues.ensure_pool("other")
     put_in(queues, "busy", 1_000)
-    monkeypatch.setattr(Folder, "_on_change", lambda _folder: None)  # all watches are lost
+    monkeypatch.setattr(WatchedFolder, "_on_change", lambda _folder: None)  # all watches are lost
 
     def put_beside(claim: Claim) -> None:
         if claim.id == "busy-000":

@@ -318,7 +318,7 @@ class Queues(RuleBasedStateMachine):
         commit(queues.session, [Set(path, b"garbage", -1)])
         with pytest.raises(CorruptRecord) as caught:
             queues.claim(item.queue, item.pool, item.token)
-        assert queues.bury(item.queue, item.pool, item.token, caught.value)
+        assert queues.move_to_dead(item.queue, item.pool, item.token, caught.value)
         assert isinstance(queues.replay([item_id], pool=item.pool)[item_id], CorruptRecord)
         commit(queues.session, [Set(path, found[0], -1)])
         assert queues.replay([item_id], pool=item.pool) == {item_id: None}

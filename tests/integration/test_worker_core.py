@@ -27,7 +27,7 @@ from queues.claim import Transition
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.errors import QueueError
 from queues.events import EventKind
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.lock_sessions import LockSessions
 from queues.names import Token
 from queues.operations import Create, Delete
@@ -77,17 +77,19 @@ class OnHost(LocalRunner):
 
 
 def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
-    backlog = Backlog("accept", "default", Folder(cast("Session", None), "/q", lambda: None), lambda *_: None)
+    backlog = Backlog(
+        "accept", "default", WatchedFolder(cast("Session", None), "/q", lambda: None), lambda *_: None
+    )
     names = [Token(due=1, seq=number, id=f"j{number}").name for number in range(2)]
     for name in names:
-        backlog.put_aside(name)
+        backlog.defer(name)
     asked: list[str] = []
 
     def is_free(item_id: str) -> bool:  # j1 becomes so in between
         asked.append(item_id)
         return item_id == "j0" or asked.count("j1") > 1
 
-    backlog.bring_back(is_free)
+    backlog.restore_deferred(is_free)
     assert sorted(backlog.find({"j0", "j1"})) == sorted(names)
 
 
