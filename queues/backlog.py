@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.names import Token, due_of, id_of, is_token, order_of
 
 _FEW = 64  # names; to put so many in their places takes less than to sort all
@@ -31,14 +31,16 @@ class Share:
 class Backlog:
     """Names of tokens, soonest last, so that taking one costs nothing; names only: 200,000 fit well."""
 
-    def __init__(self, queue: str, pool: str, folder: Folder, foreign: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, queue: str, pool: str, folder: WatchedFolder, foreign: Callable[[str, str], None]
+    ) -> None:
         self.queue = queue
         self.pool = pool
         self.folder = folder
         self._foreign = foreign
         self._mine: list[str] = []
         self._others: list[str] = []
-        self._aside: list[str] = []
+        self._deferred: list[str] = []
         self._share = Share()
         self._listed_at = ""  # the ensemble's time at the last listing, as due times are written
 
@@ -102,7 +104,7 @@ class Backlog:
             else:
                 self._foreign(self.queue, name)
         self.folder.names = []  # they are here now
-        self._aside = []
+        self._deferred = []
         self._divide(names)
 
     def _divide(self, names: list[str]) -> None:
@@ -128,8 +130,8 @@ class Backlog:
         place, is_there = _find(name, names)
         if is_there:
             del names[place]
-        elif name in self._aside:
-            self._aside.remove(name)
+        elif name in self._deferred:
+            self._deferred.remove(name)
 
     # ------------------------------------------------------------------ take
     def take(self, now: str, is_free: Callable[[str], bool]) -> str | None:
@@ -140,10 +142,10 @@ class Backlog:
             name = self._mine.pop()
             if is_free(id_of(name)):
                 return name
-            self._aside.append(name)
+            self._deferred.append(name)
         return None
 
-    def steal(self, due_before: str, limit: int, is_free: Callable[[str], bool]) -> list[str]:
+    def take_over(self, due_before: str, limit: int, is_free: Callable[[str], bool]) -> list[str]:
         """Some tokens of other consumers' shares that have been due for a while, from a random place on."""
         others = self._others
         first = bisect_left(others, True, key=lambda name: due_of(name) <= due_before)
@@ -155,46 +157,46 @@ class Backlog:
         names = others[start : start + size]
         del others[start : start + size]
         free = [name for name in names if is_free(id_of(name))]
-        self._aside += [name for name in names if name not in free]
+        self._deferred += [name for name in names if name not in free]
         return free
 
     def find(self, ids: Collection[str]) -> list[str]:
         """The tokens of these items, due or not, which are taken out."""
         found = []
-        for names in (self._mine, self._others, self._aside):
+        for names in (self._mine, self._others, self._deferred):
             mine = [name for name in names if id_of(name) in ids]
             for name in mine:
                 names.remove(name)
             found += mine
         return found
 
-    def doubt(self) -> None:
+    def invalidate(self) -> None:
         """What was listed turns out to be stale: take nothing more before the next listing."""
         if not self.folder.is_followed:  # else it is told what is gone
             self.folder.changed = True
             self._listed_at = ""
 
     # ------------------------------------------------------------------ give back
-    def put_aside(self, name: str) -> None:
+    def defer(self, name: str) -> None:
         """Somebody seems to hold it: until the locks have changed."""
-        self._aside.append(name)
+        self._deferred.append(name)
 
     def put_back(self, name: str) -> None:
         """It may be free still."""
         self._insert(name)
 
-    def has_aside(self) -> bool:
+    def has_deferred(self) -> bool:
         """Whether something waits for the locks to change."""
-        return bool(self._aside)
+        return bool(self._deferred)
 
-    def bring_back(self, is_free: Callable[[str], bool]) -> None:
+    def restore_deferred(self, is_free: Callable[[str], bool]) -> None:
         """The locks have changed: what is free now may be taken."""
         # Each is asked for once: what became free between two answers would be in neither list.
         back, aside = list[str](), list[str]()
-        for name in self._aside:
+        for name in self._deferred:
             (back if is_free(id_of(name)) else aside).append(name)
         if back:
-            self._aside = aside
+            self._deferred = aside
             if len(back) > _FEW:
                 self._divide([*self._mine, *self._others, *back])
             else:

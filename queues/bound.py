@@ -12,7 +12,7 @@ from queues.root import Root
 _MAX_AGE_SECONDS = 1.0
 
 
-class Bound:
+class Capacity:
     """How many more items each folder takes.
 
     One producer keeps to it exactly. Single puts count on for up to a second, within a tenth of what was
@@ -22,7 +22,7 @@ class Bound:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._guard = threading.Lock()
-        self._rooms: dict[tuple[str, str], _Room] = {}
+        self._rooms: dict[tuple[str, str], _FolderCapacity] = {}
 
     @contextmanager
     def room(self, queue: str, pools: Sequence[str]) -> Iterator[list[bool]]:
@@ -43,15 +43,15 @@ class Bound:
         """What to tell who got no room."""
         return QueueFull(queue, pool, self._room(queue, pool).bound)
 
-    def _room(self, queue: str, pool: str) -> "_Room":
+    def _room(self, queue: str, pool: str) -> "_FolderCapacity":
         room = self._rooms.get((queue, pool))
         if room is None:
             with self._guard:
-                room = self._rooms.setdefault((queue, pool), _Room(self._root, queue, pool))
+                room = self._rooms.setdefault((queue, pool), _FolderCapacity(self._root, queue, pool))
         return room
 
 
-class _Room:
+class _FolderCapacity:
     """How many more items one folder takes."""
 
     def __init__(self, root: Root, queue: str, pool: str) -> None:

@@ -10,17 +10,17 @@ from queues.operations import Check, Create, Delete, Operation, Set
 from queues.receipts import Receipt, Receipts
 from queues.session import Posted, ReplyLost, Session
 from queues.session.multi_read import Found
-from queues.transaction import MAX_MULTI_BYTES, Step, check_size, examine, insist, size
+from queues.transaction import MAX_MULTI_BYTES, Transaction, check_size, examine, insist, size
 
 # Measured on one server with fsync and two processors: 100 claims or 200 puts to a multi and eight under way
 # give 35,000 puts and 7,000 to 10,000 moves a second; half of either a third less, more of either nothing.
 _OPERATIONS_PER_MULTI = 400
-_MULTIS_UNDER_WAY = 8
+_MULTIS_IN_FLIGHT = 8
 _CHANGES = Create | Set | Delete
 
 
 def commit_many(
-    session: Session, steps: Iterable[Step], receipts: Receipts | None = None
+    session: Session, steps: Iterable[Transaction], receipts: Receipts | None = None
 ) -> list[QueueError | None]:
     """Commit each step, all or nothing for itself; returns None or the error for each, in their order.
 
@@ -29,10 +29,10 @@ def commit_many(
     with a receipt is sent again as it was; without, its steps go one by one, and a conflict is then
     ambiguous.
     """
-    return _Bundle(session, steps, receipts).commit()
+    return _MultiBatch(session, steps, receipts).commit()
 
 
-def commit_once(session: Session, operations: Step, receipts: Receipts) -> bool:
+def commit_once(session: Session, operations: Transaction, receipts: Receipts) -> bool:
     """Commit one multi that must not be done twice; False after a Conflict. Raises OutcomeUnknown."""
     (refused,) = commit_many(session, [operations], receipts)
     if refused is not None and not isinstance(refused, Conflict):
@@ -41,7 +41,7 @@ def commit_once(session: Session, operations: Step, receipts: Receipts) -> bool:
 
 
 @dataclass(slots=True)
-class _Parcel:
+class _Chunk:
     """The steps of one multi, by their places, and how it was sent."""
 
     places: list[int]
@@ -50,36 +50,36 @@ class _Parcel:
     posted: Posted
 
 
-class _Bundle:
+class _MultiBatch:
     """Steps on their way, by their place in the sequence that was given."""
 
-    def __init__(self, session: Session, steps: Iterable[Step], receipts: Receipts | None) -> None:
+    def __init__(self, session: Session, steps: Iterable[Transaction], receipts: Receipts | None) -> None:
         self._session = session
         # Steps are made while those before them are under way: the server need not wait for the last one.
         self._source = iter(steps)
-        self._steps: list[Step] = []
-        self._left_over: Step | None = None
+        self._steps: list[Transaction] = []
+        self._left_over: Transaction | None = None
         self._is_exhausted = False
         self._receipts = receipts
         self._deadline = time.monotonic() + session.settings.call_timeout
         self._outcomes: dict[int, QueueError] = {}
-        self._waiting: deque[list[int]] = deque()  # parcels that were refused, without the culprit
+        self._waiting: deque[list[int]] = deque()  # chunks that were refused, without the culprit
         self._away: QueueError | None = None
         self._doubtful: list[int] = []  # sent without a receipt, and the reply was lost
 
     def commit(self) -> list[QueueError | None]:
-        under_way: deque[_Parcel] = deque()
-        while self._waiting or under_way or not self._is_exhausted:
-            while len(under_way) < _MULTIS_UNDER_WAY and self._is_connected(0):
-                places = self._waiting.popleft() if self._waiting else self._next_parcel()
+        in_flight: deque[_Chunk] = deque()
+        while self._waiting or in_flight or not self._is_exhausted:
+            while len(in_flight) < _MULTIS_IN_FLIGHT and self._is_connected(0):
+                places = self._waiting.popleft() if self._waiting else self._next_chunk()
                 if not places:
                     break
                 try:
-                    under_way.append(self._post(places))
+                    in_flight.append(self._post(places))
                 except QueueError as error:
                     self._fail(places, error)
-            if under_way:
-                self._settle(under_way.popleft())
+            if in_flight:
+                self._settle(in_flight.popleft())
             elif not self._is_connected(self._deadline - time.monotonic()):
                 self._give_up()
         for place in self._doubtful:
@@ -93,46 +93,46 @@ class _Bundle:
         hosts = self._session.settings.hosts
         away = self._away or OutcomeUnknown(f"no connection to ZooKeeper at {hosts}; nothing was changed")
         while not self._is_exhausted:
-            self._waiting.append(self._next_parcel())
+            self._waiting.append(self._next_chunk())
         self._fail([place for places in self._waiting for place in places], away)
         self._waiting.clear()
 
-    def _post(self, places: list[int]) -> _Parcel:
+    def _post(self, places: list[int]) -> _Chunk:
         receipt = None if self._receipts is None else self._receipts.take()
         operations: list[Operation] = [] if receipt is None else [receipt.operation]
         operations += [operation for place in places for operation in self._steps[place]]
         # As long as it goes on, there is time: many steps take longer than one call may.
         self._deadline = time.monotonic() + self._session.settings.call_timeout
-        return _Parcel(places, operations, receipt, self._session.post(operations))
+        return _Chunk(places, operations, receipt, self._session.post(operations))
 
     def _fail(self, places: Sequence[int], error: QueueError) -> None:
         self._outcomes.update(dict.fromkeys(places, error))
 
-    def _settle(self, parcel: _Parcel) -> None:
+    def _settle(self, chunk: _Chunk) -> None:
         try:
-            results = parcel.posted.results(max(0.1, self._deadline - time.monotonic()))
-            conflict = examine(parcel.operations, results, sent=False)
+            results = chunk.posted.results(max(0.1, self._deadline - time.monotonic()))
+            conflict = examine(chunk.operations, results, sent=False)
         except (ReplyLost, OutcomeUnknown):
-            if parcel.receipt is None:
-                self._doubtful += parcel.places
+            if chunk.receipt is None:
+                self._doubtful += chunk.places
                 return
             try:
-                conflict = self._send_again(parcel)
+                conflict = self._send_again(chunk)
             except QueueError as error:
-                self._fail(parcel.places, error)
+                self._fail(chunk.places, error)
                 return
-        if conflict is not None and parcel.receipt is not None and conflict.index == 0:
-            self._waiting.appendleft(parcel.places)  # the receipt was removed: with another one
+        if conflict is not None and chunk.receipt is not None and conflict.index == 0:
+            self._waiting.appendleft(chunk.places)  # the receipt was removed: with another one
             return
-        if parcel.receipt is not None and self._receipts is not None:
-            self._receipts.give_back(parcel.receipt, used=conflict is None)
+        if chunk.receipt is not None and self._receipts is not None:
+            self._receipts.give_back(chunk.receipt, used=conflict is None)
         if conflict is not None:
-            self._refuse(parcel, conflict)
+            self._refuse(chunk, conflict)
 
-    def _send_again(self, parcel: _Parcel) -> Conflict | None:
+    def _send_again(self, chunk: _Chunk) -> Conflict | None:
         """The identical multi once more: its receipt tells whether it was carried out the first time."""
         try:
-            insist(self._session, parcel.operations, self._deadline, sent=True)
+            insist(self._session, chunk.operations, self._deadline, sent=True)
         except Conflict as conflict:
             if conflict.index != 0:
                 return conflict  # the receipt was as before: this is a refusal, and no echo
@@ -142,22 +142,22 @@ class _Bundle:
                 ) from conflict
         return None
 
-    def _refuse(self, parcel: _Parcel, conflict: Conflict) -> None:
+    def _refuse(self, chunk: _Chunk, conflict: Conflict) -> None:
         """Give the refused step its error, and bring its companions on their way again."""
-        first = index = conflict.index - (parcel.receipt is not None)
-        place = parcel.places[0]
-        for place in parcel.places:
+        first = index = conflict.index - (chunk.receipt is not None)
+        place = chunk.places[0]
+        for place in chunk.places:
             if index < len(self._steps[place]):
                 break
             index -= len(self._steps[place])
-        before = parcel.operations[: conflict.index - index]
-        culprit = parcel.operations[conflict.index]
+        before = chunk.operations[: conflict.index - index]
+        culprit = chunk.operations[conflict.index]
         if first != index and any(isinstance(o, _CHANGES) and o.path == culprit.path for o in before):
             # A companion was in its way, and was not done either: it gets an answer of its own.
             self._waiting.append([place])
         else:
             self._outcomes[place] = Conflict(index, culprit, conflict.reason, ambiguous=False)
-        rest = self._sift([other for other in parcel.places if other != place], type(culprit))
+        rest = self._sift([other for other in chunk.places if other != place], type(culprit))
         if rest:
             self._waiting.appendleft(rest)
 
@@ -195,7 +195,7 @@ class _Bundle:
             self._away = error
             return False
 
-    def _next_parcel(self) -> list[int]:
+    def _next_chunk(self) -> list[int]:
         """Places of the next steps that fit in one multi; what fits in none gets its error as outcome."""
         places: list[int] = []
         filled = 0

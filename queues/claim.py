@@ -1,49 +1,42 @@
-"""A held item: every change of it is one multi that fails when the item is no longer ours."""
+"""A held item and its transitions: each is one multi that fails once the claim is no longer valid."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
+from queues.claim_attempt import Hold, change_operations, unlock_operations
 from queues.documents import new_nonce
-from queues.errors import ClaimLost, QueueError
+from queues.errors import ClaimLost, Conflict, CorruptRecord, QueueError
 from queues.events import EventKind
 from queues.names import Token
-from queues.operations import Check, Create, Delete, Operation, Set
+from queues.operations import Check, Create, Delete, Operation
 from queues.record import NOTE_BYTES, Record
 from queues.root import Root
-from queues.session import Session, SessionState
-from queues.step import Step
+from queues.session import SessionState
+from queues.transaction import commit
 
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """How an item is held: the session that owns its lock, its place in a capped pool, and why."""
-
-    session: Session
-    generation: int
-    place: int | None
-    weight: int  # bytes of paths of that session
-    nonce: str  # the name of this claim for its life; the record's changes with each step
-    for_stop: bool  # somebody asked to stop it: neither due time, pause nor room counted
+_MAX_SENDS = 3  # the target folder may be removed between two sends
 
 
 class Claim:
-    """What a holder has in hand. Used by one thread at a time.
+    """One held item. Used by one thread at a time; only its own methods assign its attributes.
 
-    The record's version is the fence and its nonce tells whose change it was. Both are checked, with the lock
-    and the token, in each multi: a holder that lost its session, was paused or cut off changes nothing.
+    The record's version is the fence, and its nonce identifies the author of the last change. Each multi
+    checks both, with the lock and the token: a holder that lost its session, was paused or was cut off
+    changes nothing.
     """
 
     def __init__(
-        self, root: Root, record: Record, *, version: int, held: Held, on_end: Callable[["Claim"], None]
+        self, root: Root, record: Record, *, version: int, hold: Hold, on_end: Callable[["Claim"], None]
     ) -> None:
         self.root = root
         self._on_end = on_end
-        self.how = held
+        self.hold = hold
         self.record = record
         self.version = version
         self.held = True
-        self.has_left = False  # the token at which it was claimed is not there any more
+        self.has_left = False  # the token at which it was claimed no longer exists
 
     @property
     def id(self) -> str:
@@ -52,23 +45,28 @@ class Claim:
 
     @property
     def queue(self) -> str:
-        """The queue in which the item stands."""
+        """The queue that contains the item."""
         return self.record.queue
 
     @property
     def payload(self) -> Mapping[str, Any]:
-        """The payload as it was read or written last."""
+        """The payload as last read or written."""
         return self.record.payload
 
-    def check(self) -> None:
-        """Raise ClaimLost when the session has ended, or may have by our own clock: then stop acting.
+    @property
+    def same_session(self) -> bool:
+        """Whether the session in which the item was claimed still exists."""
+        return self.hold.generation == self.hold.session.generation
 
-        Likewise when the item was claimed for a request to stop it, and that is gone.
+    def check(self) -> None:
+        """Raise ClaimLost if the session has ended, or may have ended by the local clock: then stop acting.
+
+        Likewise when the item was claimed for a request to stop it and that request no longer exists.
         """
-        session = self.how.session
-        if self.how.generation != session.generation or session.state is SessionState.LOST:
+        session = self.hold.session
+        if not self.same_session or session.state is SessionState.LOST:
             raise self.lose("the session in which it was claimed has ended")
-        if self.how.for_stop and session.exists(self.root.layout.stop(self.record.pool, self.id)) is None:
+        if self.hold.for_stop and session.exists(self.root.layout.stop(self.record.pool, self.id)) is None:
             raise self.void()
 
     def commit(
@@ -85,10 +83,10 @@ class Claim:
     ) -> None:
         """Change payload, queue, pool, due time, or several of them, in one multi.
 
-        Id and seq stay. `extra` operations of the caller ride along: when one of them is refused, nothing
-        is changed, Conflict is raised and the item is still held. Raises ClaimLost when the item is not ours.
+        Id and seq do not change. `extra` operations are part of the same multi: if one of them is refused,
+        nothing changes, Conflict is raised and the item is still held. Raises ClaimLost if the claim is lost.
         """
-        self.step(
+        self.transition(
             payload=payload,
             queue=queue,
             pool=pool,
@@ -100,19 +98,19 @@ class Claim:
         ).run()
 
     def release(self) -> None:
-        """Let go without a change; who comes next finds the item as it is."""
-        self.letting_go().run()
+        """Release the item without a change."""
+        self.releasing().run()
 
     def remove(self, extra: Sequence[Operation] = ()) -> None:
-        """Remove the item; `extra` removes what hangs below its record, which goes last."""
+        """Remove the item. `extra` removes the children of its record, which is removed last."""
         self.removal(extra).run()
 
     def abandon(self) -> None:
-        """Forget the claim; the lock goes with the session, or a rescan removes it."""
+        """Forget the claim. The lock ends with the session, or a rescan removes it."""
         self.end()
 
     def give_up(self) -> None:
-        """Let go if it is still held: what was wanted of it could not be done."""
+        """Release the item, unchanged, if it is still held."""
         if self.held:
             try:
                 self._put_back()
@@ -120,13 +118,13 @@ class Claim:
                 self.abandon()
 
     def _put_back(self) -> None:
-        """Let go of it as it was: who does so in order has not been killed by it, and does not count."""
+        # An orderly release proves that the item did not kill its worker: this claim is not counted.
         record = self.record
         claims = max(0, record.claims - 1)
-        self.step(failures=record.failures, error=record.error, claims=claims, release=True).run()
+        self.transition(failures=record.failures, error=record.error, claims=claims, release=True).run()
 
-    # ------------------------------------------------------------------ steps
-    def step(
+    # ------------------------------------------------------------------ transitions
+    def transition(
         self,
         *,
         payload: Mapping[str, Any] | None = None,
@@ -138,15 +136,15 @@ class Claim:
         claims: int = 0,
         extra: Sequence[Operation] = (),
         release: bool = False,
-    ) -> Step:
-        """What `commit` does, made but not sent: see `run_steps`. `claims`: as many count from now on."""
+    ) -> "Transition":
+        """The transition of `commit`, not yet sent: see `run_transitions`. `claims`: the new claim count."""
         old, root = self.record, self.root
         if queue is not None:
             root.check_queue(queue)
         if pool is not None and pool != old.pool:
             root.ensure_pool(pool)
-        if due is None and self.how.for_stop and queue not in {None, old.queue}:
-            # What its request has begun goes on at once, also when its holder dies and the request is gone.
+        if due is None and self.hold.for_stop and queue not in {None, old.queue}:
+            # What the request has started continues at once, also if the holder dies and the request is gone.
             due = min(old.token.due, root.clock.now_ms())
         new = old.evolve(
             payload=old.payload if payload is None else payload,
@@ -158,80 +156,162 @@ class Claim:
             failures=failures,
             error=error,
         )
-        before = root.layout.token(old.queue, old.pool, old.token)
-        after = root.layout.token(new.queue, new.pool, new.token)
-        holding: list[Operation] = [
-            *self._lock_operations(release=release, pool=new.pool),
-            Check(before) if before == after else Delete(before),
-            Set(
-                self._path,
-                new.encode(root.max_record_bytes + (NOTE_BYTES if payload is None else 0)),
-                self.version,
-            ),
-        ]
-        if before != after:
-            holding.append(Create(after))
         if new.queue == root.dead != old.queue:
             kind = EventKind.DEAD
         elif (new.queue, new.pool) != (old.queue, old.pool):
             kind = EventKind.MOVE
         else:
-            kind = EventKind.COMMIT if before == after else EventKind.REQUEUE
-        return Step(self, kind, holding, extra, record=new, release=release)
+            kind = EventKind.COMMIT if new.token == old.token else EventKind.REQUEUE
+        data = new.encode(root.max_record_bytes + (NOTE_BYTES if payload is None else 0))
+        operations = change_operations(
+            root.layout, self.hold, old, new, data=data, version=self.version, release=release
+        )
+        return Transition(self, kind, operations, extra, record=new, release=release)
 
-    def removal(self, extra: Sequence[Operation] = ()) -> Step:
-        """What `remove` does, made but not sent."""
-        token = self.root.layout.token(self.queue, self.record.pool, self.record.token)
-        holding = [*self._lock_operations(release=True), Delete(token), Check(self._path, self.version)]
+    def removal(self, extra: Sequence[Operation] = ()) -> "Transition":
+        """The transition of `remove`, not yet sent."""
+        operations = [*self._unlock(), Delete(self._token), Check(self._path, self.version)]
         last = Delete(self._path, self.version)
-        return Step(self, EventKind.REMOVE, holding, (*extra, last), record=None, release=True)
+        return Transition(self, EventKind.REMOVE, operations, (*extra, last), record=None, release=True)
 
-    def letting_go(self) -> Step:
-        """What `release` does, made but not sent."""
-        token = self.root.layout.token(self.queue, self.record.pool, self.record.token)
-        holding = [*self._lock_operations(release=True), Check(token), Check(self._path, self.version)]
-        return Step(self, EventKind.COMMIT, holding, (), record=None, release=True)
+    def releasing(self) -> "Transition":
+        """The transition of `release`, not yet sent."""
+        operations = [*self._unlock(), Check(self._token), Check(self._path, self.version)]
+        return Transition(self, EventKind.COMMIT, operations, (), record=None, release=True)
+
+    def _unlock(self) -> list[Operation]:
+        return unlock_operations(self.root.layout, self.hold, self.record)
+
+    @property
+    def _token(self) -> str:
+        return self.root.layout.token(self.queue, self.record.pool, self.record.token)
 
     @property
     def _path(self) -> str:
         return self.root.layout.record(self.id)
 
-    def _lock_operations(self, *, release: bool, pool: str | None = None) -> list[Operation]:
-        layout, old = self.root.layout, self.record.pool
-        lock = layout.lock(old, self.id)
-        swapped = pool is not None and pool != old
-        if not release and not swapped:
-            return [Check(lock)]
-        operations: list[Operation] = [Delete(lock)]
-        if swapped and pool is not None and not release:
-            found = self.how.session.get(lock)
-            operations.append(
-                Create(layout.lock(pool, self.id), b"" if found is None else found[0], ephemeral=True)
-            )
-        if self.how.place is not None:
-            operations.append(Delete(layout.hold(old, self.how.place)))
-        return operations
+    # ------------------------------------------------------------------ state
+    def accept(self, kind: EventKind, record: Record | None, *, release: bool, seconds: float) -> None:
+        """Take over the state that a committed transition has written; `record` is None if it wrote none."""
+        before, version = self.record, self.version
+        if record is not None:
+            self.record = record
+            version = self.version = version + 1
+            if record.pool != before.pool:
+                self.hold = replace(self.hold, slot=None)
+            if self.hold.for_stop and record.queue != before.queue:
+                self.hold = replace(self.hold, for_stop=False)  # it is due in its new queue
+        self.has_left = release and kind is not EventKind.COMMIT
+        self.root.notify(
+            kind,
+            before,
+            self.record,
+            version=version,
+            released=release,
+            seconds=seconds,
+            detail=str((self.record.error or {}).get("reason", "")),
+        )
+        if release:
+            self.end()
 
     def lose(self, reason: str) -> ClaimLost:
-        """The claim is at its end without our doing; the error to raise."""
+        """End a claim that was lost; returns the error to raise."""
         if self.held:
             self.root.notify(
                 EventKind.LOST,
                 self.record,
                 version=self.version,
-                same_session=self.how.generation == self.how.session.generation,
+                same_session=self.same_session,
                 detail=reason,
             )
         self.end()
         return ClaimLost(self.id, reason)
 
     def void(self) -> ClaimLost:
-        """The request to stop it, for which it was claimed, is gone: let go of it; the error to raise."""
+        """Release an item whose request to stop no longer exists; returns the error to raise."""
         self.give_up()
         return ClaimLost(self.id, "the request to stop it, for which it was claimed, is gone")
 
     def end(self) -> None:
-        """The item is not in hand any more."""
+        """Mark the item as no longer held."""
         if self.held:
             self.held = False
             self._on_end(self)
+
+
+class Transition:
+    """One change of a held item: the operations of its multi, and their meaning once they are committed."""
+
+    __slots__ = ("_holding", "_kind", "_record", "_release", "claim", "operations")
+
+    def __init__(
+        self,
+        claim: Claim,
+        kind: EventKind,
+        holding: Sequence[Operation],
+        extra: Sequence[Operation],
+        *,
+        record: Record | None,
+        release: bool,
+    ) -> None:
+        self.claim = claim
+        self.operations = (*holding, *extra)
+        self._kind = kind
+        self._holding = len(holding)
+        self._record = record  # the new record; None if it does not change or is removed
+        self._release = release
+
+    def run(self) -> None:
+        """Commit it. Raises ClaimLost, or Conflict if only one of `extra` was refused."""
+        claim = self.claim
+        if not claim.held:
+            raise ClaimLost(claim.id, "it was let go before")
+        started = time.monotonic()
+        for _ in range(_MAX_SENDS):
+            refused = None
+            try:
+                commit(claim.hold.session, self.operations)
+            except Conflict as conflict:
+                refused = conflict
+            if not self.restores_folder(refused):
+                break
+        error = self.settle(refused, time.monotonic() - started)
+        if error is not None:
+            raise error from refused
+
+    def restores_folder(self, refused: QueueError | None) -> bool:
+        """Whether it was refused because its target folder is missing; the folder is then made again."""
+        if not (isinstance(refused, Conflict) and refused.reason == "NoNode" and self._record is not None):
+            return False
+        if refused.index >= self._holding or not isinstance(self.operations[refused.index], Create):
+            return False
+        self.claim.root.forget_folders()
+        self.claim.root.ensure_pool(self._record.pool)
+        return True
+
+    def settle(self, refused: QueueError | None, seconds: float) -> QueueError | None:
+        """Apply the server's answer to the claim; returns the error, None if the transition is committed."""
+        # A refusal after a lost reply may be the echo of our own success: the nonce decides.
+        if isinstance(refused, Conflict) and not (refused.ambiguous and self._is_done()):
+            return refused if refused.index >= self._holding else self.claim.lose(str(refused))
+        if refused is not None and not isinstance(refused, Conflict):
+            return refused
+        self.claim.accept(self._kind, self._record, release=self._release, seconds=seconds)
+        return None
+
+    def _is_done(self) -> bool:
+        claim, session = self.claim, self.claim.hold.session
+        layout = claim.root.layout
+        if self._record is None and self._kind is not EventKind.REMOVE:
+            # A release is done when the lock is gone while its session still exists.
+            return claim.same_session and session.exists(layout.lock(claim.record.pool, claim.id)) is None
+        found = session.get(layout.record(claim.id))
+        try:
+            record = None if found is None else Record.decode(claim.id, found[0])
+        except CorruptRecord:
+            return False
+        if self._record is None:
+            # The record is gone, or the id belongs to another item. Only in the same session is it certain
+            # that no other holder removed it.
+            return claim.same_session and (record is None or record.run_key != claim.record.run_key)
+        return record is not None and record.nonce == self._record.nonce

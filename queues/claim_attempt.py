@@ -1,18 +1,18 @@
-"""One claim on its way: its multi, and what it means when an operation of that is refused."""
+"""The multis of a claim: one that takes a free item, and one for each change while the item is held."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from queues.claim import Held
 from queues.errors import Refusal
 from queues.names import Layout, Token
 from queues.operations import Check, Create, Delete, Operation, Set
 from queues.record import Record
+from queues.session import Session
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A token that seems to be free. `stopped`: claim it only while there is a request to stop it."""
+    """A token that seems to be free. `stopped`: claim it only while a request to stop it exists."""
 
     queue: str
     pool: str
@@ -20,15 +20,27 @@ class Candidate:
     stopped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How an item is held: the session that owns its lock, its slot in a capped pool, and the reason."""
+
+    session: Session
+    generation: int
+    slot: int | None
+    weight: int  # bytes of that session's paths
+    nonce: str  # names this claim for its whole life; the record's nonce changes with each transition
+    for_stop: bool  # claimed for a request to stop the item, regardless of due time, pause and cap
+
+
 @dataclass(slots=True)
 class ClaimAttempt:
-    """The record as it will be, the version that is replaced, and how the item will be held."""
+    """A multi that claims an item, with the new record, the version it replaces, and the resulting hold."""
 
     record: Record
     version: int
-    held: Held
-    step: Sequence[Operation]
-    refusals: Sequence[Refusal]  # by the operation that is refused
+    hold: Hold
+    operations: Sequence[Operation]
+    refusals: Sequence[Refusal]  # by the index of the refused operation
 
 
 def claim_attempt(
@@ -36,28 +48,59 @@ def claim_attempt(
     candidate: Candidate,
     record: Record,
     version: int,
-    held: Held,
+    hold: Hold,
     *,
     data: bytes,
     note: bytes,
     limits: Sequence[Check],
     seize: bool,
 ) -> ClaimAttempt:
-    """The multi of a claim; `data` becomes the record, `note` the lock, `limits` must hold still."""
+    """The multi of a claim. `data` becomes the record, `note` the lock; `limits` must not have changed."""
     pool, token = candidate.pool, candidate.token
     lock = layout.lock(pool, token.id)
-    # A worker with a stale listing would lock an item that has moved on.
-    step: list[Operation] = [Check(layout.token(candidate.queue, pool, token)), *limits]
+    # Without the check of the token, a worker with a stale listing would lock an item that has moved on.
+    operations: list[Operation] = [Check(layout.token(candidate.queue, pool, token)), *limits]
     refusals = [Refusal.MOVED_ON, *(Refusal.POOL_CHANGED for _ in limits)]
     if seize:
-        step.append(Delete(lock))
+        operations.append(Delete(lock))
         refusals.append(Refusal.CHANGED)
-    step += (Create(lock, note, ephemeral=True), Set(layout.record(token.id), data, version))
+    operations += (Create(lock, note, ephemeral=True), Set(layout.record(token.id), data, version))
     refusals += (Refusal.HELD, Refusal.CHANGED)
-    if held.place is not None:
-        step.append(Create(layout.hold(pool, held.place), token.id.encode(), ephemeral=True))
+    if hold.slot is not None:
+        operations.append(Create(layout.hold(pool, hold.slot), token.id.encode(), ephemeral=True))
         refusals.append(Refusal.FULL)
     if candidate.stopped:
-        step.append(Check(layout.stop(pool, token.id)))
+        operations.append(Check(layout.stop(pool, token.id)))
         refusals.append(Refusal.NO_STOP)
-    return ClaimAttempt(record, version, held, step, refusals)
+    return ClaimAttempt(record, version, hold, operations, refusals)
+
+
+def change_operations(
+    layout: Layout, hold: Hold, old: Record, new: Record, *, data: bytes, version: int, release: bool
+) -> list[Operation]:
+    """The multi that replaces the record, moves the token if needed, and checks or removes the lock."""
+    before = layout.token(old.queue, old.pool, old.token)
+    after = layout.token(new.queue, new.pool, new.token)
+    if release:
+        operations = unlock_operations(layout, hold, old)
+    elif new.pool == old.pool:
+        operations = [Check(layout.lock(old.pool, old.id))]
+    else:
+        found = hold.session.get(layout.lock(old.pool, old.id))
+        note = b"" if found is None else found[0]
+        operations = unlock_operations(layout, hold, old)
+        operations.insert(1, Create(layout.lock(new.pool, old.id), note, ephemeral=True))
+    record = Set(layout.record(old.id), data, version)
+    if before == after:
+        operations += (Check(before), record)
+    else:
+        operations += (Delete(before), record, Create(after))
+    return operations
+
+
+def unlock_operations(layout: Layout, hold: Hold, record: Record) -> list[Operation]:
+    """The operations that remove the lock of an item and free its slot."""
+    operations: list[Operation] = [Delete(layout.lock(record.pool, record.id))]
+    if hold.slot is not None:
+        operations.append(Delete(layout.hold(record.pool, hold.slot)))
+    return operations

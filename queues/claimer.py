@@ -1,4 +1,4 @@
-"""Taking items that nobody holds."""
+"""Claims free items."""
 
 import logging
 import threading
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from queues.bundle import commit_many
-from queues.claim import Claim, Held
-from queues.claim_attempt import Candidate, ClaimAttempt, claim_attempt
+from queues.claim import Claim
+from queues.claim_attempt import Candidate, ClaimAttempt, Hold, claim_attempt
 from queues.documents import encode, new_nonce, timestamp
 from queues.errors import (
     Conflict,
@@ -24,42 +24,44 @@ from queues.events import EventKind
 from queues.lock_sessions import LockSessions
 from queues.names import LOW
 from queues.operations import Check
-from queues.places import Places
+from queues.places import PoolSlots
 from queues.record import NOTE_BYTES, Record
 from queues.root import Root
 from queues.session import Session
 from queues.session.multi_read import Found
-from queues.transaction import Step
+from queues.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
 _Outcomes = dict[int, Claim | QueueError]
-"""Of candidates, by their places."""
+"""By the index of the candidate."""
 
 
 class Claimer:
-    """Claims items and knows those it holds. Safe to use from several threads."""
+    """Claims items and keeps the set of those it holds. Safe to use from several threads."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self.sessions = LockSessions(root.session)
         self._guard = threading.Lock()
-        self._who = encode({"worker": root.owner}).decode().removesuffix("}")  # JSON, as each lock begins
+        self._who = (
+            encode({"worker": root.owner}).decode().removesuffix("}")
+        )  # start of the JSON in each lock
         self._on_return: list[Callable[[str, str], None]] = []
         self._nonces: dict[str, str] = {}  # id -> nonce of the claim, from before it is sent
 
     def holds(self, item_id: str) -> bool:
-        """Whether an item is held here, or about to be."""
+        """Whether an item is held by this claimer, or is being claimed."""
         with self._guard:
             return item_id in self._nonces
 
     # ------------------------------------------------------------------ claim
     def claim(self, candidates: Sequence[Candidate], *, capped: bool = True) -> list[Claim | QueueError]:
-        """Claim these items, each for itself; an error for each that was not.
+        """Claim these items independently; returns a claim or an error for each.
 
-        `capped`: within the caps of their pools, which do not bind operators.
-        NotClaimed: somebody was faster. CorruptRecord, ItemNotFound: there is a token and no item that can
-        be read, see `bury`.
+        `capped`: within the caps of their pools, which do not apply to operators.
+        NotClaimed: another claimer was faster. CorruptRecord, ItemNotFound: the token has no readable
+        record, see `move_to_dead`.
         """
         layout = self._root.layout
         found = self._root.session.get_many([layout.record(c.token.id) for c in candidates])
@@ -72,12 +74,12 @@ class Claimer:
                 yield numbered
 
         try:
-            for session, group in groupby(attempts(), lambda numbered: numbered[1].held.session):
+            for session, group in groupby(attempts(), lambda numbered: numbered[1].hold.session):
                 self._send(session, group, outcomes)
         finally:
             for index, attempt in prepared:
                 if not isinstance(outcomes.get(index), Claim):
-                    self._forget(attempt.record, attempt.held)
+                    self._forget(attempt.record, attempt.hold)
         return [outcomes[index] for index in range(len(candidates))]
 
     def _attempts(
@@ -88,42 +90,42 @@ class Claimer:
         *,
         capped: bool,
     ) -> Iterator[tuple[int, ClaimAttempt]]:
-        """Those that can be tried, by their places; the others get their outcome."""
+        """The attempts to send, with their indexes; the other candidates get their outcome here."""
         gone = self._gone(candidates, found)
-        places = Places(self._root) if capped and self._root.caps else None
+        slots = PoolSlots(self._root) if capped and self._root.caps else None
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
             if index in gone:
                 outcomes[index] = NotClaimed(candidate.token.id, Refusal.MOVED_ON)
                 continue
             try:
-                attempt = self._prepare(candidate, node, places, bound=capped)
+                attempt = self._prepare(candidate, node, slots, bound=capped)
             except QueueError as error:
                 outcomes[index] = error
-            except Exception:  # one item must not hide those behind it
+            except Exception:  # one item must not block the others
                 log.exception("%s in %s cannot be claimed", candidate.token.id, candidate.queue)
                 outcomes[index] = NotClaimed(candidate.token.id, Refusal.CHANGED)
             else:
                 yield index, attempt
 
     def _send(self, session: Session, group: Iterable[tuple[int, ClaimAttempt]], outcomes: _Outcomes) -> None:
-        """Send what one session is to hold: the first are on their way while the next are prepared."""
+        """Send the attempts of one session; later ones are prepared while earlier ones are in flight."""
         sent: list[tuple[int, ClaimAttempt]] = []
 
-        def steps() -> Iterator[Step]:
+        def transactions() -> Iterator[Transaction]:
             for numbered in group:
                 sent.append(numbered)
-                yield numbered[1].step
+                yield numbered[1].operations
 
         started = time.monotonic()
-        refusals = commit_many(session, steps())
+        refusals = commit_many(session, transactions())
         seconds = time.monotonic() - started
         for (index, attempt), refused in zip(sent, refusals, strict=True):
             outcomes[index] = self._outcome(attempt, refused, seconds)
 
     def _gone(self, candidates: Sequence[Candidate], found: Sequence[Found]) -> set[int]:
-        """Which tokens are not there any more, as their records tell: such a claim would be refused anyway.
+        """The indexes of tokens that no longer exist according to their records.
 
-        One that is refused takes the others of its multi with it, and a stale listing has many of them.
+        Their claims would be refused, and one refusal rejects its whole multi: a stale listing has many.
         """
         layout, doubtful = self._root.layout, []
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
@@ -132,15 +134,15 @@ class Claimer:
                 doubtful.append(index)
         if not doubtful:
             return set()
-        # The record is no proof: what was buried stands elsewhere than its record says.
+        # The record alone is not conclusive: the token of a dead item may be elsewhere.
         paths = [layout.token(c.queue, c.pool, c.token) for c in (candidates[index] for index in doubtful)]
         nodes = self._root.session.get_many(paths)
         return {index for index, node in zip(doubtful, nodes, strict=True) if node is None}
 
     def seize(self, record: Record) -> Claim | None:
-        """Take an item from whoever holds it: the lock changes hands in one multi, and the old fence is void.
+        """Take an item from its holder: one multi replaces the lock and invalidates the old fence.
 
-        None when the item was let go or has moved meanwhile.
+        Returns None if the item was released or has moved meanwhile.
         """
         node = self._root.session.get(self._root.layout.record(record.id))
         candidate = Candidate(record.queue, record.pool, record.token)
@@ -148,11 +150,11 @@ class Claimer:
         claim: Claim | QueueError | None = None
         try:
             started = time.monotonic()
-            (refused,) = commit_many(attempt.held.session, [attempt.step])
+            (refused,) = commit_many(attempt.hold.session, [attempt.operations])
             claim = self._outcome(attempt, refused, time.monotonic() - started)
         finally:
             if not isinstance(claim, Claim):
-                self._forget(attempt.record, attempt.held)
+                self._forget(attempt.record, attempt.hold)
         if isinstance(claim, NotClaimed):
             return None
         if isinstance(claim, QueueError):
@@ -163,7 +165,7 @@ class Claimer:
         self,
         candidate: Candidate,
         node: Found,
-        places: Places | None,
+        slots: PoolSlots | None,
         *,
         bound: bool = False,
         seize: bool = False,
@@ -184,8 +186,8 @@ class Claimer:
         if self.holds(token.id) and not seize:
             raise NotClaimed(token.id, Refusal.HELD)
         cap, limits = self._limits(candidate, binding=bound)
-        place = None if places is None else places.take(pool, cap, token.id)
-        weight = 2 * len(layout.lock(pool, token.id))  # of the lock and of its place in a capped pool
+        slot = None if slots is None else slots.take(pool, cap, token.id)
+        weight = 2 * len(layout.lock(pool, token.id))  # of the lock and of its slot in a capped pool
         session = self.sessions.reserve(weight)
         note = f'{self._who}, "nonce": "{nonce}", "since": "{timestamp()}"}}'
         attempt = claim_attempt(
@@ -193,7 +195,7 @@ class Claimer:
             candidate,
             claimed,
             node[1].version,
-            Held(session, session.generation, place, weight, nonce, candidate.stopped),
+            Hold(session, session.generation, slot, weight, nonce, candidate.stopped),
             data=data,
             note=note.encode(),
             limits=limits,
@@ -209,15 +211,17 @@ class Claimer:
         return attempt
 
     def _limits(self, candidate: Candidate, *, binding: bool) -> tuple[int, list[Check]]:
-        """The cap of a candidate's pool, and what proves that its limits are as seen here."""
-        # Who pauses a pool means its low lane too.
+        """The cap of a candidate's pool, and checks that its limits have not changed since they were read."""
+        # A pause of a pool includes its low lane.
         pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
         seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
         binding = binding and candidate.queue in self._root.paused_queues and not candidate.stopped
-        if any(version < 0 for *_, version in seen):  # to ZooKeeper such a check means any version
+        if any(version < 0 for *_, version in seen):  # ZooKeeper reads -1 as any version
             raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)
         if binding and any(limits.paused for _, limits, _ in seen):
-            raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)  # since the candidate was chosen
+            raise NotClaimed(
+                candidate.token.id, Refusal.POOL_CHANGED
+            )  # paused since the candidate was chosen
         checks = [Check(self._root.layout.pool(pool), version) for pool, _, version in seen]
         return seen[0][1].cap, checks
 
@@ -236,28 +240,30 @@ class Claimer:
                 return error
         elif refused is not None:
             return refused
-        if attempt.held.generation != attempt.held.session.generation:
-            return NotClaimed(record.id, Refusal.CHANGED)  # by a session that has ended, or by the next one
-        claim = Claim(root, record, version=attempt.version + 1, held=attempt.held, on_end=self._on_end)
+        if attempt.hold.generation != attempt.hold.session.generation:
+            return NotClaimed(
+                record.id, Refusal.CHANGED
+            )  # claimed by a session that has ended, or by its successor
+        claim = Claim(root, record, version=attempt.version + 1, hold=attempt.hold, on_end=self._on_end)
         root.notify(EventKind.CLAIM, record, version=claim.version, seconds=seconds)
         return claim
 
     def _is_mine(self, record: Record) -> bool:
-        # After a lost reply a refusal may be the echo of our own success: the nonce tells.
+        # A refusal after a lost reply may be the echo of our own success: the nonce decides.
         return self._root.read(record.id)[0].nonce == record.nonce
 
     def on_return(self, listener: Callable[[str, str], None]) -> None:
-        """Call `listener` with queue and pool when an item is let go where it stood."""
+        """Call `listener` with queue and pool when an item is released without a move."""
         self._on_return.append(listener)
 
     def _on_end(self, claim: Claim) -> None:
-        self._forget(claim.record, claim.how)
+        self._forget(claim.record, claim.hold)
         if not claim.has_left:
             for listener in self._on_return:
                 listener(claim.queue, claim.record.pool)
 
-    def _forget(self, record: Record, held: Held) -> None:
-        self.sessions.give_back(held.session, held.weight)
+    def _forget(self, record: Record, hold: Hold) -> None:
+        self.sessions.give_back(hold.session, hold.weight)
         with self._guard:
-            if self._nonces.get(record.id) == held.nonce:
+            if self._nonces.get(record.id) == hold.nonce:
                 del self._nonces[record.id]

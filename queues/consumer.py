@@ -191,7 +191,7 @@ class Consumer:
         )
         if not claims:
             for pool in {candidate.pool for candidate in candidates}:
-                self._views[pool].steal_at = time.monotonic() + random.uniform(0.05, 0.2)  # noqa: S311 - not for security
+                self._views[pool].take_over_at = time.monotonic() + random.uniform(0.05, 0.2)  # noqa: S311 - not for security
 
     def _doubt(self, candidates: Sequence[Candidate], outcomes: Sequence[Claim | QueueError]) -> None:
         """Others are at work where we are: beyond one miss in ten a new listing is cheaper."""
@@ -202,7 +202,7 @@ class Consumer:
         ]
         if 10 * len(missed) > len(candidates):
             for pool, queue in {(candidate.pool, candidate.queue) for candidate in missed}:
-                self._views[pool].backlog_of(queue).doubt()
+                self._views[pool].backlog_of(queue).invalidate()
 
     def _explain(self, candidate: Candidate, error: QueueError) -> bool:
         """Do what follows from a refusal; False when ZooKeeper does not answer."""
@@ -220,9 +220,9 @@ class Consumer:
                 backlog.put_back(name)
                 view.blocked_until = time.monotonic() + _FULL_SECONDS
             case NotClaimed():
-                backlog.put_aside(name)
+                backlog.defer(name)
             case CorruptRecord() | ItemNotFound():
-                if self._set.bury(candidate.queue, candidate.pool, candidate.token, error):
+                if self._set.move_to_dead(candidate.queue, candidate.pool, candidate.token, error):
                     log.warning(
                         "%s moved from %s to %s: %s",
                         candidate.token.id,

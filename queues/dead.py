@@ -1,4 +1,4 @@
-"""Items that cannot be processed: brought aside with the reason, looked at, and brought back."""
+"""Dead letters: items that cannot be processed are moved to `dead` with the reason, and replayed."""
 
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
@@ -13,21 +13,21 @@ from queues.root import Root
 from queues.transaction import commit
 
 
-def bury(root: Root, queue: str, pool: str, token: Token, error: QueueError) -> bool:
+def move_to_dead(root: Root, queue: str, pool: str, token: Token, error: QueueError) -> bool:
     """Move the token of an item that cannot be read to `dead`, its bytes unchanged, with the reason.
 
-    Refused (False) while somebody holds the item, when it has moved on, or when the record has changed.
+    Returns False while the item is held, if it has moved on, or if the record has changed.
     """
     layout, session = root.layout, root.session
     found = session.get(layout.record(token.id))
     if found is not None and _can_be_claimed(root, token.id, found[0]):
-        return False  # mended since
-    lock, grave = layout.lock(pool, token.id), layout.token(root.dead, pool, token)
+        return False  # repaired since
+    lock, dead = layout.lock(pool, token.id), layout.token(root.dead, pool, token)
     reason = encode({"reason": str(error), "queue": queue, "since": timestamp()})
     operations: list[Operation] = [
-        Create(lock, ephemeral=True),  # made and removed in one multi: proves that nobody holds the item
+        Create(lock, ephemeral=True),  # made and removed in one multi: succeeds only if the item is not held
         Delete(layout.token(queue, pool, token)),
-        Create(grave, reason),
+        Create(dead, reason),
         Delete(lock),
     ]
     if found is not None:
@@ -35,7 +35,7 @@ def bury(root: Root, queue: str, pool: str, token: Token, error: QueueError) -> 
     try:
         commit(session, operations)
     except Conflict as conflict:
-        return conflict.ambiguous and session.exists(grave) is not None
+        return conflict.ambiguous and session.exists(dead) is not None
     root.listeners.notify(
         Event(
             EventKind.DEAD,
@@ -53,10 +53,10 @@ def bury(root: Root, queue: str, pool: str, token: Token, error: QueueError) -> 
 
 
 def replay(root: Root, claimer: Claimer, pool: str, token: Token, queue: str | None) -> str:
-    """Bring one item from dead back to the queue that it came from, or to `queue`; returns that queue.
+    """Move one item from dead back to its original queue, or to `queue`; returns that queue.
 
-    Its failures and claims are counted anew. Raises CorruptRecord, ItemNotFound while it cannot be read,
-    NotClaimed when somebody holds it.
+    Its counts of failures and claims restart at 0. Raises CorruptRecord or ItemNotFound while it cannot be
+    read, NotClaimed while it is held.
     """
     note = root.session.get(root.layout.token(root.dead, pool, token))
     (claim,) = claimer.claim([Candidate(root.dead, pool, token)], capped=False)

@@ -1,4 +1,4 @@
-"""What an operator does to single items: remove, move, requeue, by force where need be."""
+"""Operations of an administrator on single items: remove and move, by force if needed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,11 +13,11 @@ from queues.operations import Operation
 from queues.record import Record
 from queues.root import Root
 
-_MAX_TRIES = 10  # the item moves while it is looked at: each time it did, its holder was busy with it
+_MAX_TRIES = 10  # each failed try means that the item moved, so its holder is working on it
 
 
-class Desk:
-    """Changes items as their holder would: what is held by somebody else is refused, or taken by force."""
+class AdminOperations:
+    """Changes items as their holder would. An item held elsewhere is refused, or taken by force."""
 
     def __init__(self, root: Root, claimer: Claimer) -> None:
         self._root = root
@@ -30,7 +30,7 @@ class Desk:
         force: bool = False,
         extra: Callable[[Claim], Iterable[Operation]] = lambda _claim: (),
     ) -> None:
-        """Remove an item; raises ItemNotFound, ItemHeld. `extra` removes what hangs below its record."""
+        """Remove an item; raises ItemNotFound, ItemHeld. `extra` removes the children of its record."""
         claim = self.take(item_id, force=force)
         try:
             claim.remove(tuple(extra(claim)))
@@ -47,12 +47,12 @@ class Desk:
         delay_ms: int | None = None,
         force: bool = False,
     ) -> Record:
-        """Bring an item to a queue, due as before or after `delay_ms`; raises ItemNotFound, ItemHeld."""
+        """Move an item to a queue, due as before or after `delay_ms`; raises ItemNotFound, ItemHeld."""
         self._root.check_queue(queue)
         claim = self.take(item_id, force=force)
         try:
             due = None if delay_ms is None else self._root.clock.now_ms() + delay_ms
-            stays = queue == claim.queue  # what is dead stays dead for the same reason
+            stays = queue == claim.queue  # an item that stays in dead keeps its error
             claim.commit(
                 queue=queue,
                 pool=pool,
@@ -67,14 +67,14 @@ class Desk:
         return claim.record
 
     def take(self, item_id: str, *, force: bool = False) -> Claim:
-        """Claim one item by its id; by force from whoever holds it, who then loses its claim.
+        """Claim one item by its id; by force also from its holder, whose claim is then lost.
 
-        Raises ItemNotFound also when it is removed meanwhile and the id put anew: that one is not meant.
+        Also raises ItemNotFound if the item is removed meanwhile and another one is put under its id.
         """
-        reason, meant = Refusal.MOVED_ON, ""
+        reason, run_key = Refusal.MOVED_ON, ""
         for _ in range(_MAX_TRIES):
             record, _version = self._root.read(check_id(item_id))
-            if record.run_key != (meant := meant or record.run_key):
+            if record.run_key != (run_key := run_key or record.run_key):
                 raise ItemNotFound(item_id)
             (claim,) = self._claimer.claim([Candidate(record.queue, record.pool, record.token)], capped=False)
             if isinstance(claim, Claim):
@@ -82,7 +82,7 @@ class Desk:
             if not isinstance(claim, NotClaimed):
                 raise claim
             reason = claim.reason
-            if reason is Refusal.POOL_CHANGED:  # perhaps removed by hand, and no consumer is there to mend it
+            if reason is Refusal.POOL_CHANGED:  # possibly removed manually, without a consumer to restore it
                 self._root.pool_folders.restore(record.pool)
                 self._root.pools.forget()
             if reason is Refusal.HELD:
@@ -94,7 +94,7 @@ class Desk:
         raise NotClaimed(item_id, reason)
 
     def holder(self, record: Record) -> str:
-        """Who holds an item, for people; empty when nobody does."""
+        """The name of an item's holder, for display; empty if the item is not held."""
         found = self._root.session.get(self._root.layout.lock(record.pool, record.id))
         if found is None:
             return ""

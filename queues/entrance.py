@@ -1,4 +1,4 @@
-"""The entrance of the queues of one root: put, and read what was put."""
+"""The producing side of the queues of one root: put items and read their records."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -17,7 +17,7 @@ from queues.session import Session
 
 
 class Entrance:
-    """The part of a QueueSet that only puts: it claims nothing, and loads nothing that does.
+    """The part of a QueueSet that puts and reads items. It neither claims nor imports code that claims.
 
     Safe to use from several threads. Arguments and units are those of `QueueSet`.
     """
@@ -56,7 +56,7 @@ class Entrance:
 
     @property
     def layout(self) -> Layout:
-        """Where everything stands."""
+        """The paths of all nodes."""
         return self.root.layout
 
     @property
@@ -66,7 +66,7 @@ class Entrance:
 
     @property
     def clock(self) -> EnsembleClock:
-        """The ensemble's time."""
+        """The ensemble's clock."""
         return self.root.clock
 
     @property
@@ -75,11 +75,11 @@ class Entrance:
         return self.root.pools
 
     def ensure_pool(self, pool: str = DEFAULT_POOL) -> None:
-        """Make the folders of a pool in every queue; no number of pools binds who asks for one by name."""
+        """Make the folders of a pool in every queue; `max_pools` does not limit an explicit call."""
         self.root.ensure_pool(pool)
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Wait for background puts; False when some are not done in time."""
+        """Wait for background puts; False if some are not done in time."""
         return self._producer.close(timeout)
 
     # ------------------------------------------------------------------ put
@@ -99,10 +99,9 @@ class Entrance:
     ) -> Record:
         """Put a new item, exactly once; an id of None makes a UUID.
 
-        `extra` gets the path of the record and returns operations that ride in the same multi. `max_wait`:
-        seconds to wait for room in a full pool. `existing`: return the item that has the id instead of
-        raising. Raises IdTaken, QueueFull, TooManyPools, TooLarge, InvalidName, InvalidPayload,
-        OutcomeUnknown.
+        `extra` gets the path of the record and returns operations for the same multi. `max_wait`: seconds
+        to wait for capacity in a full pool. `existing`: return the item that has the id instead of raising.
+        Raises IdTaken, QueueFull, TooManyPools, TooLarge, InvalidName, InvalidPayload, OutcomeUnknown.
         """
         item = NewItem(payload, item_id, pool, delay_ms, due_ms, run_key, extra)
         return self._producer.put(queue, item, max_wait=max_wait, existing=existing)
@@ -110,15 +109,15 @@ class Entrance:
     def put_many(
         self, queue: str, items: Sequence[NewItem], *, max_wait: float = 0.0, existing: bool = False
     ) -> list[Record]:
-        """Put many items in few requests, each exactly once; raises PutsFailed when some were not put."""
+        """Put many items in few requests, each exactly once; raises PutsFailed if some were not put."""
         return self._producer.put_many(queue, items, max_wait=max_wait, existing=existing)
 
     def put_background(self, queue: str, item: NewItem) -> "Future[Record]":
-        """Put soon, together with others; the future has the record, or raises what `put` would."""
+        """Put in the background, batched with others; the future has the record or the error of `put`."""
         return self._producer.put_background(queue, item)
 
     def flush_puts(self, timeout: float) -> bool:
-        """Wait until every background put so far is done; False when some are not after `timeout` seconds."""
+        """Wait until every background put so far is done; False if some are not after `timeout` seconds."""
         return self._producer.flush(timeout)
 
     # ------------------------------------------------------------------ look

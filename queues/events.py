@@ -45,7 +45,7 @@ class Event:
 Listener = Callable[[Event], None]
 
 
-class Listeners:
+class EventListeners:
     """Calls each listener with each event. A listener must be quick; one that raises breaks nothing."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ LARGE = 12_000
 _MAX_NEWS = 100_000  # changes that nobody has fetched; then a listing is cheaper
 
 
-class Folder:
+class WatchedFolder:
     """What was listed last, whether that is still true, and when it may be listed again.
 
     `rest`: seconds between listings, if that is longer than what their cost asks for. `readers`: how many

@@ -9,7 +9,7 @@ from collections.abc import Callable, ItemsView, Mapping, Sequence
 from typing import Self, assert_never
 
 from queues.actions import Action, Done, Handler, Move, Requeue, Retries
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.consumer import RESCAN_SECONDS, Consumer
 from queues.dispatcher import Dispatcher, HandlerThreads, InFlight, Prepared
 from queues.documents import timestamp
@@ -175,7 +175,7 @@ class _PoolPolicy:
             case Done():
                 return claim.removal()
             case Requeue(payload, delay_ms):
-                return claim.step(payload=payload, due=self._due(delay_ms), release=True)
+                return claim.transition(payload=payload, due=self._due(delay_ms), release=True)
             case Move(queue_, payload, delay_ms, pool):
                 here = queue_ in self._queues and pool in {None, claim.record.pool}
                 stays = here and not delay_ms and not self._stopping.is_set()
@@ -184,7 +184,7 @@ class _PoolPolicy:
             case _:
                 assert_never(action)
 
-    def _failure(self, claim: Claim, error: Exception) -> Step:
+    def _failure(self, claim: Claim, error: Exception) -> Transition:
         failures = claim.record.failures + 1
         is_last = failures >= self._retries.attempts or isinstance(error, _KillsWorkers)
         reason = _plain(f"{type(error).__name__}: {error}")[:_MAX_REASON_CHARACTERS]
@@ -201,8 +201,8 @@ class _PoolPolicy:
         # An item may be so large that the record has no room for the full note.
         for kept in ({**note, "traceback": trace}, note, {**note, "reason": reason[:_SHORT_CHARACTERS]}):
             with contextlib.suppress(TooLarge):
-                return claim.step(queue=queue_, due=due, failures=failures, error=kept, release=True)
-        return claim.step(queue=queue_, due=due, failures=failures, release=True)
+                return claim.transition(queue=queue_, due=due, failures=failures, error=kept, release=True)
+        return claim.transition(queue=queue_, due=due, failures=failures, release=True)
 
     def _due(self, delay_ms: int) -> int:
         return self._set.clock.now_ms() + delay_ms

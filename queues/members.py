@@ -1,4 +1,4 @@
-"""What consumers say of themselves: of which queues and pools they take items."""
+"""Announcements of consumers: the queues and pools that each consumes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from queues.session.multi_read import Found
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """What a consumer says of itself; None in `queues` or `pools` = all."""
+class ConsumerAnnouncement:
+    """The queues and pools of one consumer; None means all."""
 
     queues: frozenset[str] | None
     pools: frozenset[str] | None
 
     @classmethod
-    def of(cls, found: Found) -> "Member | None":
-        """The consumer of a node, None where there is none: only a session keeps one."""
+    def of(cls, found: Found) -> "ConsumerAnnouncement | None":
+        """The announcement in a node; None if there is none, or if no session owns the node."""
         if found is None or not found[1].owner:
             return None
         try:
@@ -29,11 +29,11 @@ class Member:
         return cls(_names(document, "queues"), _names(document, "pools"))
 
     def takes(self, queue: str, pool: str) -> bool:
-        """Whether it takes items of this queue and pool."""
+        """Whether the consumer takes items of this queue and pool."""
         return (self.queues is None or queue in self.queues) and self.serves(pool)
 
     def serves(self, pool: str) -> bool:
-        """Whether it takes items of this pool; who serves a pool serves its low lane too."""
+        """Whether the consumer takes items of this pool. A pool includes its low lane."""
         return self.pools is None or not self.pools.isdisjoint({pool, pool.removesuffix(LOW)})
 
 
@@ -42,9 +42,11 @@ def _names(document: Mapping[str, Any], key: str) -> frozenset[str] | None:
     return frozenset(map(str, names)) if isinstance(names, list) else None
 
 
-def read_members(session: Session, layout: Layout, names: Iterable[str] | None = None) -> dict[str, Member]:
-    """The consumers with these names, those that are there; None = all."""
+def read_announcements(
+    session: Session, layout: Layout, names: Iterable[str] | None = None
+) -> dict[str, ConsumerAnnouncement]:
+    """The announcements of the consumers with these names, without missing ones; None means all."""
     wanted = list((session.children(layout.consumers) or ()) if names is None else names)
     found = session.get_many([layout.consumer(name) for name in wanted])
-    members = ((name, Member.of(node)) for name, node in zip(wanted, found, strict=True))
+    members = ((name, ConsumerAnnouncement.of(node)) for name, node in zip(wanted, found, strict=True))
     return {name: member for name, member in members if member is not None}

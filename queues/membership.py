@@ -1,4 +1,4 @@
-"""Who takes items of which pools, so that each consumer knows its share of them."""
+"""Membership of consumers, from which each computes its share of the items of a pool."""
 
 import logging
 import uuid
@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from queues.backlog import Share
 from queues.documents import encode, timestamp
 from queues.errors import Conflict, QueueError
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.lock_sessions import LockSessions
-from queues.members import Member, read_members
+from queues.members import ConsumerAnnouncement, read_announcements
 from queues.operations import Create, Delete
 from queues.root import Root
 from queues.session import Session, SessionState, Stat
@@ -17,12 +17,12 @@ from queues.transaction import commit
 
 log = logging.getLogger(__name__)
 
-# When many consumers start or end together, each of them hears of each of the others.
+# When many consumers start or end together, each is notified of each other.
 _REST_SECONDS = 0.1
 
 
 class Membership:
-    """One ephemeral per consumer, whatever the number of pools, so that the others leave it its share.
+    """Announces this consumer and reads the others. Each has one ephemeral, however many pools it serves.
 
     A session that owns many paths takes the ensemble down when it ends (ZOOKEEPER-4306).
     """
@@ -40,19 +40,21 @@ class Membership:
         self._root, self._sessions = root, sessions
         self._wake = wake
         self._queues, self._pools = list(queues), None if pools is None else sorted(pools)
-        self._folder = Folder(root.session, root.layout.consumers, wake, rest=_REST_SECONDS)
-        self._members: dict[str, Member] = {}
+        self._folder = WatchedFolder(root.session, root.layout.consumers, wake, rest=_REST_SECONDS)
+        self._members: dict[str, ConsumerAnnouncement] = {}
         self._shares: dict[tuple[str, str], Share] = {}
-        self._announced: tuple[Session, int] | None = None  # by which session, in which of its generations
+        self._announced: tuple[Session, int] | None = (
+            None  # the session that made the node, and its generation
+        )
 
     @property
-    def folder(self) -> Folder:
-        """Where all consumers stand."""
+    def folder(self) -> WatchedFolder:
+        """The folder of all consumers."""
         return self._folder
 
     # ------------------------------------------------------------------ ours
     def announce(self) -> None:
-        """Be seen, again after a lost session."""
+        """Make the node of this consumer, and again after a lost session."""
         path = self._root.layout.consumer(self.name)
         if self._announced is None:
             self._announced = (self._sessions.reserve(len(path)), -1)
@@ -71,7 +73,7 @@ class Membership:
         try:
             commit(session, [Create(path, document, ephemeral=True)])
         except Conflict as conflict:
-            if conflict.reason == "NoNode":  # the folder was removed by hand
+            if conflict.reason == "NoNode":  # the folder was removed manually
                 session.ensure_path(self._root.layout.consumers)
                 self._wake()
                 return
@@ -79,11 +81,11 @@ class Membership:
                 raise
             stat = session.exists(path)
             if stat is not None and stat.owner != session.id:
-                return  # of our session before this one: it goes with it, then this is tried again
+                return  # it belongs to our previous session: retry once that one has ended
         self._announced = (session, now)
 
     def withdraw(self) -> None:
-        """Leave the rest to the others at once; without a connection the node goes with the session."""
+        """Remove the node of this consumer; without a connection it ends with the session."""
         if self._announced is None:
             return
         session, path = self._announced[0], self._root.layout.consumer(self.name)
@@ -91,31 +93,31 @@ class Membership:
             try:
                 commit(session, [Delete(path)])
             except QueueError as error:
-                log.debug("the consumer %s has not left: %s", self.name, error)
+                log.debug("the announcement of consumer %s was not removed: %s", self.name, error)
         self._sessions.give_back(session, len(path))
         self._announced = None
 
     # ------------------------------------------------------------------ all
     def refresh(self) -> None:
-        """Read who has come and gone."""
+        """Read the consumers again if the folder has changed."""
         if not self._folder.refresh():
             return
         names = set(self._folder.names)
-        if self._announced is not None and self.name not in names:  # its node was removed by hand
+        if self._announced is not None and self.name not in names:  # its node was removed manually
             self._announced = (self._announced[0], -1)
             self._wake()
         there = {name: member for name, member in self._members.items() if name in names}
-        there |= read_members(self._root.session, self._root.layout, names - self._members.keys())
+        there |= read_announcements(self._root.session, self._root.layout, names - self._members.keys())
         if there != self._members:
             self._members, self._shares = there, {}
             self.version += 1
 
     def notice(self, stat: Stat | None) -> None:
-        """What a rescan has read of the folder."""
+        """Compare with the stat of the folder that a rescan has read."""
         self._folder.notice(stat)
 
     def share(self, queue: str, pool: str) -> Share:
-        """Which items of a queue and pool this consumer takes first."""
+        """The items of a queue and pool that this consumer takes first."""
         some = any(member.pools is not None for member in self._members.values())
         key = (queue, pool if some else "")
         if key not in self._shares:

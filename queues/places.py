@@ -1,4 +1,4 @@
-"""The places of capped pools: each held item of such a pool takes one, so that the cap is never overshot."""
+"""Slots of capped pools: each held item of such a pool takes one, so that the cap is never exceeded."""
 
 import random
 
@@ -6,38 +6,41 @@ from queues.errors import NotClaimed, Refusal
 from queues.root import Root
 
 
-class Places:
-    """The free places of capped pools, looked up once for one round of claims."""
+class PoolSlots:
+    """The free slots of capped pools, read once per round of claims."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self._free: dict[str, list[int]] = {}
 
     def take(self, pool: str, cap: int, item_id: str) -> int | None:
-        """A free place at random, None for a pool without cap; raises NotClaimed when there is none."""
+        """A random free slot, None for a pool without a cap; raises NotClaimed if none is free."""
         if not cap:
             return None
         if pool not in self._free:
-            free = self._look(pool, cap)
-            random.shuffle(free)  # so that consumers do not race for the same one
+            free = self._read(pool, cap)
+            random.shuffle(free)  # so that consumers do not compete for the same slot
             self._free[pool] = free
         if not self._free[pool]:
             raise NotClaimed(item_id, Refusal.FULL)
         return self._free[pool].pop()
 
-    def _look(self, pool: str, cap: int) -> list[int]:
-        """The free places, as many of them as may be given.
+    def _read(self, pool: str, cap: int) -> list[int]:
+        """The free slots that may be taken under the cap.
 
-        Who was claimed before there was a cap, or under a higher one, has no place below it and counts all
-        the same: for each the highest place is given to nobody, and who holds one of those counts so too.
+        An item that was claimed without a cap, or under a higher one, has no slot below the cap but counts
+        against it: for each such item the highest slot is not given out, and a holder of a withheld slot
+        counts in the same way.
         """
         session, layout = self._root.session, self._root.layout
-        places = [int(name) for name in session.children(layout.holds(pool)) or () if name.isdecimal()]
-        nodes = session.get_many([layout.hold(pool, place) for place in places])
-        # The locks after the places: who claims in between counts once too often, nobody too seldom.
+        slots = [int(name) for name in session.children(layout.holds(pool)) or () if name.isdecimal()]
+        nodes = session.get_many([layout.hold(pool, slot) for slot in slots])
+        # The locks are read after the slots: a claim in between counts twice, but is never missed.
         locked = {name.encode() for name in session.children(layout.locks(pool)) or ()}
-        placed = {place: node[0] for place, node in zip(places, nodes, strict=True) if node is not None}
+        taken = {slot: node[0] for slot, node in zip(slots, nodes, strict=True) if node is not None}
         limit = cap
-        while limit and limit + len(locked - {i for place, i in placed.items() if place < limit}) > cap:
+        while (
+            limit and limit + len(locked - {item_id for slot, item_id in taken.items() if slot < limit}) > cap
+        ):
             limit -= 1
-        return [place for place in range(limit) if place not in placed]
+        return [slot for slot in range(limit) if slot not in taken]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from queues.bundle import commit_once
 from queues.documents import encode
 from queues.errors import Conflict, PoolInUse, TooManyPools
-from queues.members import read_members
+from queues.members import read_announcements
 from queues.names import LOW, Layout, check_pool, is_pool
 from queues.operations import Check, Create, Delete, Operation
 from queues.pools import Pools
@@ -166,6 +166,6 @@ class PoolFolders:
         ]
         if used:
             raise PoolInUse(pool, f"there are nodes in it: {', '.join(used)}")
-        members = read_members(self._session, self._layout)
+        members = read_announcements(self._session, self._layout)
         if serving := sorted(name for name, member in members.items() if pool in (member.pools or ())):
             raise PoolInUse(pool, f"it is served by name: {', '.join(serving)}")

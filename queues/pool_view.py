@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queues.backlog import Backlog
 from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.membership import Membership
 from queues.names import Token, id_of
 from queues.root import Root
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 # Locks come and go with every claim of anybody: they are listed again only so often, and where it matters.
 _LOCKS_REST_SECONDS = 0.2
 # What falls to another consumer is left to it for so long after it is due.
-STEAL_AFTER_MS = 250
-MAX_STOLEN = 50
+TAKE_OVER_AFTER_MS = 250
+MAX_TAKEN_OVER = 50
 
 
 class PoolView:
@@ -43,7 +43,7 @@ class PoolView:
         self._membership = membership
         self._divided = -1  # by which version of the membership
         self.blocked_until = 0.0  # monotonic; the pool is at its cap
-        self.steal_at = 0.0  # monotonic; a round of stealing was in vain
+        self.take_over_at = 0.0  # monotonic; a round of stealing was in vain
         self._root = root
         self._claimer = claimer
         self._accepts = accepts
@@ -52,15 +52,20 @@ class PoolView:
         self._reported: set[str] = set()
         layout, session = root.layout, root.session
         self.backlogs = [
-            Backlog(queue, pool, Folder(session, layout.queue(queue, pool), wake, follows=True), self._report)
+            Backlog(
+                queue,
+                pool,
+                WatchedFolder(session, layout.queue(queue, pool), wake, follows=True),
+                self._report,
+            )
             for queue in queues
         ]
-        self._locks = Folder(session, layout.locks(pool), wake, rest=_LOCKS_REST_SECONDS)
-        self._stops = Folder(session, layout.stops(pool), wake)
+        self._locks = WatchedFolder(session, layout.locks(pool), wake, rest=_LOCKS_REST_SECONDS)
+        self._stops = WatchedFolder(session, layout.stops(pool), wake)
         self._locked: frozenset[str] = frozenset()
         self._stopped: frozenset[str] = frozenset()
 
-    def _folders(self) -> list[Folder]:
+    def _folders(self) -> list[WatchedFolder]:
         return [*(backlog.folder for backlog in self.backlogs), self._locks, self._stops]
 
     # ------------------------------------------------------------------ refresh
@@ -91,7 +96,7 @@ class PoolView:
         if not (has_room or self._stopped):
             return False
         listed = [backlog.refresh(now, force=eager) for backlog in self.backlogs]
-        if any(listed) or any(backlog.has_aside() for backlog in self.backlogs):
+        if any(listed) or any(backlog.has_deferred() for backlog in self.backlogs):
             self.refresh_locks()
         return any(listed)
 
@@ -99,12 +104,12 @@ class PoolView:
         """List the locks, and bring back what is not locked any more."""
         if self._locks.refresh(urgent=urgent):
             self._locked = frozenset(self._locks.names)
-            self.bring_back()
+            self.restore_deferred()
 
-    def bring_back(self) -> None:
+    def restore_deferred(self) -> None:
         """Consider again what was put aside."""
         for backlog in self.backlogs:
-            backlog.bring_back(self._free_in(backlog))
+            backlog.restore_deferred(self._free_in(backlog))
 
     def locked(self) -> frozenset[str]:
         """The ids that were locked when the locks were listed last."""
@@ -129,7 +134,7 @@ class PoolView:
                 if self.is_free(id_of(name)):
                     candidates += self._candidates(backlog, [name], stopped=True)
                 else:
-                    backlog.put_aside(name)
+                    backlog.defer(name)
         return candidates
 
     def take(self, now: str, room: Mapping[str, int]) -> Candidate | None:
@@ -143,16 +148,16 @@ class PoolView:
                     return candidates[0]
         return None
 
-    def steal(self, due_before: str, room: Mapping[str, int]) -> list[Candidate]:
+    def take_over(self, due_before: str, room: Mapping[str, int]) -> list[Candidate]:
         """Items of other consumers' shares that these leave lying."""
         for backlog in self.backlogs:
-            limit = min(room[backlog.queue], MAX_STOLEN)
+            limit = min(room[backlog.queue], MAX_TAKEN_OVER)
             due = backlog.next_due(others=True)
             if limit <= 0 or due is None or due > due_before:
                 continue
             backlog.refresh(due_before, force=True)
             self.refresh_locks()
-            stolen = self._candidates(backlog, backlog.steal(due_before, limit, self._free_in(backlog)))
+            stolen = self._candidates(backlog, backlog.take_over(due_before, limit, self._free_in(backlog)))
             if stolen:
                 return stolen
         return []
@@ -198,8 +203,8 @@ class PoolView:
                 rest = backlog.folder.rest_left(urgent=True) if backlog.must_list_first() else 0.0
                 waits.append(max(left, rest))
             if (due := backlog.next_due(others=True)) is not None:
-                left = (int(due, 16) + STEAL_AFTER_MS - now_ms) / 1000 + 0.001
-                waits.append(max(left, self.steal_at - time.monotonic()))
+                left = (int(due, 16) + TAKE_OVER_AFTER_MS - now_ms) / 1000 + 0.001
+                waits.append(max(left, self.take_over_at - time.monotonic()))
         return max(min(waits), self.blocked_until - time.monotonic())
 
     def rest_left(self, now: str, *, has_room: bool) -> float:
@@ -208,6 +213,6 @@ class PoolView:
         waits = [math.inf]
         if has_room or self._stopped:
             waits += [backlog.rest_left(now) for backlog in self.backlogs]
-            if any(backlog.has_aside() for backlog in self.backlogs):
+            if any(backlog.has_deferred() for backlog in self.backlogs):
                 folders.append(self._locks)
         return min(waits + [folder.rest_left() for folder in folders])

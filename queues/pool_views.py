@@ -4,14 +4,14 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from queues.allowance import Allowance
+from queues.allowance import TimeBudget
 from queues.claim_attempt import Candidate
 from queues.claimer import Claimer
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.membership import Membership
 from queues.names import LOW, is_pool
 from queues.orphan_locks import release_orphan_locks
-from queues.pool_view import STEAL_AFTER_MS, PoolView
+from queues.pool_view import TAKE_OVER_AFTER_MS, PoolView
 from queues.root import Root
 from queues.rotation import Rotation
 
@@ -61,10 +61,10 @@ class PoolViews:
         self._wake = wake
         self._views: dict[str, PoolView] = {}
         self._coming: list[str] = []  # not served yet
-        self._names = Folder(root.session, root.layout.pools, wake)
+        self._names = WatchedFolder(root.session, root.layout.pools, wake)
         self._membership = Membership(root, claimer.sessions, queues, self._pools, wake)
         self._rotation: Rotation[Candidate] = Rotation()
-        self._extra = Allowance(_EXTRA_SHARE, _EXTRA_BURST_SECONDS)
+        self._extra = TimeBudget(_EXTRA_SHARE, _EXTRA_BURST_SECONDS)
 
     def __getitem__(self, pool: str) -> PoolView:
         return self._views[pool]
@@ -108,7 +108,7 @@ class PoolViews:
             if None in nodes and not self._restore(view.pool):
                 continue  # the pool is gone
             view.refresh_locks()
-            view.bring_back()
+            view.restore_deferred()
             capped = self._root.pools.limits(view.pool, self._wake)[0].cap > 0
             locked = view.locked()
             if (locked or capped) and release_orphan_locks(self._root, self._claimer, view.pool, locked):
@@ -217,7 +217,7 @@ class PoolViews:
             candidates += self._rotation.collect(take, total)
             if not candidates:
                 left = {queue: min(free, total) for queue, free in left.items()}
-                candidates = self._steal(serving, bounds, f"{now_ms - STEAL_AFTER_MS:011x}", left)
+                candidates = self._take_over(serving, bounds, f"{now_ms - TAKE_OVER_AFTER_MS:011x}", left)
         return candidates
 
     def _refresh(self, view: PoolView, now: str, *, has_room: bool) -> None:
@@ -226,17 +226,17 @@ class PoolViews:
             self._extra.spend(time.monotonic() - started)
             self._views[view.pool] = self._views.pop(view.pool)  # others are first next time
 
-    def _steal(
+    def _take_over(
         self,
         serving: Mapping[str, PoolView],
         bounds: Mapping[str, Mapping[str, int]],
         due_before: str,
         room: Room,
     ) -> list[Candidate]:
-        views = [view for view in serving.values() if time.monotonic() >= view.steal_at]
+        views = [view for view in serving.values() if time.monotonic() >= view.take_over_at]
         random.shuffle(views)
         for view in views:
-            if stolen := view.steal(due_before, _within(room, bounds[view.pool])):
+            if stolen := view.take_over(due_before, _within(room, bounds[view.pool])):
                 return stolen
         return []
 

@@ -78,7 +78,7 @@ class PoolLimits:
             return stay
 
 
-Seen = tuple[PoolLimits, int]
+VersionedLimits = tuple[PoolLimits, int]
 """Limits and the version of the node they stood in; -1 where there was no node."""
 
 
@@ -95,7 +95,7 @@ class Pools:
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session = session
         self._layout = layout
-        self._seen: dict[str, tuple[Seen, float]] = {}
+        self._seen: dict[str, tuple[VersionedLimits, float]] = {}
         self._last_good: dict[str, PoolLimits] = {}
         self._wakes: dict[str, list[Callable[[], None]]] = {}
         session.on_change(self.forget)  # watches are gone with the connection
@@ -107,7 +107,7 @@ class Pools:
         else:
             self._seen.pop(pool, None)
 
-    def limits(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
+    def limits(self, pool: str, wake: Callable[[], None] | None = None) -> VersionedLimits:
         """The limits of a pool as known now, some seconds old at most; `wake` is called when they change.
 
         A pool without a node is read each time: nothing would report that it has come.
@@ -118,7 +118,7 @@ class Pools:
         now = time.monotonic()
         if known is not None and now - known[1] < _LOOK_AGAIN_SECONDS:
             return known[0]
-        seen = self.read(pool, _Changed(self, pool))
+        seen = self.read(pool, _LimitsWatcher(self, pool))
         if seen[1] >= 0:
             self._seen[pool] = (seen, now)
         return seen
@@ -134,7 +134,7 @@ class Pools:
         if found is not None and pool in self._seen:
             self._seen[pool] = ((self._decode(pool, found[0]), found[1].version), time.monotonic())
 
-    def read(self, pool: str, wake: Callable[[], None] | None = None) -> Seen:
+    def read(self, pool: str, wake: Callable[[], None] | None = None) -> VersionedLimits:
         """The limits of a pool as they stand in ZooKeeper."""
         found = self._session.get(self._layout.pool(check_pool(pool)), wake, await_creation=False)
         if found is None:
@@ -197,7 +197,7 @@ def _difference(before: PoolLimits, after: PoolLimits) -> tuple[dict[str, Any], 
 
 
 @dataclass(frozen=True, slots=True)
-class _Changed:
+class _LimitsWatcher:
     # Equal for equal pools: sessions keep watchers in a set per path.
     pools: Pools
     pool: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
 from queues.background import Background
-from queues.bound import Bound
+from queues.bound import Capacity
 from queues.bundle import commit_many
 from queues.documents import new_nonce, new_uuid
 from queues.errors import Conflict, IdTaken, PutsFailed, QueueError
@@ -17,7 +17,7 @@ from queues.new_item import NewItem
 from queues.operations import Create
 from queues.record import Record
 from queues.root import Root
-from queues.transaction import Step
+from queues.transaction import Transaction
 
 _POLL_FULL_SECONDS = 0.2  # while a put waits for room
 _MAX_SENDS = 5  # each was refused because a folder was removed just then
@@ -30,7 +30,7 @@ class Producer:
         self._root = root
         self._guard = threading.Lock()
         self._last_seq = 0
-        self._bound = Bound(root)
+        self._capacity = Capacity(root)
         self._background = Background(
             lambda queue, items: self._put(queue, items, max_wait=0.0, existing=False)
         )
@@ -69,12 +69,12 @@ class Producer:
         outcomes: dict[int, Record | Exception] = {}
         left = list(enumerate(items))
         while left:
-            with self._bound.room(queue, [item.pool for _, item in left]) as granted:
+            with self._capacity.room(queue, [item.pool for _, item in left]) as granted:
                 now = [entry for entry, has_room in zip(left, granted, strict=True) if has_room]
                 left = [entry for entry, has_room in zip(left, granted, strict=True) if not has_room]
                 outcomes.update(self._send(queue, now, existing=existing))
             if left and time.monotonic() >= deadline:
-                full = {place: self._bound.error(queue, item.pool) for place, item in left}
+                full = {place: self._capacity.error(queue, item.pool) for place, item in left}
                 return [(outcomes | full)[place] for place in range(len(items))]
             if left:
                 time.sleep(_POLL_FULL_SECONDS)
@@ -100,7 +100,7 @@ class Producer:
         outcomes: dict[int, Record | Exception] = {}
         records: dict[int, Record] = {}  # what was sent, by its place
 
-        def steps() -> Iterator[Step]:
+        def steps() -> Iterator[Transaction]:
             for place, item in items:
                 try:
                     record = self._record(queue, item)
@@ -137,7 +137,7 @@ class Producer:
             payload=item.payload,
         )
 
-    def _step(self, record: Record, item: NewItem) -> Step:
+    def _step(self, record: Record, item: NewItem) -> Transaction:
         root, layout = self._root, self._root.layout
         data = record.encode(root.max_record_bytes)
         root.ensure_bucket(record.id)

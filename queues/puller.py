@@ -10,7 +10,7 @@ from queues.claim import Claim
 from queues.consumer import RESCAN_SECONDS, Consumer
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
-from queues.step import run_steps
+from queues.step import run_transitions
 
 
 class Puller:
@@ -50,7 +50,7 @@ class Puller:
         self._consumer.stop()
         with self._ready:
             left, self._claims = list(self._claims), deque()
-        run_steps([claim.letting_go() for claim in left])
+        run_transitions([claim.releasing() for claim in left])
 
     def __enter__(self) -> Self:
         return self.start()

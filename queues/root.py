@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from queues.clock import EnsembleClock
 from queues.errors import ItemNotFound, UnknownQueue
-from queues.events import Event, EventKind, Listeners
+from queues.events import Event, EventKind, EventListeners
 from queues.names import DEFAULT_POOL, Layout, check_id, check_pool
 from queues.pool_folders import MAX_POOLS, PoolFolders
 from queues.pools import Pools
@@ -44,7 +44,7 @@ class Root:
         self.pool_folders = PoolFolders(
             session, layout, self.queues, self.pools, max_pools=max_pools, receipts=self.receipts
         )
-        self.listeners = Listeners()
+        self.listeners = EventListeners()
         self._buckets: set[str] = set()
         session.on_change(self._on_session_change)
 

@@ -15,12 +15,12 @@ _OPERATION_OVERHEAD_BYTES = 64
 _RESEND_PAUSE_SECONDS = 0.05
 _WITH_DATA = (Create, Set)  # a tuple: asked for each operation, and a union is five times slower
 
-Step = Sequence[Operation]
+Transaction = Sequence[Operation]
 """Operations that are done together or not at all."""
 
 
 def commit(
-    session: Session, operations: Step, *, before_again: Callable[[], object] = lambda: None
+    session: Session, operations: Transaction, *, before_again: Callable[[], object] = lambda: None
 ) -> list[Any]:
     """Commit all operations or none; returns ZooKeeper's result for each.
 
@@ -36,7 +36,7 @@ def commit(
 
 def insist(
     session: Session,
-    operations: Step,
+    operations: Transaction,
     deadline: float,
     *,
     sent: bool,
@@ -65,7 +65,7 @@ def insist(
     raise OutcomeUnknown(message)
 
 
-def examine(operations: Step, results: Sequence[Any], *, sent: bool) -> Conflict | None:
+def examine(operations: Transaction, results: Sequence[Any], *, sent: bool) -> Conflict | None:
     """The conflict that refused a multi, None when it was done; raises OutcomeUnknown when neither shows."""
     if len(results) == len(operations) and not any(isinstance(result, Exception) for result in results):
         return None
@@ -78,7 +78,7 @@ def examine(operations: Step, results: Sequence[Any], *, sent: bool) -> Conflict
     raise OutcomeUnknown(message)
 
 
-def size(operations: Step) -> int:
+def size(operations: Transaction) -> int:
     """Bytes that these operations take on the wire, or some more."""
     total = 0
     for operation in operations:

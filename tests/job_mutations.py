@@ -11,9 +11,9 @@ from orchestrator.handlers.actions import Action, Move
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.states import Queue, Status
 from orchestrator.worker import dispatcher
+from queues.claim import Transition
 from queues.errors import Conflict, QueueError
 from queues.operations import Create, Set
-from queues.step import Step
 from queues.transaction import commit
 from spark_runner.attempt import Attempt
 
@@ -41,8 +41,8 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
             closed = submission._closed  # noqa: SLF001 - what is taken out
             put(submission, "_closed", lambda *a, **facts: _anyhow(closed(*a, **facts)))
         case Protection.CONFLICT:
-            settle = Step.settle
-            put(Step, "settle", lambda step, refused, seconds: settle(step, _heard(refused), seconds))
+            settle = Transition.settle
+            put(Transition, "settle", lambda step, refused, seconds: settle(step, _heard(refused), seconds))
         case _:
             assert_never(protection)
 

@@ -16,7 +16,7 @@ from orchestrator.nodes import Nodes
 from orchestrator.states import Queue
 from queues.documents import decode, encode
 from queues.errors import InvalidName
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.names import LOW, Layout, check_id
 from queues.operations import Create, Delete
 from queues.pools import Pools
@@ -40,7 +40,7 @@ class Slots:
     def __init__(self, session: Session, nodes: Nodes, pools: Pools) -> None:
         self._session, self._nodes, self._pools = session, nodes, pools
         self._listeners: list[Callable[[], None]] = []
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[str, WatchedFolder] = {}
         self._layout = Layout(nodes.root)
         self._slotless: dict[
             str, tuple[int, float]
@@ -69,7 +69,7 @@ class Slots:
         if folder is None:
             path = self._nodes.slots(main)
             self._session.ensure_path(path)
-            folder = self._folders[main] = Folder(self._session, path, self._wake)
+            folder = self._folders[main] = WatchedFolder(self._session, path, self._wake)
         folder.refresh(urgent=True)
         return max(0, cap - len(folder.names) - self._without_slot(main))
 

@@ -251,7 +251,7 @@ class JobContext:
         """
         found = self.context.session.get(self.stop_path)  # no watch: it would stay forever
         if found is None:
-            if self.claim.how.for_stop:
+            if self.claim.hold.for_stop:
                 raise self.claim.void()
             return None
         # The stop node of an earlier job with this id has another run key.

@@ -13,7 +13,7 @@ from orchestrator.leader.token_folders import AcceptDeadlines
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from orchestrator.transitions import about
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.errors import QueueError
 from queues.queue import QueueSet
 

@@ -5,7 +5,7 @@ import time
 
 from loguru import logger
 
-from queues.scrubber import Report, Scrubber
+from queues.scrubber import Scrubber, ScrubReport
 
 
 class Scrub:
@@ -33,9 +33,9 @@ class Scrub:
     def _next(self) -> float:
         return time.monotonic() + self._interval * random.uniform(0.5, 1.5)  # noqa: S311 - not for security
 
-    def _report(self, report: Report) -> None:
+    def _report(self, report: ScrubReport) -> None:
         # Each repair was logged when it was made. Remaining damage is logged once, not at every search.
-        left = "; ".join(f"{', '.join(names)}: {kind}" for kind, names in report.left.items())
+        left = "; ".join(f"{', '.join(names)}: {kind}" for kind, names in report.unrepaired.items())
         if left and left != self._reported:
             logger.warning("damage that stays in the queues: {}", left)
         self._reported = left

@@ -8,7 +8,7 @@ from loguru import logger
 
 from queues.bundle import commit_many
 from queues.session import Session
-from queues.transaction import Step
+from queues.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class OrphanCandidate:
 
     path: str
     identity: Hashable
-    removal: Step
+    removal: Transaction
     reason: str
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from loguru import logger
 
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.claim_attempt import Candidate
 from queues.errors import CorruptRecord, ItemNotFound, NotClaimed
 from queues.queue import QueueSet
-from queues.step import Step, run_steps
+from queues.step import run_transitions
 
 
 def claim_many(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Claim]:
@@ -23,7 +23,7 @@ def claim_many(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Cla
             case NotClaimed():
                 pass  # another worker holds it
             case CorruptRecord() | ItemNotFound():
-                queue_set.bury(candidate.queue, candidate.pool, candidate.token, outcome)
+                queue_set.move_to_dead(candidate.queue, candidate.pool, candidate.token, outcome)
             case _:
                 logger.warning("{} was not claimed: {}", candidate.token.id, outcome)
     return claims
@@ -32,7 +32,7 @@ def claim_many(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Cla
 def commit_and_release(steps: Iterable[Step]) -> list[Claim]:
     """Commit these transitions together; returns the claims of those that were committed, and keeps none."""
     done = []
-    for step, error in run_steps(steps):
+    for step, error in run_transitions(steps):
         if error is None:
             done.append(step.claim)
         else:

@@ -12,7 +12,7 @@ from orchestrator.errors import CorruptSchedule
 from orchestrator.schedules.book import ScheduleStore
 from orchestrator.schedules.entry import ScheduleRecord
 from queues.errors import InvalidName
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 
 _RESCAN_SECONDS = 60.0  # how long a lost watch can hide a change; each write checks the version in any case
 
@@ -37,7 +37,7 @@ class KnownSchedules:
     def __init__(self, store: ScheduleStore) -> None:
         self._store = store
         self._known: dict[str, KnownSchedule] = {}
-        self._folder = Folder(store.session, store.nodes.schedules, lambda: None)
+        self._folder = WatchedFolder(store.session, store.nodes.schedules, lambda: None)
         self._changed: deque[str] = deque()  # filled by watches, on kazoo's thread
         self._rescan_at = -math.inf
 

@@ -17,10 +17,10 @@ from orchestrator.models.act import with_act
 from orchestrator.models.job import JobError, JobState
 from orchestrator.models.waiting import Reason, Waiting
 from orchestrator.states import Queue, Status, check_transition
+from queues.claim import Transition
 from queues.documents import timestamp
 from queues.errors import TooLarge
 from queues.operations import Operation
-from queues.step import Step
 
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0
@@ -34,7 +34,7 @@ class JobTransition:
     """A step to commit, with its meaning for the job; the states are None where none changes."""
 
     job: JobContext
-    step: Step
+    step: Transition
     before: JobState | None = None
     after: JobState | None = None
     source: str = ""  # the queue before the step
@@ -84,12 +84,12 @@ class Transitions:
             case Remove(extra):
                 # A job claimed for a stop request may not be due: it is kept until then.
                 is_due = job.claim.record.token.due <= self._context.clock.now_ms()
-                step = job.claim.removal(extra) if is_due else job.claim.step(release=True)
+                step = job.claim.removal(extra) if is_due else job.claim.transition(release=True)
                 return JobTransition(job, step, before=job.state if is_due else None, removes=is_due)
             case Release(extra, waiting):
                 payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
                 # A step, so that an orderly release does not count as a claim that ended its worker.
-                step = job.claim.step(payload=payload, extra=extra, release=True)
+                step = job.claim.transition(payload=payload, extra=extra, release=True)
                 return JobTransition(job, step, waiting=waiting)
             case Wait():
                 raise TypeError("Wait is no transition: the dispatcher sets a timer for it")
@@ -128,7 +128,7 @@ class Transitions:
             self._audit(job)
         # A step that only changes messages: the job made no progress.
         is_same = queue is source and not (delay or pool or (extra and makes_progress))
-        step = job.claim.step(
+        step = job.claim.transition(
             payload=_payload(after),
             claims=job.claim.record.claims if is_same else 0,
             queue=queue,
@@ -175,7 +175,7 @@ class Transitions:
             news["waiting"] = Waiting(reason=Reason.BACKOFF, message=recordable_text(str(error)))
         after = state.evolve(**news)
         due = self._context.clock.now_ms() + round(delay * 1000)
-        step = job.claim.step(payload=_payload(after), due=due, release=True)
+        step = job.claim.transition(payload=_payload(after), due=due, release=True)
         return JobTransition(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
     def _dead_letter(
@@ -200,10 +200,10 @@ class Transitions:
         except ValueError:
             before = None  # its payload is no JobState
         try:
-            step = job.claim.step(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
+            step = job.claim.transition(payload={**raw, **news}, queue=Queue.DEAD, extra=extra, release=True)
         except TooLarge:  # the payload stays as it is; the record reserves space for a note
             note = {"reason": reason.message, "queue": job.claim.queue, "since": timestamp()}
-            step = job.claim.step(queue=Queue.DEAD, extra=extra, release=True, error=note)
+            step = job.claim.transition(queue=Queue.DEAD, extra=extra, release=True, error=note)
         return JobTransition(job, step, before, None, job.claim.queue, Queue.DEAD)
 
 

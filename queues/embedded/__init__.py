@@ -1,6 +1,6 @@
 """What runs from the jars that PySpark ships: a real ZooKeeper server, and the real zkCli."""
 
-from queues.embedded.config import Member, ServerConfig
+from queues.embedded.config import EnsembleMember, ServerConfig
 from queues.embedded.directory import RunningServer, running_server
 from queues.embedded.ensemble import EmbeddedEnsemble
 from queues.embedded.errors import DataDirectoryInUse, PortTaken, ServerStartFailed
@@ -11,7 +11,7 @@ __all__ = [
     "DataDirectoryInUse",
     "EmbeddedEnsemble",
     "EmbeddedZooKeeper",
-    "Member",
+    "EnsembleMember",
     "PortTaken",
     "RunningServer",
     "ServerConfig",

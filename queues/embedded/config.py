@@ -35,7 +35,7 @@ rootLogger.appenderRef.file.ref = file
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class EnsembleMember:
     """The place of a server in an ensemble: its id, and `host:quorum-port:election-port` of all by id."""
 
     id: int
@@ -62,7 +62,7 @@ class ServerConfig:
     closed: bool = False
     start_timeout_s: float = 60.0
     owner: str = ""
-    member: Member | None = None
+    member: EnsembleMember | None = None
     settings: tuple[tuple[str, str], ...] = ()  # further lines of zoo.cfg, or other values for ours
     jvm_options: tuple[str, ...] = ()
 

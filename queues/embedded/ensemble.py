@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from queues.embedded.config import LOOPBACK, Member, ServerConfig, port_of_last_run
+from queues.embedded.config import LOOPBACK, EnsembleMember, ServerConfig, port_of_last_run
 from queues.embedded.ports import free_ports, is_free
 from queues.embedded.server import EmbeddedZooKeeper
 
@@ -79,7 +79,7 @@ class EmbeddedEnsemble:
                     port=remembered[number] or next(ports),
                     tick_ms=self._tick_ms,
                     owner=self._owner,
-                    member=Member(number, servers),
+                    member=EnsembleMember(number, servers),
                 )
             )
             for number in numbers

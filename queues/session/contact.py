@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from queues.errors import QueueError
 from queues.session.boottime import boottime
-from queues.session.listeners import Listeners, Wake
+from queues.session.listeners import ConnectionListeners, Wake
 
 # The server counts from the last request that it had from us; a sixth is kept for its rounding and ours.
 _SAFE_SHARE = 5 / 6
@@ -40,7 +40,7 @@ class Contact:
         self._proven = -math.inf  # when a request was sent that was answered, by CLOCK_BOOTTIME
         self._over: Callable[[], QueueError] | None = None  # the error of all calls from now on
         self._changed = threading.Condition()
-        self._listeners = Listeners()
+        self._listeners = ConnectionListeners()
         self._timer: threading.Timer | None = None
 
     # ------------------------------------------------------------------ ask
@@ -97,7 +97,7 @@ class Contact:
         self.trouble, self.refused = None, ""
         with self._changed:
             self._ready = self._over is None
-        self._listeners.tell()
+        self._listeners.notify()
         with self._changed:
             self._changed.notify_all()
 
@@ -108,7 +108,7 @@ class Contact:
             self._stop_timer()
             self.generation += 1
         if was_ready or lost:
-            self._listeners.tell()
+            self._listeners.notify()
         if was_ready and not lost:
             self._await_loss()
 
@@ -129,7 +129,7 @@ class Contact:
     def end_after_fork(self, error: Callable[[], QueueError]) -> None:
         """The same in a child process, where a thread that is not there may hold the condition's lock."""
         self._changed = threading.Condition()
-        self._listeners = Listeners()
+        self._listeners = ConnectionListeners()
         self._timer = None
         self._over = error
         self._ready = False
@@ -149,7 +149,7 @@ class Contact:
             return
         left = self._safe - self._silence()
         if left <= 0:
-            self._listeners.tell()
+            self._listeners.notify()
             return
         self._timer = timer = threading.Timer(min(left, _TICK_SECONDS) + 0.001, self._await_loss)
         timer.daemon = True

@@ -15,7 +15,7 @@ Wake = Callable[[], None]
 """Called when something changed: it sets an event and does nothing more."""
 
 
-class Listener:
+class ConnectionListener:
     """Calls one wake, on a thread that lives for the call: it may be slow, it may fail, it hinders nobody."""
 
     def __init__(self, wake: Wake) -> None:
@@ -24,7 +24,7 @@ class Listener:
         self._again = False
         self._thread: threading.Thread | None = None
 
-    def tell(self) -> threading.Thread:
+    def notify(self) -> threading.Thread:
         """Call the wake soon; one that is running is called once more after its end."""
         with self._guard:
             self._again = True
@@ -46,20 +46,20 @@ class Listener:
                 log.exception("a listener of the session failed: %r", self._wake)
 
 
-class Listeners:
+class ConnectionListeners:
     """All who are told; changes are rare, so threads are made when there is one."""
 
     def __init__(self) -> None:
-        self._listeners: tuple[Listener, ...] = ()
+        self._listeners: tuple[ConnectionListener, ...] = ()
 
     def add(self, wake: Wake) -> None:
         """Call this one too, from now on."""
-        self._listeners = (*self._listeners, Listener(wake))
+        self._listeners = (*self._listeners, ConnectionListener(wake))
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Call all; returns when they are through, or after a moment."""
         try:
-            threads = [listener.tell() for listener in self._listeners]
+            threads = [listener.notify() for listener in self._listeners]
         except RuntimeError:  # no more threads can be had
             log.exception("listeners of the session could not be told of a change")
             return

@@ -39,7 +39,7 @@ Seen = Rights | Denied | None
 """What a look at a node's rights gives; None where there is no node."""
 
 
-class Access:
+class NodeAcls:
     """Reads and sets rights through the client of a session; `seconds` is the deadline of each call.
 
     Each call may be sent again when its reply is lost. It raises what reads raise. At most MAX_ASKED nodes.

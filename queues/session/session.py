@@ -10,28 +10,25 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, Self
 
 from kazoo.client import WriterNotClosedException
-from kazoo.exceptions import KazooException, NoNodeError, UnimplementedError
+from kazoo.exceptions import UnimplementedError
 from kazoo.protocol.states import KazooState
-from kazoo.security import Permissions
 
 from queues.errors import Refused, SessionLost
 from queues.operations import Operation
 from queues.session.client import acls, build_client
 from queues.session.contact import Contact, SessionState
-from queues.session.following import AddWatch, Follow
+from queues.session.following import Follow
 from queues.session.listeners import Wake
 from queues.session.multi import Multi, acl_bytes
-from queues.session.multi_read import MAX_PATHS, Found, MultiRead
-from queues.session.paths import checked_path
+from queues.session.multi_read import Found
 from queues.session.posted import NO_RIGHT, Posted
+from queues.session.reads import Reads
 from queues.session.requests import Requests
-from queues.session.rights import Access
+from queues.session.rights import NodeAcls
 from queues.session.settings import SessionSettings
 from queues.session.stat import Stat
 from queues.session.whoami import Identity, WhoAmI, best_of, configured
@@ -48,13 +45,11 @@ class Session:
         self._client = build_client(settings, self._contact)
         self._client.add_listener(self._on_state)
         self._requests = Requests(self._client, self._contact, settings.hosts)
+        self._reads = Reads(self._client, self._requests, settings.call_timeout)
         self._acls = acls(settings)
         self._acl_bytes = acl_bytes(self._acls)
-        self._owners: tuple[tuple[str, str], ...] = ()
         self._forked = False
-        self._identity: tuple[int, Identity] | None = (
-            None  # of which connection, and what its server answered
-        )
+        self._identity: tuple[int, Identity] | None = None  # with the number of its connection
         _OPEN.add(self)
 
     def start(self) -> Self:
@@ -161,7 +156,7 @@ class Session:
 
     def _ask_identity(self) -> Identity:
         try:
-            return best_of(self._read("", lambda: self._requests.call(WhoAmI())))
+            return best_of(self._reads.ask("", lambda: self._requests.call(WhoAmI())))
         except Refused as error:
             if isinstance(error.__cause__, UnimplementedError):
                 return configured(self.settings)
@@ -171,93 +166,55 @@ class Session:
     def get(
         self, path: str, wake: Wake | None = None, *, await_creation: bool = True
     ) -> tuple[bytes, Stat] | None:
-        """Data and stat of a node, None where there is none; `wake` is called once when that changes.
+        """Data and stat of a node, None if it does not exist; `wake` is called once when that changes.
 
-        Without `await_creation` no watch is left where there is no node: for one that may never come.
+        Without `await_creation` no watch is left for a node that does not exist and may never be created.
         """
-        checked_path(path)
-        try:
-            data, stat = self._read(path, lambda: self._client.get_async(path, watch=_watcher(wake)))
-        except NoNodeError:
-            if wake is not None and await_creation:  # kazoo keeps a data watch only for a node that is there
-                self.exists(path, wake)
-            return None
-        return data or b"", Stat.of(stat)
+        return self._reads.get(path, wake, await_creation=await_creation)
 
     def exists(self, path: str, wake: Wake | None = None) -> Stat | None:
-        """Stat of a node, None where there is none; `wake` is called once when that changes."""
-        checked_path(path)
-        stat = self._read(path, lambda: self._client.exists_async(path, watch=_watcher(wake)))
-        return None if stat is None else Stat.of(stat)
+        """Stat of a node, None if it does not exist; `wake` is called once when that changes."""
+        return self._reads.exists(path, wake)
 
     def children(self, path: str) -> list[str] | None:
-        """Names of the children, in no order; None where there is no such node."""
+        """Names of the children, unordered; None if the node does not exist."""
         listed = self.listing(path)
         return None if listed is None else listed[0]
 
     def forget(self, path: str, wake: Wake) -> None:
-        """Call `wake` no more when this node changes.
+        """Stop calling `wake` for changes of this node.
 
-        For a node that is not going to change: the server keeps its part, some bytes, until it is removed.
+        For a node that will not change: the server keeps its watch, some bytes, until the node is removed.
         """
-        watchers = self._client._data_watchers.get(path, set())  # noqa: SLF001 - kazoo has no way of its own
-        watchers.discard(_Watcher(wake))
+        self._reads.forget(path, wake)
 
     def listing(self, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
         """The children and the stat that belongs to them; `wake` is called once when they change."""
-        listed = partial(
-            self._client.get_children_async, checked_path(path), watch=_watcher(wake), include_data=True
-        )
-        try:
-            names, stat = self._read(path, listed)
-        except NoNodeError:
-            return None
-        return names, Stat.of(stat)
+        return self._reads.listing(path, wake)
 
     def follow(self, path: str, follow: Follow) -> None:
-        """Call `follow` with each child that comes or goes, until the connection breaks.
+        """Call `follow` for each child that is created or deleted, until the connection breaks.
 
-        Raises Refused where the server cannot do that.
+        Raises Refused if the server does not support it.
         """
-        path = self.folder + path
-        self._client._connection.followers.add(path, follow)  # noqa: SLF001 - ours, but kazoo's attribute
-        self._read(path, lambda: self._requests.call(AddWatch(path)))
+        self._reads.follow(path, follow)
 
     def owners(self, path: str) -> tuple[tuple[str, str], ...]:
-        """Scheme and id of each that may do all with a node of ours: who this session is for the server.
+        """Scheme and id of each identity with all rights on a node of ours: this session's identities.
 
-        Read once: the server gives the same to each node that we make. Raises Refused where there is none.
+        Read once, because the server gives the same to each node that this session creates. Raises Refused
+        if the node does not exist.
         """
-        if not self._owners:
-            try:
-                found, _ = self._read(path, lambda: self._client.get_acls_async(checked_path(path)))
-            except NoNodeError as error:
-                raise self._requests.refused(path, error) from error
-            self._owners = tuple((acl.id.scheme, acl.id.id) for acl in found if acl.perms == Permissions.ALL)
-        return self._owners
+        return self._reads.owners(path)
 
     def get_many(self, paths: Sequence[str]) -> list[Found]:
-        """Data and stat of many nodes in few requests, None where there is no node."""
-        found: list[Found] = []
-        for start in range(0, len(paths), MAX_PATHS):
-            part = paths[start : start + MAX_PATHS]
-            for path, result in zip(part, self._read("", partial(self._multi_read, part)), strict=True):
-                if isinstance(result, KazooException):
-                    raise self._requests.refused(path, result)
-                found.append(result)
-        return found
-
-    def _multi_read(self, paths: Sequence[str]) -> Any:
-        root = self._client.chroot
-        return self._requests.call(MultiRead([root + path for path in paths]))
-
-    def _read(self, path: str, call: Callable[[], Any]) -> Any:
-        return self._requests.read(path, call, self.settings.call_timeout)
+        """Data and stat of many nodes in few requests, None for each node that does not exist."""
+        return self._reads.get_many(paths)
 
     @property
-    def access(self) -> Access:
-        """Who may do what with nodes: to read, and to change."""
-        return Access(self._client, self._requests, self.settings.call_timeout)
+    def access(self) -> NodeAcls:
+        """Reads and changes the ACLs of nodes."""
+        return NodeAcls(self._client, self._requests, self.settings.call_timeout)
 
     # ------------------------------------------------------------------ writes
     def ensure_path(self, path: str) -> None:
@@ -300,16 +257,3 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-@dataclass(frozen=True, slots=True)
-class _Watcher:
-    # Equal for equal wakes: kazoo keeps watchers in a set per path, which would grow with every read.
-    wake: Wake
-
-    def __call__(self, _event: object) -> None:
-        self.wake()
-
-
-def _watcher(wake: Wake | None) -> _Watcher | None:
-    return None if wake is None else _Watcher(wake)

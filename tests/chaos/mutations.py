@@ -6,11 +6,11 @@ from functools import partial
 from typing import assert_never
 
 from queues import bundle, transaction
+from queues.claim import Transition
 from queues.claimer import Claimer
 from queues.operations import Check, Delete, Operation, Set
 from queues.pool_views import PoolViews
 from queues.session import Session
-from queues.step import Step
 
 Replace = Callable[[object, str, object], None]
 
@@ -35,7 +35,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
             replace(Claimer, "_gone", lambda *_: set())
             _rewrite(put, _without_token_check)
         case Protection.NONCE:
-            replace(Step, "_is_done", lambda _step: True)
+            replace(Transition, "_is_done", lambda _step: True)
             replace(Claimer, "_is_mine", lambda *_: True)
         case Protection.RESULTS:
             for module in (transaction, bundle):

@@ -130,7 +130,7 @@ def test_an_unreadable_job_that_is_removed_has_an_entry(stage: Stage) -> None:
     new_job(stage)
     token = stage.queues.get(JOB).token
     commit(stage.session, [Set(stage.queues.layout.record(JOB), b"{", -1)])
-    assert stage.queues.bury(Queue.ACCEPT, "default", token, CorruptRecord(JOB, "cut off"))
+    assert stage.queues.move_to_dead(Queue.ACCEPT, "default", token, CorruptRecord(JOB, "cut off"))
     stage.client.remove(JOB)
     assert [(event.act.action, event.target) for event in events_of(stage)] == [("remove", JOB)]
 

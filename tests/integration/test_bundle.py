@@ -301,7 +301,7 @@ def test_no_more_multis_are_under_way_than_allowed(
     monkeypatch.setattr(bundle, "_OPERATIONS_PER_MULTI", 10)
     steps = [[Create(f"{zookeeper_root}/{number}")] for number in range(200)]
     assert commit_many(session, steps) == [None] * 200
-    assert 1 < max(most) <= bundle._MULTIS_UNDER_WAY  # noqa: SLF001 - the limit itself
+    assert 1 < max(most) <= bundle._MULTIS_IN_FLIGHT  # noqa: SLF001 - the limit itself
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from queues.names import DEFAULT_POOL
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 from queues.session import Session
-from queues.transaction import Step
+from queues.transaction import Transaction
 from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import Open, expire
 from tests.waiting import wait_until
@@ -72,7 +72,7 @@ def test_two_who_claim_at_the_same_moment_do_not_overshoot_the_cap(
     put_some(first, 2, cap=1)
     between: list[Claim | None] = []
 
-    def other_first(session: Session, steps: Iterable[Step]) -> list[QueueError | None]:
+    def other_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         if not between:
             between.append(None)
             between[0] = try_claim(second, "i01")
@@ -97,7 +97,7 @@ def test_the_cap_is_not_overshot_by_items_that_were_claimed_before_it_was_set(
     monkeypatch.setattr(random, "shuffle", lambda free: free.sort(reverse=True))
     between: list[Claim | None] = []
 
-    def other_first(session: Session, steps: Iterable[Step]) -> list[QueueError | None]:
+    def other_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         if not between:
             between.append(None)
             with pytest.MonkeyPatch.context() as patch:

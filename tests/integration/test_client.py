@@ -18,7 +18,7 @@ from queues.new_item import NewItem
 from queues.operations import Delete, Set
 from queues.queue import QueueSet
 from queues.record import Record
-from queues.session import Session
+from queues.session.reads import Reads
 from queues.transaction import commit
 from spark_runner.attempt import AttemptState
 from tests.jobs_support import python_job
@@ -129,13 +129,13 @@ def test_a_job_that_moves_while_folders_are_listed_is_listed_once(
 def test_a_long_list_costs_few_requests(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     payload = JobState.enqueued("many").model_dump(mode="json", exclude_defaults=True)
     stage.queues.put_many("accept", [NewItem(payload, f"job-{number}") for number in range(600)])
-    read, calls = Session._read, list[str]()  # noqa: SLF001 - counts what goes over the wire
+    read, calls = Reads.ask, list[str]()
 
-    def counted(self: Session, path: str, call: Callable[[], Any]) -> Any:
+    def counted(self: Reads, path: str, call: Callable[[], Any]) -> Any:
         calls.append(path)
         return read(self, path, call)
 
-    monkeypatch.setattr(Session, "_read", counted)
+    monkeypatch.setattr(Reads, "ask", counted)
     assert len(stage.client.list()) == 600
     assert len(calls) < 20
     calls.clear()

@@ -44,7 +44,7 @@ def note_of(queues: QueueSet, token: Token) -> dict[str, Any]:
 
 def bury_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
     token, mended = put_corrupt(queues, item_id, queue=queue)
-    assert queues.bury(queue, "default", token, CorruptRecord(item_id, "test"))
+    assert queues.move_to_dead(queue, "default", token, CorruptRecord(item_id, "test"))
     return token, mended
 
 
@@ -95,7 +95,7 @@ def test_a_record_that_was_mended_in_the_last_moment_is_not_buried(
         return commit(session, operations)
 
     monkeypatch.setattr(dead, "commit", mend_first)
-    assert not queues.bury("accept", "default", token, CorruptRecord(ITEM, "test"))
+    assert not queues.move_to_dead("accept", "default", token, CorruptRecord(ITEM, "test"))
     assert places_of(queues, ITEM) == ["accept"]
 
 
@@ -105,7 +105,7 @@ def test_a_record_that_was_mended_since_it_could_not_be_read_is_not_buried(open_
     with pytest.raises(CorruptRecord) as caught:
         queues.claim("accept", "default", token)
     write_record(queues, mended)
-    assert not queues.bury("accept", "default", token, caught.value)
+    assert not queues.move_to_dead("accept", "default", token, caught.value)
     assert places_of(queues, ITEM) == ["accept"]
 
 
@@ -114,7 +114,7 @@ def test_an_item_that_has_moved_on_is_not_buried(open_queues: Open) -> None:
     token = queues.put("accept", ITEM, {}).token
     queues.move(ITEM, "running")
     write_record(queues, GARBAGE)
-    assert not queues.bury("accept", "default", token, CorruptRecord(ITEM, "test"))
+    assert not queues.move_to_dead("accept", "default", token, CorruptRecord(ITEM, "test"))
     assert places_of(queues, ITEM) == ["running"]
 
 
@@ -122,8 +122,8 @@ def test_two_who_bury_the_same_item_do_it_once(open_queues: Open) -> None:
     first, second = open_queues(), open_queues()
     token, _ = put_corrupt(first)
     error = CorruptRecord(ITEM, "test")
-    assert first.bury("accept", "default", token, error)
-    assert not second.bury("accept", "default", token, error)
+    assert first.move_to_dead("accept", "default", token, error)
+    assert not second.move_to_dead("accept", "default", token, error)
     assert places_of(first, ITEM) == ["dead"]
 
 

@@ -21,7 +21,7 @@ from queues.errors import (
 from queues.operations import Create, Delete
 from queues.queue import QueueSet
 from queues.session import Session
-from queues.transaction import Step, commit
+from queues.transaction import Transaction, commit
 from tests.claims_support import Collector, claim_of, locks
 from tests.queues_support import Open, expire, places_of
 
@@ -173,7 +173,7 @@ def test_force_takes_along_what_the_holder_changed_in_the_last_moment(
     claim = claim_of(holder, ITEM)
     sent: list[Session] = []
 
-    def holder_first(session: Session, steps: Iterable[Step]) -> list[QueueError | None]:
+    def holder_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         sent.append(session)
         if len(sent) == 1:  # the record was read before, and is about to be written
             claim.commit(payload={"n": 1})
@@ -193,7 +193,7 @@ def test_a_claim_never_overwrites_what_was_changed_since_the_item_was_read(
     token = queues.put("accept", ITEM, {"n": 0}).token
     sent: list[Session] = []
 
-    def other_first(session: Session, steps: Iterable[Step]) -> list[QueueError | None]:
+    def other_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         sent.append(session)
         if len(sent) == 1:
             claim_of(other, ITEM).commit(payload={"n": 1}, release=True)

@@ -21,7 +21,7 @@ from queues.new_item import NewItem
 from queues.operations import Create, Delete, Set
 from queues.record import Record
 from queues.session import Session
-from queues.transaction import Step
+from queues.transaction import Transaction
 from spark_runner.attempt import AttemptState, attempt_path
 from tests.jobs_support import Office, ScriptedOffice
 from tests.operators_support import JOB, Stage
@@ -281,7 +281,7 @@ def test_jobs_in_dead_are_told_with_their_reasons(practice: Practice) -> None:
     token = practice.queues.tokens("accept")[0]
     with pytest.raises(CorruptRecord) as raised:
         practice.queues.claim("accept", "default", token)
-    assert practice.queues.bury("accept", "default", token, raised.value)
+    assert practice.queues.move_to_dead("accept", "default", token, raised.value)
     practice.put(Queue.DEAD, job_id="handled", error=JobError(error_class="user", message="it broke"))
     found = {finding.path: finding for finding in practice.look()}
     paths = [practice.layout.token("dead", "default", token), practice.token("handled")]
@@ -577,7 +577,7 @@ def test_a_lock_that_becomes_valid_in_the_last_moment_stays(
     path = practice.layout.lock("default", JOB)
     practice.commit(Create(path, encode({"worker": "worker-7"}), ephemeral=True))
 
-    def late(session: Session, steps: Sequence[Step]) -> list[QueueError | None]:
+    def late(session: Session, steps: Sequence[Transaction]) -> list[QueueError | None]:
         practice.commit(Delete(path))
         practice.put()
         practice.hold()

@@ -7,14 +7,14 @@ import pytest
 
 from queues import dispatcher
 from queues.actions import DONE, Action, Move, Requeue, Retries
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.errors import ClaimLost, QueueError, Unreachable
 from queues.handling import HandlerPool
 from queues.new_item import NewItem
 from queues.operations import Delete
 from queues.queue import QueueSet
 from queues.record import MAX_RECORD_BYTES
-from queues.step import Step, run_steps
+from queues.step import run_transitions
 from queues.transaction import commit
 from tests.claims_support import NEVER, SOON, locks
 from tests.queues_support import Open, expire, places_of
@@ -437,14 +437,14 @@ def test_an_item_that_was_moving_on_when_it_stopped_is_let_go(
     queues.put("accept", ITEM, {})
     under_way, go_on = threading.Event(), threading.Event()
 
-    def slowly(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+    def slowly(steps: Iterable[Transition]) -> list[tuple[Transition, QueueError | None]]:
         made = list(steps)
         if made:
             under_way.set()
             go_on.wait(20)
-        return run_steps(made)
+        return run_transitions(made)
 
-    monkeypatch.setattr(dispatcher, "run_steps", slowly)
+    monkeypatch.setattr(dispatcher, "run_transitions", slowly)
     seen = Seen(accept=lambda _claim: Move("running"), running=done)
     pool = HandlerPool(open_queues(), ["accept", "running"], seen, threads=1).start()
     assert under_way.wait(10)  # its next place is decided: it stays held

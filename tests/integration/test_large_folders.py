@@ -6,7 +6,7 @@ import pytest
 
 from queues import folder as folders
 from queues.errors import Refused
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 from queues.session import Session, Stat, Wake
@@ -45,7 +45,7 @@ def fill(queues: QueueSet) -> None:
     queues.put_many("accept", [NewItem({}, f"later-{n:02}", delay_ms=LATER_MS + n) for n in range(COUNT)])
 
 
-def wait_followed(seen: Collector) -> Folder:
+def wait_followed(seen: Collector) -> WatchedFolder:
     """The folder of accept, when it is followed and listed."""
     view = wait_until(lambda: seen.consumer._views.get("default"), 10, "the pool is served")  # noqa: SLF001 - nothing else shows it
     folder = view.backlog_of("accept").folder
@@ -74,9 +74,9 @@ def test_a_new_due_item_of_a_large_folder_is_found_without_a_listing(
 def test_a_rescan_of_a_large_folder_lists_nothing_when_all_was_told(
     open_queues: Open, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notice, noticed = Folder.notice, list[str]()
+    notice, noticed = WatchedFolder.notice, list[str]()
 
-    def note(folder: Folder, stat: Stat | None) -> None:
+    def note(folder: WatchedFolder, stat: Stat | None) -> None:
         notice(folder, stat)
         noticed.append(folder.path)
 
@@ -87,7 +87,7 @@ def test_a_rescan_of_a_large_folder_lists_nothing_when_all_was_told(
         before = listings()
         queues.put("accept", "a", {})
         seen.wait_for("a")
-        monkeypatch.setattr(Folder, "notice", note)
+        monkeypatch.setattr(WatchedFolder, "notice", note)
         wait_until(lambda: noticed.count(folder.path) >= 3, 10, "it was rescanned")
         assert listings() == before
 
@@ -95,7 +95,7 @@ def test_a_rescan_of_a_large_folder_lists_nothing_when_all_was_told(
 def test_a_rescan_finds_what_was_not_told(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     queues = open_queues()
     fill(queues)
-    monkeypatch.setattr(Folder, "_on_news", lambda *_: None)
+    monkeypatch.setattr(WatchedFolder, "_on_news", lambda *_: None)
     with Collector(open_queues(), rescan_seconds=SOON) as seen:
         wait_followed(seen)
         queues.put("accept", "a", {})

@@ -61,7 +61,7 @@ def lose(queues: QueueSet, claim: Claim) -> None:
 
 
 def sessions_of(claims: list[Claim]) -> list[Session]:
-    return list(dict.fromkeys(claim.how.session for claim in claims))
+    return list(dict.fromkeys(claim.hold.session for claim in claims))
 
 
 def test_no_session_owns_more_paths_than_it_may(open_small: OpenSmall) -> None:
@@ -69,7 +69,7 @@ def test_no_session_owns_more_paths_than_it_may(open_small: OpenSmall) -> None:
     claims = [claim_of(queues, item_id) for item_id in put_some(queues, 5)]
     owners = [owner(queues, claim.id) for claim in claims]
     assert sorted(owners.count(session) for session in set(owners)) == [1, 2, 2]
-    assert owners == [claim.how.session.id for claim in claims]
+    assert owners == [claim.hold.session.id for claim in claims]
     assert owners[0] == queues.session.id
 
 
@@ -97,10 +97,10 @@ def test_items_in_another_session_are_fenced_as_those_in_the_first(
     queues, other = open_small(), open_queues()
     claims = [claim_of(queues, item_id) for item_id in put_some(queues, 3)]
     stale = claims[2]
-    assert stale.how.session is not queues.session
+    assert stale.hold.session is not queues.session
     (token,) = [token for token in other.tokens("accept") if token.id == stale.id]
     assert other.claim("accept", DEFAULT_POOL, token) is None
-    expire(stale.how.session)
+    expire(stale.hold.session)
     with pytest.raises(ClaimLost):
         stale.check()
     claim = claim_of(other, stale.id)
@@ -140,7 +140,7 @@ def test_a_lock_that_moves_to_another_pool_stays_in_its_session(open_small: Open
     queues = open_small()
     claims = [claim_of(queues, item_id) for item_id in put_some(queues, 3)]
     claims[2].commit(pool="other")
-    assert owner(queues, "i02", "other") == claims[2].how.session.id
+    assert owner(queues, "i02", "other") == claims[2].hold.session.id
     claims[2].commit(queue="finish", release=True)
     assert locks(queues, "other") == []
 
@@ -152,7 +152,7 @@ def test_places_of_a_capped_pool_stand_in_the_session_of_their_lock(open_small: 
     claims = [claim_of(queues, item_id) for item_id in ids[:3]]
     (token,) = [token for token in queues.tokens("accept") if token.id == "i03"]
     assert queues.claim("accept", DEFAULT_POOL, token) is None
-    expire(claims[2].how.session)
+    expire(claims[2].hold.session)
     assert len(queues.session.children(queues.layout.holds(DEFAULT_POOL)) or ()) == 2
     assert queues.claim("accept", DEFAULT_POOL, token) is not None
 
@@ -173,7 +173,7 @@ def test_what_was_held_in_another_session_that_ended_is_found_again(open_small: 
     with Collector(queues, rescan_seconds=SOON) as seen:
         seen.wait_for(*ids)
         stale = seen.claims[2]
-        expire(stale.how.session)
+        expire(stale.hold.session)
         with pytest.raises(ClaimLost):
             stale.check()
         seen.wait_for(*ids, "i02")

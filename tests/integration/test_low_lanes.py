@@ -8,7 +8,7 @@ from queues.errors import QueueError
 from queues.new_item import NewItem
 from queues.queue import QueueSet
 from queues.session import Session
-from queues.transaction import Step
+from queues.transaction import Transaction
 from tests.claims_support import SOON, Collector, claim_of
 from tests.queues_support import Open
 from tests.waiting import wait_until
@@ -118,7 +118,7 @@ def test_the_pause_of_a_pool_stops_claims_of_its_low_lane_that_are_on_their_way(
     worker.pools.limits(POOL)
     (token,) = operator.tokens("accept", LANE)
 
-    def pause_first(session: Session, steps: Iterable[Step]) -> list[QueueError | None]:
+    def pause_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         operator.pools.change(POOL, paused=True)
         return commit_many(session, steps)
 

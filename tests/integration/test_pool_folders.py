@@ -19,7 +19,7 @@ from queues.pool_views import PoolViews
 from queues.queue import QueueSet
 from queues.scrubber import Scrubber
 from queues.session import Session, SessionSettings
-from queues.step import run_steps
+from queues.step import run_transitions
 from queues.transaction import commit
 from tests.claims_support import SOON, Collector, claim_of
 from tests.queues_support import QUEUES, Open, expire, open_session
@@ -435,9 +435,9 @@ def test_an_item_moves_into_a_pool_that_was_removed_since_it_was_used(
     queues.ensure_pool(POOL)
     assert open_queues().remove_pool(POOL)
     claims = [claim_of(queues, item_id) for item_id in "ab"]
-    steps = [claim.step(queue="running", pool=POOL, release=release) for claim in claims]
+    steps = [claim.transition(queue="running", pool=POOL, release=release) for claim in claims]
     if together:
-        assert [error for _, error in run_steps(steps)] == [None, None]
+        assert [error for _, error in run_transitions(steps)] == [None, None]
     else:
         for step in steps:
             step.run()

@@ -10,14 +10,14 @@ from queues.bundle import commit_many
 from queues.claim import Claim
 from queues.claim_attempt import Candidate
 from queues.errors import InvalidLimit, QueueError
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.names import DEFAULT_POOL
 from queues.new_item import NewItem
 from queues.operations import Set
 from queues.pools import PoolLimits
 from queues.queue import QueueSet
 from queues.session import Session
-from queues.transaction import Step, commit
+from queues.transaction import Transaction, commit
 from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import Open, places_of
 from tests.waiting import wait_until
@@ -144,7 +144,7 @@ def test_a_busy_consumer_rescans_as_well(open_queues: Open, monkeypatch: pytest.
     queues = open_queues()
     queues.ensure_pool("other")
     put_in(queues, "busy", 1_000)
-    monkeypatch.setattr(Folder, "_on_change", lambda _folder: None)  # all watches are lost
+    monkeypatch.setattr(WatchedFolder, "_on_change", lambda _folder: None)  # all watches are lost
 
     def put_beside(claim: Claim) -> None:
         if claim.id == "busy-000":
@@ -189,7 +189,7 @@ def test_a_pause_stops_claims_that_are_on_their_way(
     put_in(operator, DEFAULT_POOL, 3)
     tried = threading.Event()
 
-    def pause_first(session: Session, steps: Iterable[Step]) -> list[QueueError | None]:
+    def pause_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         if not tried.is_set():
             operator.pools.change(DEFAULT_POOL, paused=True)
         refused = commit_many(session, steps)

@@ -103,7 +103,7 @@ def test_a_stray_place_whose_removal_lost_its_reply_does_not_cost_another_worker
     mine.release_orphan_locks("default", [ITEM])
     (other_claim,) = others
     assert other_claim is not None
-    assert other_claim.how.place == 0
+    assert other_claim.hold.slot == 0
     assert mine.session.exists(place) is not None
 
 

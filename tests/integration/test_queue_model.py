@@ -318,7 +318,7 @@ class Queues(RuleBasedStateMachine):
         commit(queues.session, [Set(path, b"garbage", -1)])
         with pytest.raises(CorruptRecord) as caught:
             queues.claim(item.queue, item.pool, item.token)
-        assert queues.bury(item.queue, item.pool, item.token, caught.value)
+        assert queues.move_to_dead(item.queue, item.pool, item.token, caught.value)
         assert isinstance(queues.replay([item_id], pool=item.pool)[item_id], CorruptRecord)
         commit(queues.session, [Set(path, found[0], -1)])
         assert queues.replay([item_id], pool=item.pool) == {item_id: None}
@@ -342,7 +342,7 @@ class Queues(RuleBasedStateMachine):
         self.expired = True  # once in a run: it takes its time
         expire(self.sessions[client])
         for item_id, item in list(self.items.items()):
-            if item.claim is not None and item.claim.how.session is self.sessions[client]:
+            if item.claim is not None and item.claim.hold.session is self.sessions[client]:
                 self.drop_claim(item_id)
                 with pytest.raises(ClaimLost):
                     item.claim.check()

@@ -291,7 +291,7 @@ def test_a_step_of_a_stale_holder_is_not_taken_for_its_own_lost_reply(open_queue
         raise ambiguous
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("queues.step.commit", refuse)
+        patch.setattr("queues.claim.commit", refuse)
         with pytest.raises(ClaimLost):
             stale.commit(queue="finish")
 
@@ -326,7 +326,7 @@ def test_a_corrupt_record_goes_to_dead_with_the_reason_and_its_bytes_unchanged(o
     transaction.commit(queues.session, [Set(queues.layout.record(ITEM), garbage, -1)])
     with pytest.raises(CorruptRecord) as caught:
         queues.claim("accept", "default", token)
-    assert queues.bury("accept", "default", token, caught.value)
+    assert queues.move_to_dead("accept", "default", token, caught.value)
     assert places_of(queues, ITEM) == ["dead"]
     assert queues.session.get(queues.layout.record(ITEM))[0] == garbage  # type: ignore[index] # it is there
     note = queues.session.get(queues.layout.token("dead", "default", token))
@@ -337,7 +337,7 @@ def test_a_corrupt_record_goes_to_dead_with_the_reason_and_its_bytes_unchanged(o
 def test_a_held_item_is_not_buried(open_queues: Open) -> None:
     queues = open_queues()
     claim = put_and_claim(queues)
-    assert not queues.bury("accept", "default", claim.record.token, CorruptRecord(ITEM, "test"))
+    assert not queues.move_to_dead("accept", "default", claim.record.token, CorruptRecord(ITEM, "test"))
     assert places_of(queues, ITEM) == ["accept"]
 
 

@@ -161,7 +161,9 @@ def test_a_job_whose_record_was_mended_keeps_the_status_that_it_has(stage: Stage
 
 
 def bury(stage: Stage, token: Token) -> bool:
-    return stage.queues.bury(Queue.FAIL, "default", token, CorruptRecord(token.id, "damaged by the test"))
+    return stage.queues.move_to_dead(
+        Queue.FAIL, "default", token, CorruptRecord(token.id, "damaged by the test")
+    )
 
 
 def test_a_job_that_was_put_aside_by_hand_goes_back_as_it_was(stage: Stage) -> None:

@@ -195,7 +195,7 @@ def test_a_burial(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     changes_nothing(
         stage,
         monkeypatch,
-        lambda: stage.queues.bury(Queue.ACCEPT, "default", token, error),
+        lambda: stage.queues.move_to_dead(Queue.ACCEPT, "default", token, error),
         does(Delete, "/queues/"),
         lambda: later_job(stage),
     )

@@ -18,9 +18,9 @@ from queues.new_item import NewItem
 from queues.operations import Create, Delete, Set
 from queues.queue import QueueSet
 from queues.receipts import Receipts
-from queues.scrubber import Left, Mend, Report, Scrubber
+from queues.scrubber import Repair, Scrubber, ScrubReport, Unrepaired
 from queues.session import Session
-from queues.transaction import Step, commit
+from queues.transaction import Transaction, commit
 from tests.claims_support import Collector, claim_of, locks
 from tests.queues_support import QUEUES, Open, count_requests, places_of
 from tests.sampling import times
@@ -34,7 +34,7 @@ POOLS = ("default", "default.low", "other")
 Damage = Callable[[QueueSet], None]
 
 
-def scrub(queues: QueueSet, *, dry_run: bool = False) -> Report:
+def scrub(queues: QueueSet, *, dry_run: bool = False) -> ScrubReport:
     return Scrubber(queues.root, queues.claimer, dry_run=dry_run).scrub()
 
 
@@ -80,7 +80,7 @@ def later(monkeypatch: pytest.MonkeyPatch, queues: QueueSet, hours: float) -> No
 def in_the_last_moment(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Let something happen after the second look, before the mends are sent."""
 
-    def send(session: Session, steps: Sequence[Step], receipts: Receipts) -> list[QueueError | None]:
+    def send(session: Session, steps: Sequence[Transaction], receipts: Receipts) -> list[QueueError | None]:
         happens()
         return commit_many(session, steps, receipts)
 
@@ -113,18 +113,18 @@ def test_where_nothing_is_wrong_all_is_looked_at_and_nothing_changed(open_queues
     queues.move("default-1", "dead")
     claim_of(queues, "default-2").commit(queue="running")
     before = tree(queues)
-    assert scrub(queues) == Report(records=15, tokens=15, mended={}, left={})
+    assert scrub(queues) == ScrubReport(records=15, tokens=15, repaired={}, unrepaired={})
     assert tree(queues) == before
 
 
 def test_an_empty_root_is_healthy(open_queues: Open) -> None:
-    assert scrub(open_queues()) == Report(records=0, tokens=0, mended={}, left={})
+    assert scrub(open_queues()) == ScrubReport(records=0, tokens=0, repaired={}, unrepaired={})
 
 
 def test_a_root_that_nobody_has_used_is_healthy(open_queues: Open) -> None:
     queues = open_queues()
     fresh = QueueSet(queues.session, type(queues.layout)(f"{queues.layout.root}/fresh"), QUEUES)
-    assert scrub(fresh) == Report(records=0, tokens=0, mended={}, left={})
+    assert scrub(fresh) == ScrubReport(records=0, tokens=0, repaired={}, unrepaired={})
 
 
 def test_thousands_of_items_take_few_requests(
@@ -138,7 +138,7 @@ def test_thousands_of_items_take_few_requests(
     requests = count_requests(queues.session, monkeypatch)
     started = time.monotonic()
     total = each * len(POOLS) * len(QUEUES)
-    assert scrub(queues) == Report(records=total, tokens=total, mended={}, left={})
+    assert scrub(queues) == ScrubReport(records=total, tokens=total, repaired={}, unrepaired={})
     record_property("seconds", time.monotonic() - started)
     record_property("requests", requests())
     # One for each of 256 folders of records, twenty for the others, and few for all that is in them.
@@ -155,10 +155,10 @@ def test_a_record_without_a_token_gets_the_one_that_it_names(
     record = queues.put(queue, ITEM, {"n": 1}, pool=pool, delay_ms=HOUR_MS)
     before = tree(queues)
     drop_token(queues)
-    assert scrub(queues) == Report(1, 0, {Mend.RESTORED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(1, 0, {Repair.RESTORED: (ITEM,)}, {})
     assert tree(queues) == before
     assert queues.tokens(queue, pool) == [record.token]
-    assert scrub(queues) == Report(1, 1, {}, {})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
 def test_an_item_whose_token_was_restored_is_handled(open_queues: Open) -> None:
@@ -180,7 +180,7 @@ def test_many_are_mended_together(open_queues: Open) -> None:
     ids = [f"i{n}" for n in range(300)]  # three bundles
     records = queues.put_many("accept", [NewItem({}, item_id) for item_id in ids])
     commit_many(queues.session, [[Delete(token_path(queues, record.token))] for record in records])
-    assert sorted(scrub(queues).mended[Mend.RESTORED]) == sorted(ids)
+    assert sorted(scrub(queues).repaired[Repair.RESTORED]) == sorted(ids)
     assert queues.tokens("accept") == sorted(record.token for record in records)
 
 
@@ -188,10 +188,10 @@ def test_a_buried_item_stays_where_it_was_buried(open_queues: Open) -> None:
     queues = open_queues()
     record = queues.put("running", ITEM, {})
     spoil(queues)
-    assert queues.bury("running", "default", record.token, CorruptRecord(ITEM, "test"))
-    assert scrub(queues) == Report(1, 1, {}, {})
+    assert queues.move_to_dead("running", "default", record.token, CorruptRecord(ITEM, "test"))
+    assert scrub(queues) == ScrubReport(1, 1, {}, {})
     do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))  # mended, and not yet replayed
-    assert scrub(queues) == Report(1, 1, {}, {})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {})
     assert places_of(queues, ITEM) == ["dead"]
 
 
@@ -217,7 +217,7 @@ def test_a_token_is_not_restored_when_something_has_changed_in_the_last_moment(
         changed.append(tree(other))
 
     in_the_last_moment(monkeypatch, happens)
-    assert scrub(queues).left == {Left.REFUSED: (ITEM,)}
+    assert scrub(queues).unrepaired == {Unrepaired.REFUSED: (ITEM,)}
     assert tree(queues) == changed[0]
 
 
@@ -227,7 +227,7 @@ def test_two_who_scrub_at_once_mend_each_thing_once(
     queues, other = open_queues(), open_queues()
     for damage in DAMAGES.values():
         damage(queues)
-    reports: list[Report] = []
+    reports: list[ScrubReport] = []
 
     def happens() -> None:
         monkeypatch.undo()
@@ -235,11 +235,11 @@ def test_two_who_scrub_at_once_mend_each_thing_once(
 
     in_the_last_moment(monkeypatch, happens)
     late = scrub(queues)
-    assert late.mended == {}
-    assert sorted(late.left[Left.REFUSED]) == sorted(
-        item_id for ids in reports[0].mended.values() for item_id in ids
+    assert late.repaired == {}
+    assert sorted(late.unrepaired[Unrepaired.REFUSED]) == sorted(
+        item_id for ids in reports[0].repaired.values() for item_id in ids
     )
-    assert scrub(queues).mended == {}
+    assert scrub(queues).repaired == {}
 
 
 # ---------------------------------------------------------------------- a record that cannot be read
@@ -251,7 +251,7 @@ def test_an_unreadable_record_without_a_token_gets_one_in_dead_with_the_reason(o
     version = queues.session.get(queues.layout.record(ITEM))
     events: list[Event] = []
     queues.listen(events.append)
-    assert scrub(queues) == Report(1, 0, {Mend.ENTERED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(1, 0, {Repair.ENTERED: (ITEM,)}, {})
     assert places_of(queues, ITEM) == ["dead"]
     assert [(event.kind, event.id, event.to_queue) for event in events] == [(EventKind.DEAD, ITEM, "dead")]
     assert queues.session.get(queues.layout.record(ITEM)) == version  # bytes unchanged
@@ -259,11 +259,11 @@ def test_an_unreadable_record_without_a_token_gets_one_in_dead_with_the_reason(o
     found = queues.session.get(token_path(queues, token, "dead"))
     assert found is not None
     assert "cannot be read: UnicodeDecodeError" in json.loads(found[0])["reason"]
-    assert scrub(queues) == Report(1, 1, {}, {})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {})
     do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))
     assert queues.replay() == {ITEM: None}  # mended by hand, it can go on
     assert queues.get(ITEM).payload == {"n": 1}
-    assert scrub(queues) == Report(1, 1, {}, {})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
 def test_an_unreadable_record_that_somebody_holds_in_whatever_pool_gets_no_token(
@@ -275,11 +275,11 @@ def test_an_unreadable_record_that_somebody_holds_in_whatever_pool_gets_no_token
     spoil(queues)
     lock = queues.layout.lock("other", ITEM)
     in_the_last_moment(monkeypatch, lambda: do(holder, Create(lock, ephemeral=True)))
-    assert scrub(queues) == Report(1, 0, {}, {Left.REFUSED: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 0, {}, {Unrepaired.REFUSED: (ITEM,)})
     monkeypatch.undo()
-    assert scrub(queues) == Report(1, 0, {}, {Left.HELD: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 0, {}, {Unrepaired.HELD: (ITEM,)})
     do(holder, Delete(lock))
-    assert scrub(queues) == Report(1, 0, {Mend.ENTERED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(1, 0, {Repair.ENTERED: (ITEM,)}, {})
 
 
 def test_an_unreadable_record_with_a_token_is_left_to_whoever_claims_it(open_queues: Open) -> None:
@@ -287,11 +287,11 @@ def test_an_unreadable_record_with_a_token_is_left_to_whoever_claims_it(open_que
     queues.put("accept", ITEM, {})
     spoil(queues)
     before = tree(queues)
-    assert scrub(queues) == Report(1, 1, {}, {Left.UNREADABLE: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {Unrepaired.UNREADABLE: (ITEM,)})
     assert tree(queues) == before
     with Collector(open_queues()):
         wait_until(lambda: places_of(queues, ITEM) == ["dead"], 10, "it is dead")
-    assert scrub(queues) == Report(1, 1, {}, {})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
 def test_an_unreadable_record_that_stands_in_dead_stands_nowhere_else(open_queues: Open) -> None:
@@ -299,8 +299,8 @@ def test_an_unreadable_record_that_stands_in_dead_stands_nowhere_else(open_queue
     record = queues.put("accept", ITEM, {})
     spoil(queues)
     do(queues, Create(token_path(queues, record.token, "dead"), b"note"))  # so it can never be buried
-    assert not queues.bury("accept", "default", record.token, CorruptRecord(ITEM, "test"))
-    assert scrub(queues) == Report(1, 2, {Mend.SINGLED: (ITEM,)}, {})
+    assert not queues.move_to_dead("accept", "default", record.token, CorruptRecord(ITEM, "test"))
+    assert scrub(queues) == ScrubReport(1, 2, {Repair.DEDUPLICATED: (ITEM,)}, {})
     assert places_of(queues, ITEM) == ["dead"]
 
 
@@ -314,9 +314,9 @@ def test_an_unreadable_record_that_was_mended_in_the_last_moment_gets_no_token_i
     in_the_last_moment(
         monkeypatch, lambda: do(operator, Set(queues.layout.record(ITEM), record.encode(), -1))
     )
-    assert scrub(queues) == Report(1, 0, {}, {Left.REFUSED: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 0, {}, {Unrepaired.REFUSED: (ITEM,)})
     monkeypatch.undo()
-    assert scrub(queues) == Report(1, 0, {Mend.RESTORED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(1, 0, {Repair.RESTORED: (ITEM,)}, {})
 
 
 # ---------------------------------------------------------------------- a token without record
@@ -326,7 +326,7 @@ def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open
     do(queues, Delete(queues.layout.record(ITEM)))
     events: list[Event] = []
     queues.listen(events.append)
-    assert scrub(queues) == Report(0, 1, {Mend.BURIED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(0, 1, {Repair.MOVED_TO_DEAD: (ITEM,)}, {})
     assert queues.tokens("running", "other") == []
     assert queues.tokens("dead", "other") == [record.token]
     assert not queues.contains(ITEM)  # no record was left behind as a proof
@@ -342,13 +342,13 @@ def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open
         "dead",
         "other",
     )
-    assert scrub(queues) == Report(0, 1, {}, {})
+    assert scrub(queues) == ScrubReport(0, 1, {}, {})
 
 
 def test_a_token_whose_record_never_had_a_bucket_goes_to_dead(open_queues: Open) -> None:
     queues = open_queues()
     do(queues, Create(token_path(queues, Token(1, 1, ITEM))))
-    assert scrub(queues) == Report(0, 1, {Mend.BURIED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(0, 1, {Repair.MOVED_TO_DEAD: (ITEM,)}, {})
     assert places_of(queues, ITEM) == ["dead"]
 
 
@@ -357,10 +357,10 @@ def test_several_tokens_without_a_record_become_one_in_dead(open_queues: Open) -
     token = Token(1, 1, ITEM)
     for queue in ("accept", "running", "finish"):
         do(queues, Create(token_path(queues, token, queue)))
-    assert scrub(queues).mended == {Mend.BURIED: (ITEM,)}
-    assert scrub(queues).mended == {Mend.SINGLED: (ITEM, ITEM)}
+    assert scrub(queues).repaired == {Repair.MOVED_TO_DEAD: (ITEM,)}
+    assert scrub(queues).repaired == {Repair.DEDUPLICATED: (ITEM, ITEM)}
     assert places_of(queues, ITEM) == ["dead"]
-    assert scrub(queues) == Report(0, 1, {}, {})
+    assert scrub(queues) == ScrubReport(0, 1, {}, {})
 
 
 def test_a_token_whose_item_is_put_anew_in_the_last_moment_is_not_buried(
@@ -370,10 +370,10 @@ def test_a_token_whose_item_is_put_anew_in_the_last_moment_is_not_buried(
     stray = queues.put("accept", ITEM, {"life": 1}).token
     do(queues, Delete(queues.layout.record(ITEM)))
     in_the_last_moment(monkeypatch, lambda: producer.put("running", ITEM, {"life": 2}))
-    assert scrub(queues) == Report(0, 1, {}, {Left.REFUSED: (ITEM,)})
+    assert scrub(queues) == ScrubReport(0, 1, {}, {Unrepaired.REFUSED: (ITEM,)})
     monkeypatch.undo()
     assert sorted(places_of(queues, ITEM)) == ["accept", "running"]
-    assert scrub(queues) == Report(1, 2, {Mend.SINGLED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(1, 2, {Repair.DEDUPLICATED: (ITEM,)}, {})
     assert places_of(queues, ITEM) == ["running"]
     assert queues.get(ITEM).token != stray
 
@@ -388,7 +388,7 @@ def test_of_two_tokens_the_one_that_the_record_names_stays(open_queues: Open, qu
     record = queues.put("accept", ITEM, {})
     before = tree(queues)
     do(queues, Create(token_path(queues, record.token, queue, pool)))
-    assert scrub(queues) == Report(1, 2, {Mend.SINGLED: (ITEM,)}, {})
+    assert scrub(queues) == ScrubReport(1, 2, {Repair.DEDUPLICATED: (ITEM,)}, {})
     assert tree(queues) == before
 
 
@@ -397,7 +397,7 @@ def test_a_token_with_another_due_time_in_the_same_folder_is_one_too_many(open_q
     record = queues.put("accept", ITEM, {})
     do(queues, Create(token_path(queues, Token(record.token.due + 1, record.token.seq, ITEM))))
     do(queues, Create(token_path(queues, Token(record.token.due + 2, record.token.seq, ITEM))))
-    assert scrub(queues) == Report(1, 3, {Mend.SINGLED: (ITEM, ITEM)}, {})
+    assert scrub(queues) == ScrubReport(1, 3, {Repair.DEDUPLICATED: (ITEM, ITEM)}, {})
     assert queues.tokens("accept") == [record.token]
 
 
@@ -408,7 +408,7 @@ def test_the_last_token_is_not_removed_when_the_named_one_goes_in_the_last_momen
     record = queues.put("accept", ITEM, {})
     do(queues, Create(token_path(queues, record.token, "running")))
     in_the_last_moment(monkeypatch, lambda: do(other, Delete(token_path(queues, record.token))))
-    assert scrub(queues) == Report(1, 2, {}, {Left.REFUSED: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 2, {}, {Unrepaired.REFUSED: (ITEM,)})
     assert places_of(queues, ITEM) == ["running"]
 
 
@@ -419,7 +419,7 @@ def test_a_token_that_is_claimed_in_the_last_moment_is_not_removed(
     record = queues.put("accept", ITEM, {})
     do(queues, Create(token_path(queues, record.token, "running")))
     in_the_last_moment(monkeypatch, lambda: claim_of(worker, ITEM, "running"))
-    assert scrub(queues) == Report(1, 2, {}, {Left.REFUSED: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 2, {}, {Unrepaired.REFUSED: (ITEM,)})
     assert sorted(places_of(queues, ITEM)) == ["accept", "running"]
     assert queues.get(ITEM).queue == "running"
 
@@ -429,11 +429,11 @@ def test_a_token_that_the_record_does_not_name_is_left_when_it_is_the_only_one(o
     record = queues.put("running", ITEM, {})
     do(queues, Delete(token_path(queues, record.token, "running")), Create(token_path(queues, record.token)))
     before = tree(queues)
-    assert scrub(queues) == Report(1, 1, {}, {Left.UNNAMED: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {Unrepaired.MISMATCHED: (ITEM,)})
     assert tree(queues) == before
     claim_of(open_queues(), ITEM).release()  # what a consumer does makes them agree
     assert queues.get(ITEM).queue == "accept"
-    assert scrub(queues) == Report(1, 1, {}, {})
+    assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
 # ---------------------------------------------------------------------- what is not ours to judge
@@ -449,7 +449,7 @@ def test_a_record_that_names_what_is_not_known_here_is_reported_and_not_touched(
         drop = token_path(queues, record.token)
         do(queues, Delete(drop))
     before = tree(queues)
-    assert scrub(queues) == Report(1, int(has_token), {}, {Left.UNKNOWN: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, int(has_token), {}, {Unrepaired.UNKNOWN: (ITEM,)})
     assert tree(queues) == before
 
 
@@ -464,10 +464,10 @@ def test_a_token_in_a_queue_that_is_not_known_here_counts_and_is_not_touched(ope
     do(queues, Create(token_path(queues, Token(1, 1, "orphan"), "archive")))
     before = tree(queues)
     report = scrub(queues)
-    assert (report.mended, set(report.left)) == ({}, {Left.UNKNOWN})
-    assert sorted(report.left[Left.UNKNOWN]) == ["double", "moved", "orphan"]
+    assert (report.repaired, set(report.unrepaired)) == ({}, {Unrepaired.UNKNOWN})
+    assert sorted(report.unrepaired[Unrepaired.UNKNOWN]) == ["double", "moved", "orphan"]
     assert tree(queues) == before
-    assert scrub(wider).mended == {Mend.SINGLED: ("double",), Mend.BURIED: ("orphan",)}
+    assert scrub(wider).repaired == {Repair.DEDUPLICATED: ("double",), Repair.MOVED_TO_DEAD: ("orphan",)}
     assert wider.tokens("accept") == sorted([put.token, double.token])
 
 
@@ -496,8 +496,10 @@ def test_foreign_nodes_are_reported_and_not_touched(
     later(monkeypatch, queues, hours=48)
     before = tree(queues)
     report = scrub(queues)
-    assert {kind: sorted(ids) for kind, ids in report.left.items()} == {Left.FOREIGN: sorted(foreign)}
-    assert set(report.mended) <= {Mend.RECEIPT}  # that of the put above
+    assert {kind: sorted(ids) for kind, ids in report.unrepaired.items()} == {
+        Unrepaired.FOREIGN: sorted(foreign)
+    }
+    assert set(report.repaired) <= {Repair.RECEIPT}  # that of the put above
     assert set(before) <= set(tree(queues))
     assert "notes" in receipts(queues)
 
@@ -509,11 +511,11 @@ def test_a_receipt_is_removed_after_a_day_and_its_producer_goes_on(
     queues, producer = open_queues(), open_queues()
     producer.put("accept", "a", {})
     (name,) = receipts(queues)
-    assert scrub(queues).mended == {}
+    assert scrub(queues).repaired == {}
     later(monkeypatch, queues, hours=23.9)
-    assert scrub(queues).mended == {}
+    assert scrub(queues).repaired == {}
     later(monkeypatch, queues, hours=0.2)
-    assert scrub(queues).mended == {Mend.RECEIPT: (name,)}
+    assert scrub(queues).repaired == {Repair.RECEIPT: (name,)}
     assert receipts(queues) == []
     producer.put("accept", "b", {})
     assert places_of(queues, "b") == ["accept"]
@@ -527,7 +529,7 @@ def test_a_receipt_that_is_used_in_the_last_moment_stays(
     (name,) = receipts(queues)
     later(monkeypatch, queues, hours=25)
     in_the_last_moment(monkeypatch, lambda: producer.put("accept", "b", {}))
-    assert scrub(queues).left == {Left.REFUSED: (name,)}
+    assert scrub(queues).unrepaired == {Unrepaired.REFUSED: (name,)}
     assert receipts(queues) == [name]
 
 
@@ -538,9 +540,9 @@ def test_a_request_to_stop_an_item_that_is_gone_is_removed_after_an_hour(
     queues.put("accept", ITEM, {})
     do(queues, Create(queues.layout.stop("default", ITEM)), Create(queues.layout.stop("default", "gone")))
     later(monkeypatch, queues, hours=0.9)
-    assert scrub(queues).mended == {}
+    assert scrub(queues).repaired == {}
     later(monkeypatch, queues, hours=0.2)
-    assert scrub(queues).mended == {Mend.STOP: ("gone",)}
+    assert scrub(queues).repaired == {Repair.STOP: ("gone",)}
     assert queues.session.children(queues.layout.stops("default")) == [ITEM]
     assert not queues.contains("gone")
 
@@ -552,7 +554,7 @@ def test_a_request_to_stop_is_kept_when_its_item_is_put_in_the_last_moment(
     do(queues, Create(queues.layout.stop("default", ITEM)))
     later(monkeypatch, queues, hours=2)
     in_the_last_moment(monkeypatch, lambda: producer.put("accept", ITEM, {}))
-    assert scrub(queues).left == {Left.REFUSED: (ITEM,)}
+    assert scrub(queues).unrepaired == {Unrepaired.REFUSED: (ITEM,)}
     assert queues.session.children(queues.layout.stops("default")) == [ITEM]
 
 
@@ -603,13 +605,13 @@ def test_a_dry_run_tells_what_would_be_mended_and_changes_nothing(
     assert events == []
     done = scrub(queues)
     assert done == told
-    assert {kind: ids for kind, ids in done.mended.items() if kind is not Mend.RECEIPT} == {
-        Mend.RESTORED: ("restored",),
-        Mend.ENTERED: ("entered",),
-        Mend.BURIED: ("buried",),
-        Mend.STOP: ("gone",),
+    assert {kind: ids for kind, ids in done.repaired.items() if kind is not Repair.RECEIPT} == {
+        Repair.RESTORED: ("restored",),
+        Repair.ENTERED: ("entered",),
+        Repair.MOVED_TO_DEAD: ("buried",),
+        Repair.STOP: ("gone",),
     }
-    assert done.left[Left.HELD] == ("singled",)
+    assert done.unrepaired[Unrepaired.HELD] == ("singled",)
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
@@ -620,10 +622,10 @@ def test_a_held_item_is_never_touched(open_queues: Open, kind: str, dry_run: boo
     do(holder, Create(queues.layout.lock("default", kind), ephemeral=True))
     before = tree(queues)
     report = scrub(queues, dry_run=dry_run)
-    assert (report.mended, report.left) == ({}, {Left.HELD: (kind,)})
+    assert (report.repaired, report.unrepaired) == ({}, {Unrepaired.HELD: (kind,)})
     assert tree(queues) == before
     do(holder, Delete(queues.layout.lock("default", kind)))
-    assert list(scrub(queues).mended.values()) == [(kind,)]
+    assert list(scrub(queues).repaired.values()) == [(kind,)]
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
@@ -636,7 +638,7 @@ def test_an_item_that_is_locked_in_the_last_moment_is_not_touched(
     lock = queues.layout.lock("default", kind)
     in_the_last_moment(monkeypatch, lambda: do(holder, Create(lock, ephemeral=True)))
     report = scrub(queues)
-    assert (report.mended, report.left) == ({}, {Left.REFUSED: (kind,)})
+    assert (report.repaired, report.unrepaired) == ({}, {Unrepaired.REFUSED: (kind,)})
     do(holder, Delete(lock))
     assert tree(queues) == before
 
@@ -646,7 +648,7 @@ def test_what_this_process_holds_is_not_touched(open_queues: Open) -> None:
     queues.put("accept", ITEM, {})
     claim = claim_of(queues, ITEM)
     drop_token(queues)
-    assert scrub(queues) == Report(1, 0, {}, {Left.HELD: (ITEM,)})
+    assert scrub(queues) == ScrubReport(1, 0, {}, {Unrepaired.HELD: (ITEM,)})
     with pytest.raises(QueueError):
         claim.commit(queue="running", release=True)
 
@@ -672,7 +674,7 @@ def test_an_item_that_moves_while_the_folders_are_listed_is_not_mended(
     while_listing(monkeypatch, move)
     report = scrub(queues)
     assert moves > len(QUEUES)  # it was suspected, and looked at again
-    assert (report.mended, report.left) == ({}, {})
+    assert (report.repaired, report.unrepaired) == ({}, {})
     monkeypatch.undo()
     assert len(places_of(queues, ITEM)) == 1
 
@@ -694,7 +696,7 @@ def test_an_item_that_moves_and_is_spoilt_while_the_folders_are_listed_gets_no_s
 
     while_listing(monkeypatch, move)
     report = scrub(queues)
-    assert (report.mended, report.left) == ({}, {Left.UNREADABLE: (ITEM,)})
+    assert (report.repaired, report.unrepaired) == ({}, {Unrepaired.UNREADABLE: (ITEM,)})
     assert places_of(queues, ITEM) == ["accept"]
 
 
@@ -712,11 +714,11 @@ def test_an_item_that_is_buried_while_the_folders_are_listed_gets_no_second_toke
     def bury(path: str) -> None:
         listed.append(path)
         if path.endswith("/running/default") and listed.count(path) == look:
-            assert worker.bury("running", "default", record.token, CorruptRecord(ITEM, "test"))
+            assert worker.move_to_dead("running", "default", record.token, CorruptRecord(ITEM, "test"))
 
     while_listing(monkeypatch, bury, before=True)
     report = scrub(queues)
-    assert (report.mended, report.left) == ({}, {})
+    assert (report.repaired, report.unrepaired) == ({}, {})
     assert places_of(queues, ITEM) == ["dead"]
 
 
@@ -735,7 +737,7 @@ def test_an_item_that_is_done_and_put_anew_while_the_folders_are_listed_gets_no_
 
     while_listing(monkeypatch, renew)
     report = scrub(queues)
-    assert (report.mended, report.left) == ({}, {})
+    assert (report.repaired, report.unrepaired) == ({}, {})
     monkeypatch.undo()
     assert places_of(queues, ITEM) == ["accept"]
 
@@ -802,7 +804,7 @@ def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_qu
         spoilt += 1
         time.sleep(0.05)  # the load, no condition
 
-    reports: list[Report] = []
+    reports: list[ScrubReport] = []
     pools = ("default", "other")
     taken = ((("accept", "running")), ("running", "finish", "accept"))
     handlers = [HandlerPool(open_queues(), names, handle, pools=pools, rescan_seconds=1) for names in taken]
@@ -813,16 +815,18 @@ def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_qu
             reports.append(scrub(queues))
     record_property("scrubs", len(reports))
     record_property("moves", moved)
-    assert [report.mended for report in reports if report.mended] == []
-    left = {(kind, item_id) for report in reports for kind, ids in report.left.items() for item_id in ids}
+    assert [report.repaired for report in reports if report.repaired] == []
+    left = {
+        (kind, item_id) for report in reports for kind, ids in report.unrepaired.items() for item_id in ids
+    }
     # One that is buried between two listings is seen twice, one that comes and goes between two looks at its
     # record seems to have none: that shows when the mend is sent.
     assert [found for found in left if not found[1].startswith(("spoilt", "short"))] == []
-    assert {kind for kind, _ in left} <= {Left.UNREADABLE, Left.REFUSED, Left.HELD}
+    assert {kind for kind, _ in left} <= {Unrepaired.UNREADABLE, Unrepaired.REFUSED, Unrepaired.HELD}
     assert all(not locks(queues, pool) for pool in pools)
     places = [(token.id, queue) for queue in QUEUES for pool in pools for token in queues.tokens(queue, pool)]
     assert sorted(item_id for item_id, _ in places if item_id.startswith("i")) == sorted(ids)
     assert len({item_id for item_id, _ in places}) == len(places)
     final = scrub(queues)
     assert (final.records, final.tokens) == (len(places), len(places))
-    assert final.mended == {}
+    assert final.repaired == {}

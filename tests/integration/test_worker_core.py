@@ -23,16 +23,17 @@ from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.worker import Worker
 from queues.backlog import Backlog
+from queues.claim import Transition
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.errors import QueueError
 from queues.events import EventKind
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.lock_sessions import LockSessions
 from queues.names import Token
 from queues.operations import Create, Delete
 from queues.pool_views import PoolViews
 from queues.session import Session
-from queues.step import Step, run_steps
+from queues.step import run_transitions
 from queues.transaction import commit
 from spark_runner.runners.base import Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.local import LocalRunner
@@ -76,17 +77,19 @@ class OnHost(LocalRunner):
 
 
 def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
-    backlog = Backlog("accept", "default", Folder(cast("Session", None), "/q", lambda: None), lambda *_: None)
+    backlog = Backlog(
+        "accept", "default", WatchedFolder(cast("Session", None), "/q", lambda: None), lambda *_: None
+    )
     names = [Token(due=1, seq=number, id=f"j{number}").name for number in range(2)]
     for name in names:
-        backlog.put_aside(name)
+        backlog.defer(name)
     asked: list[str] = []
 
     def is_free(item_id: str) -> bool:  # j1 becomes so in between
         asked.append(item_id)
         return item_id == "j0" or asked.count("j1") > 1
 
-    backlog.bring_back(is_free)
+    backlog.restore_deferred(is_free)
     assert sorted(backlog.find({"j0", "j1"})) == sorted(names)
 
 
@@ -440,8 +443,8 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     assert job is not None
     wait_until(lambda: job.monitor.backend.polls > 1, 20, "what the backend says is known")
     wait_until(worker.dispatcher.timers.parked, 20, "it waits")
-    assert job.claim.how.session is not worker._set.session  # noqa: SLF001 - what the test is about
-    expire(job.claim.how.session)
+    assert job.claim.hold.session is not worker._set.session  # noqa: SLF001 - what the test is about
+    expire(job.claim.hold.session)
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
     go.touch()
     assert office.wait(job_id).job.status is Status.SUCCESS
@@ -455,14 +458,14 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
     rescan_often(monkeypatch)
     broken = [True]
 
-    def bug(steps: Iterable[Step]) -> list[tuple[Step, QueueError | None]]:
+    def bug(steps: Iterable[Transition]) -> list[tuple[Transition, QueueError | None]]:
         if broken:
             list(steps)
             broken.clear()
             raise RuntimeError("a bug")
-        return run_steps(steps)
+        return run_transitions(steps)
 
-    monkeypatch.setattr("queues.dispatcher.run_steps", bug)
+    monkeypatch.setattr("queues.dispatcher.run_transitions", bug)
     office.worker()
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
 

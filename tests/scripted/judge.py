@@ -88,5 +88,7 @@ def left_over(client: Client, session: Session, root: str, *, removed: Collectio
                 found += [f"{path}/{name}/{child}" for child in session.children(f"{path}/{name}") or ()]
     queue_set = client._set  # noqa: SLF001 - what a scrubber is made of
     report = Scrubber(queue_set.root, queue_set.claimer, dry_run=True).scrub()
-    found += [f"{kind}: {names}" for kinds in (report.mended, report.left) for kind, names in kinds.items()]
+    found += [
+        f"{kind}: {names}" for kinds in (report.repaired, report.unrepaired) for kind, names in kinds.items()
+    ]
     return found

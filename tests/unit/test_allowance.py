@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from queues.allowance import Allowance
+from queues.allowance import TimeBudget
 
 
 def test_so_much_of_the_time_may_be_spent_and_no_more_is_saved_than_the_burst(
@@ -10,7 +10,7 @@ def test_so_much_of_the_time_may_be_spent_and_no_more_is_saved_than_the_burst(
 ) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    allowance = Allowance(share=0.1, burst=2.0)
+    allowance = TimeBudget(share=0.1, burst=2.0)
     assert allowance.is_left()
     allowance.spend(3.0)  # one too many: it has to be saved first
     assert not allowance.is_left()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from queues import folder as folders
 from queues.backlog import Backlog, Share
-from queues.folder import Folder
+from queues.folder import WatchedFolder
 from queues.names import Token
 from queues.session import Session, Stat
 from queues.session.following import Follow
@@ -65,7 +65,7 @@ class Made:
         self.session.names = list(names)
         self.woken: list[bool] = []
         self.foreign: list[tuple[str, str]] = []
-        self.folder = Folder(self.session, "/q", lambda: self.woken.append(True), follows=follows)
+        self.folder = WatchedFolder(self.session, "/q", lambda: self.woken.append(True), follows=follows)
         self.backlog = Backlog("accept", "default", self.folder, lambda q, n: self.foreign.append((q, n)))
 
     def refresh(self, now: int, *, force: bool = False) -> bool:
@@ -191,7 +191,7 @@ def test_a_change_that_no_watch_told_is_seen_by_its_zxid() -> None:
 def test_what_turned_out_to_be_stale_is_listed_before_anything_more_is_taken() -> None:
     made = Made(token("a", 1), token("b", 2))
     made.refresh(now=5)
-    made.backlog.doubt()
+    made.backlog.invalidate()
     assert made.take_all(now=5) == []
     assert made.refresh(now=5)
     assert made.take_all(now=5) == ["a", "b"]
@@ -218,7 +218,7 @@ def test_a_change_behind_what_is_due_is_not_waited_for() -> None:
 
 
 def test_a_folder_rests_after_a_listing() -> None:
-    folder = Folder(FakeSession(), "/q", lambda: None, rest=60)
+    folder = WatchedFolder(FakeSession(), "/q", lambda: None, rest=60)
     assert folder.refresh()
     folder.changed = True
     assert not folder.refresh()
@@ -226,7 +226,7 @@ def test_a_folder_rests_after_a_listing() -> None:
 
 
 def test_a_listing_that_costs_nothing_is_there_when_it_is_urgent() -> None:
-    folder = Folder(FakeSession(), "/q", lambda: None, rest=60)
+    folder = WatchedFolder(FakeSession(), "/q", lambda: None, rest=60)
     assert folder.refresh()
     folder.changed = True
     assert folder.refresh(urgent=True)
@@ -282,12 +282,12 @@ def test_what_is_held_is_put_aside_and_comes_back_in_its_order_when_it_is_free()
     made = Made(*(token(item_id, due) for due, item_id in enumerate("abcd", 1)))
     made.refresh(now=9)
     assert made.take_all(now=2, held={"a", "b"}) == []
-    assert made.backlog.has_aside()
-    made.backlog.bring_back(lambda item_id: item_id == "b")
+    assert made.backlog.has_deferred()
+    made.backlog.restore_deferred(lambda item_id: item_id == "b")
     assert made.take_all(now=9, held={"a"}) == ["b", "c", "d"]
-    made.backlog.bring_back(lambda _id: True)
+    made.backlog.restore_deferred(lambda _id: True)
     assert made.take_all(now=9) == ["a"]
-    assert not made.backlog.has_aside()
+    assert not made.backlog.has_deferred()
 
 
 def test_what_could_not_be_claimed_waits_aside_or_comes_again() -> None:
@@ -296,10 +296,10 @@ def test_what_could_not_be_claimed_waits_aside_or_comes_again() -> None:
     first, second = (made.backlog.take(at(9), lambda _id: True) for _ in range(2))
     assert first is not None
     assert second is not None
-    made.backlog.put_aside(first)
+    made.backlog.defer(first)
     made.backlog.put_back(second)
     assert made.take_all(now=9) == ["b", "c"]
-    made.backlog.bring_back(lambda _id: True)
+    made.backlog.restore_deferred(lambda _id: True)
     assert made.take_all(now=9) == ["a"]
 
 
@@ -308,7 +308,7 @@ def test_items_are_found_by_id_wherever_they_are_and_due_or_not() -> None:
     made.refresh(now=9)
     made.take_all(now=9, held={"due", "held", "later"})
     assert {ids(name) for name in made.backlog.find({"held", "later", "nobody"})} == {"held", "later"}
-    made.backlog.bring_back(lambda _id: True)
+    made.backlog.restore_deferred(lambda _id: True)
     assert made.take_all(now=100) == ["due"]
 
 
@@ -337,7 +337,7 @@ def test_only_the_own_share_is_taken_and_others_share_only_after_a_while() -> No
     others = [item for item in items if not share.contains(item)]
     assert made.backlog.next_due(others=True) == at(items.index(others[0]) + 1)
     stolen: list[str] = []
-    while names := made.backlog.steal(at(30), 4, lambda _id: True):
+    while names := made.backlog.take_over(at(30), 4, lambda _id: True):
         assert len(names) <= 4
         stolen += map(ids, names)
     assert sorted(stolen) == sorted(item for item in others if items.index(item) + 1 <= 30)
@@ -349,9 +349,9 @@ def test_what_is_held_is_not_stolen() -> None:
     made.refresh(now=9)
     stolen: list[str] = []
     for _ in range(4):
-        stolen += map(ids, made.backlog.steal(at(9), 10, lambda item_id: item_id != "a"))
+        stolen += map(ids, made.backlog.take_over(at(9), 10, lambda item_id: item_id != "a"))
     assert stolen == ["b"]
-    assert made.backlog.has_aside()
+    assert made.backlog.has_deferred()
 
 
 def test_another_share_redistributes_what_is_known() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator.doctor.damage import KINDS
 from orchestrator.doctor.findings import FindingKind
-from queues.scrubber import Mend
+from queues.scrubber import Repair
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text("utf-8")
 
@@ -21,7 +21,7 @@ def test_each_finding_is_explained() -> None:
 def test_each_that_is_mended_is_listed() -> None:
     table = DOCUMENT.partition("## What --fix does")[2].partition("\n## ")[0]
     listed = set(re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE))
-    assert listed == {KINDS[mend][0].value for mend in Mend} | {
+    assert listed == {KINDS[mend][0].value for mend in Repair} | {
         FindingKind.ORPHAN_LOCK.value,
         FindingKind.STALE_STOP.value,
         FindingKind.STALE_SLOT.value,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from queues import folder as folder_module
-from queues.folder import LARGE, Folder
+from queues.folder import LARGE, WatchedFolder
 
 
 class Listed:
@@ -25,7 +25,7 @@ def test_what_is_new_in_a_folder_that_is_not_followed_waits_for_a_second_at_most
 ) -> None:
     now = iter([0.0, 0.0, *[100.0] * 10])  # a listing that took long
     monkeypatch.setattr(folder_module, "time", SimpleNamespace(monotonic=lambda: next(now)))
-    folder = Folder(Listed(LARGE - 1), "/folder", lambda: None)  # type: ignore[arg-type] # all that it asks of a session
+    folder = WatchedFolder(Listed(LARGE - 1), "/folder", lambda: None)  # type: ignore[arg-type] # all that it asks of a session
     assert folder.refresh()
     folder.changed = True
     assert 0 < folder.rest_left() <= 1
