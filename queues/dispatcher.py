@@ -13,7 +13,8 @@ from typing import Generic, Protocol, TypeVar
 from queues.claim import Claim
 from queues.errors import ClaimLost, Conflict, QueueError
 from queues.heartbeat import STUCK_SECONDS, Heartbeat
-from queues.step import Step, run_steps
+from queues.claim import Transition
+from queues.step import run_transitions
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +146,7 @@ class HandlerThreads(Generic[Item]):
 class Prepared:
     """A step to commit, and what to call once it is committed."""
 
-    step: Step
+    step: Transition
     on_commit: Callable[[], None] = lambda: None
 
 
@@ -291,12 +292,12 @@ class Dispatcher(Generic[Item, Outcome]):
 
     # ------------------------------------------------------------------ commits
     def _commit(self, outcomes: Sequence[tuple[Item, Outcome | Exception | _Release]]) -> None:
-        # The steps of one session follow each other, as `run_steps` requires.
-        by_session = sorted(outcomes, key=lambda outcome: id(self._policy.claim_of(outcome[0]).how.session))
-        prepared: dict[Step, tuple[Item, Prepared]] = {}
+        # The steps of one session follow each other, as `run_transitions` requires.
+        by_session = sorted(outcomes, key=lambda outcome: id(self._policy.claim_of(outcome[0]).hold.session))
+        prepared: dict[Transition, tuple[Item, Prepared]] = {}
         left = {item for item, _ in outcomes}
         try:
-            for step, refused in run_steps(self._steps(by_session, prepared)):
+            for step, refused in run_transitions(self._steps(by_session, prepared)):
                 item, change = prepared[step]
                 left.discard(item)
                 self._settle(item, change, refused)
@@ -310,8 +311,8 @@ class Dispatcher(Generic[Item, Outcome]):
     def _steps(
         self,
         outcomes: Iterable[tuple[Item, Outcome | Exception | _Release]],
-        prepared: dict[Step, tuple[Item, Prepared]],
-    ) -> Iterator[Step]:
+        prepared: dict[Transition, tuple[Item, Prepared]],
+    ) -> Iterator[Transition]:
         for item, outcome in outcomes:
             change = self._prepare(item, outcome)
             if change is not None:

@@ -16,7 +16,7 @@ from queues.documents import timestamp
 from queues.errors import TooLarge
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
-from queues.step import Step
+from queues.claim import Transition
 
 log = logging.getLogger(__name__)
 
@@ -164,13 +164,13 @@ class _PoolPolicy:
     def prepare_release(self, item: Claim) -> Prepared:
         """A step, so that claims without a result are not counted."""
         record = item.record
-        return Prepared(item.step(failures=record.failures, error=record.error, release=True))
+        return Prepared(item.transition(failures=record.failures, error=record.error, release=True))
 
     def prepare_failure(self, item: Claim, error: Exception) -> Prepared:
         """The step to a later retry, or to dead."""
         return Prepared(self._failure(item, error))
 
-    def _step(self, claim: Claim, action: Action) -> Step:
+    def _step(self, claim: Claim, action: Action) -> Transition:
         match action:
             case Done():
                 return claim.removal()
@@ -180,7 +180,7 @@ class _PoolPolicy:
                 here = queue_ in self._queues and pool in {None, claim.record.pool}
                 stays = here and not delay_ms and not self._stopping.is_set()
                 due = self._due(delay_ms) if delay_ms else None
-                return claim.step(payload=payload, queue=queue_, pool=pool, due=due, release=not stays)
+                return claim.transition(payload=payload, queue=queue_, pool=pool, due=due, release=not stays)
             case _:
                 assert_never(action)
 

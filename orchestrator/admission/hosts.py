@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestrator.nodes import Nodes
 from queues.documents import decode
-from queues.members import Member
+from queues.members import ConsumerAnnouncement
 from queues.names import LOW
 from queues.session import Session
 from queues.session.multi_read import Found
@@ -74,7 +74,7 @@ def consumers_of(session: Session, folder: str, pools: Iterable[str]) -> dict[st
     """The consumers of each of these pools, with the names of their workers; `folder` holds their nodes."""
     consumers: dict[str, list[Announcement]] = {pool: [] for pool in pools}
     for name, node in _inside(session, folder):
-        if node is None or (member := Member.of(node)) is None:
+        if node is None or (member := ConsumerAnnouncement.of(node)) is None:
             continue
         worker = str(_document(node[0]).get("worker", ""))
         announcement = Announcement.of(worker, f"{folder}/{name}", node)

@@ -9,7 +9,7 @@ from orchestrator.audit.trail import Trail
 from orchestrator.cluster_config import Change, ClusterConfig
 from orchestrator.errors import NoSuchPool
 from orchestrator.operating.queue_views import QueueViews, pool_order
-from queues.members import read_members
+from queues.members import read_announcements
 from queues.names import DEFAULT_POOL
 from queues.operations import Operation
 from queues.pools import Note, PoolLimits
@@ -42,7 +42,7 @@ class PoolOperations:
     def loads(self) -> Sequence[PoolLoad]:
         """Every pool with its jobs, its workers and its limits; each low lane follows its pool."""
         counts, limits = self._set.look.counts(), QueueViews(self._set).limits()
-        members = read_members(self._set.session, self._set.layout).values()
+        members = read_announcements(self._set.session, self._set.layout).values()
         return [
             PoolLoad(
                 pool,

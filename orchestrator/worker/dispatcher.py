@@ -157,7 +157,7 @@ class JobDispatcher:
         The request stays meanwhile, and would cause many retries per second. A new request is not delayed.
         """
         queue = job.claim.queue
-        if not job.claim.how.for_stop or not job.state.handler_errors or queue in _STOPPED_AT_ONCE:
+        if not job.claim.hold.for_stop or not job.state.handler_errors or queue in _STOPPED_AT_ONCE:
             return 0.0
         if queue == Queue.RUNNING and job.is_stopped():
             return 0.0
