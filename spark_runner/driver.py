@@ -4,7 +4,6 @@ Everything that this module imports travels to nodes that have only Java and PyS
 kazoo, and our own pure-Python modules.
 """
 
-import json
 import os
 import sys
 import time
@@ -16,11 +15,13 @@ from queues.errors import QueueError
 from queues.session import Session, SessionSettings
 from spark_runner import exit_codes, outcome
 from spark_runner.announcement import announce, leave_exit_code
+from spark_runner.errors import PlanError
 from spark_runner.holder import AttemptHolder, Superseded
-from spark_runner.jvm import Jvm, JvmEnds, JvmGone, jvm_of
+from spark_runner.jvm import Jvm, JvmEnds, JvmGone, OwnJvm
 from spark_runner.own_process import end_with_parent, keep_streams_apart, name_application
 from spark_runner.program import run_program
 from spark_runner.progress import SparkWatch
+from spark_runner.run_plan import RunPlan
 
 _JVM_END_SECONDS = 60.0  # Spark's hooks take some; who ends it forces it after the grace
 
@@ -36,8 +37,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _drive(arguments: Sequence[str]) -> int:
-    plan = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-    session, jvm = Session(SessionSettings.from_plan(plan["zookeeper"])), jvm_of(plan)
+    try:
+        plan = RunPlan.read(Path(arguments[0]))
+    except PlanError as error:
+        print(f"this driver ends without running anything: {error}", file=sys.stderr)  # noqa: T201 - its log
+        return 1
+    session, jvm = Session(SessionSettings.from_plan(plan.zookeeper)), _jvm_of(plan)
     try:
         jvm.enter()
         session.start()
@@ -68,7 +73,15 @@ def _drive(arguments: Sequence[str]) -> int:
     return exit_code
 
 
-def _run(plan: dict[str, Any], holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any], int]:
+def _jvm_of(plan: RunPlan) -> Jvm:
+    if not plan.warm:
+        return OwnJvm()
+    from spark_runner.warm.tenancy import WarmJvm  # noqa: PLC0415 - few drivers need it
+
+    return WarmJvm(Path(plan.warm), plan.incarnation)
+
+
+def _run(plan: RunPlan, holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any], int]:
     """The outcome of the user's program, with what it took, and the exit code that says the same."""
     facts: dict[str, Any] = {}
     process = os.getpid()
@@ -82,7 +95,7 @@ def _run(plan: dict[str, Any], holder: AttemptHolder, jvm: Jvm) -> tuple[dict[st
 
 
 def _run_program(
-    plan: dict[str, Any], holder: AttemptHolder, jvm: Jvm, facts: dict[str, Any]
+    plan: RunPlan, holder: AttemptHolder, jvm: Jvm, facts: dict[str, Any]
 ) -> tuple[dict[str, Any], int]:
     try:
         holder.report("starting Spark")

@@ -17,6 +17,10 @@ class NotConfigured(SubmissionError):
     """What this host knows of a cluster is missing or wrong: its operator can mend that."""
 
 
+class PlanError(SparkRunnerError):
+    """The plan of a run is damaged, or was written by another version."""
+
+
 class StoppedAtStart(SparkRunnerError):
     """Spark gave up its cluster before any user code ran."""
 

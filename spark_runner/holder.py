@@ -20,6 +20,7 @@ from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import limit_own_logs
 from spark_runner.progress import SparkWatch
 from spark_runner.redacted import know, redacted
+from spark_runner.run_plan import RunPlan
 
 _BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
 _AT_ONCE = ("phase", "application_id")  # what is shown without waiting for that
@@ -33,15 +34,15 @@ class Superseded(SparkRunnerError):
 class AttemptHolder:
     """One driver's hold on one attempt."""
 
-    def __init__(self, session: Session, plan: dict[str, Any]) -> None:
+    def __init__(self, session: Session, plan: RunPlan) -> None:
         self._session = session
-        self._path: str = plan["attempt_path"]
-        self._stop_path: str = plan["stop_path"]
-        self._run_key: str = plan["run_key"]
-        self._incarnation: str = plan["incarnation"]
+        self._path = plan.attempt_path
+        self._stop_path = plan.stop_path
+        self._run_key = plan.run_key
+        self._incarnation = plan.incarnation
         self._driver = uuid.uuid4().hex  # this very process: a cluster may start a submission a second time
-        self._lease_seconds = float(plan["lease_seconds"])
-        know(plan.get("secrets", []))
+        self._lease_seconds = plan.lease_seconds
+        know(plan.secrets)
         self._generation = session.generation
         self._watch: SparkWatch | None = None
         self._phase = ""

@@ -2,8 +2,6 @@
 
 import contextlib
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j publishes no types
@@ -96,12 +94,3 @@ class OwnJvm:
             active = SparkSession.getActiveSession()
             if active is not None:
                 active.stop()
-
-
-def jvm_of(plan: Mapping[str, Any]) -> Jvm:
-    """The JVM that a plan names."""
-    if "warm" not in plan:
-        return OwnJvm()
-    from spark_runner.warm.tenancy import WarmJvm  # noqa: PLC0415 - few drivers need it
-
-    return WarmJvm(Path(plan["warm"]), plan["incarnation"])

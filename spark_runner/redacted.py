@@ -3,12 +3,13 @@
 What masks is loaded when there is something to tell: a start goes without.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 _known: list[str] = []
 
 
-def know(secrets: list[str]) -> None:
+def know(secrets: Iterable[str]) -> None:
     """Mask these values from now on: the plan of a run names them."""
     _known.extend(secrets)
 

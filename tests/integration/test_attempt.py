@@ -11,6 +11,7 @@ from spark_runner import exit_codes
 from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, recordable
 from spark_runner.holder import AttemptHolder, Superseded
 from tests.queues_support import Open, expire
+from tests.run_plans import run_plan
 from tests.waiting import wait_until
 
 PLACE = {"backend": "local", "host": "h", "boot": "b"}
@@ -24,13 +25,7 @@ def path(open_queues: Open, zookeeper_root: str) -> str:
 
 
 def holder(session: Session, path: str, incarnation: str) -> AttemptHolder:
-    plan = {
-        "attempt_path": path,
-        "stop_path": f"{path}-stop",
-        "run_key": "key",
-        "incarnation": incarnation,
-        "lease_seconds": 20,
-    }
+    plan = run_plan(attempt_path=path, stop_path=f"{path}-stop", incarnation=incarnation)
     return AttemptHolder(session, plan)
 
 
