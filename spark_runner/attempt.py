@@ -13,10 +13,22 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from queues.documents import decode, encode
-from queues.operations import CREATE, DELETE, READ, WRITE, Create, Delete, Grant, Set
-from queues.session import Session, Stat, Wake
 from spark_runner.redacted import redacted
+from spark_runner.zookeeper import (
+    CREATE,
+    DELETE,
+    READ,
+    WRITE,
+    Create,
+    Delete,
+    Grant,
+    Session,
+    Set,
+    Stat,
+    Wake,
+    decode,
+    encode,
+)
 
 VERSION_INTENT = 0
 VERSION_STARTED = 1

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from queues.errors import QueueError
-from queues.session import Session, SessionSettings
 from spark_runner import exit_codes, outcome
 from spark_runner.announcement import announce, leave_exit_code
 from spark_runner.errors import PlanError
@@ -22,6 +20,7 @@ from spark_runner.own_process import end_with_parent, keep_streams_apart, name_a
 from spark_runner.program import run_program
 from spark_runner.progress import SparkWatch
 from spark_runner.run_plan import RunPlan
+from spark_runner.zookeeper import QueueError, Session, SessionSettings
 
 _JVM_END_SECONDS = 60.0  # Spark's hooks take some; who ends it forces it after the grace
 

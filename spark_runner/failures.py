@@ -40,28 +40,28 @@ PATTERNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FailureKind:
     """A class of errors that `retry.on` knows, and words for the user where Spark's own are none."""
 
     error_class: str  # "user", "memory", "killed", "infrastructure" or "submission"
     words: str = ""
 
 
-def kind_of(message: str) -> Kind:
+def kind_of(message: str) -> FailureKind:
     """The kind of failure that this message of Spark tells of; what it does not know is the user's."""
     if mismatch := _MISMATCH.search(message):
         worker, driver = mismatch.groups()
-        return Kind(
+        return FailureKind(
             "user",
             f"the executors run Python {worker}, the driver runs Python {driver}: they must be the same "
             "version; set spark.pyspark.python to that one on the nodes of the cluster",
         )
     if _MEMORY.search(message):
-        return Kind("memory")
+        return FailureKind("memory")
     if _KILLED.search(message):
-        return Kind("killed")
+        return FailureKind("killed")
     if _INFRASTRUCTURE.search(message):
-        return Kind("infrastructure")
+        return FailureKind("infrastructure")
     if _SUBMISSION.search(message):
-        return Kind("submission")
-    return Kind("user")
+        return FailureKind("submission")
+    return FailureKind("user")

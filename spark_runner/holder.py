@@ -8,11 +8,6 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from queues.documents import encode, timestamp
-from queues.errors import AccessDenied, Conflict, OutcomeUnknown, QueueError
-from queues.operations import Check, Create, Delete, Operation, Set
-from queues.session import Session, boottime
-from queues.transaction import commit
 from spark_runner import exit_codes
 from spark_runner.announcement import leave_exit_code
 from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recordable
@@ -21,6 +16,22 @@ from spark_runner.log_limit import limit_own_logs
 from spark_runner.progress import SparkWatch
 from spark_runner.redacted import know, redacted
 from spark_runner.run_plan import RunPlan
+from spark_runner.zookeeper import (
+    AccessDenied,
+    Check,
+    Conflict,
+    Create,
+    Delete,
+    Operation,
+    OutcomeUnknown,
+    QueueError,
+    Session,
+    Set,
+    boottime,
+    commit,
+    encode,
+    timestamp,
+)
 
 _BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
 _AT_ONCE = ("phase", "application_id")  # what is shown without waiting for that

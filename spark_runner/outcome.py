@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from queues.documents import encode
 from spark_runner.errors import SparkRunnerError
 from spark_runner.failures import kind_of
 from spark_runner.jvm import JvmGone
@@ -16,6 +15,7 @@ from spark_runner.jvm_main import JvmError
 from spark_runner.permanence import is_permanent
 from spark_runner.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 from spark_runner.redacted import redacted
+from spark_runner.zookeeper import encode
 
 _MAX_MESSAGE_CHARACTERS = 4_000
 _MAX_TRACEBACK_CHARACTERS = 8_000

@@ -1,7 +1,7 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
 Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`; it imports the
-standard library, `control_groups`, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
+standard library, `control_groups`, `driver_user`, `log_limit`, `proc` and `tree_usage`. It leaves in RUN_DIR:
 
     shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id, PID namespace
     stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
@@ -14,7 +14,6 @@ the grace. When the shim itself is killed, the kernel kills the driver (PR_SET_P
 
 import argparse
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -23,12 +22,12 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 if not __package__:  # run by its path, where nothing beside it can be imported otherwise
     sys.path.append(str(Path(__file__).resolve().parent.parent))
+from spark_runner.driver_user import SPARK_LOG, DriverUser, become_user, prctl
 from spark_runner.log_limit import limit_logs
 from spark_runner.proc import children, pid_namespace, start_ticks
 from spark_runner.tree_usage import TreeUsage
@@ -39,26 +38,8 @@ WRITE_ATTEMPTS = 10  # one per second: a disk that is full for a moment must not
 NOT_EXECUTABLE = 127  # what a shell says
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
-PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-SPARK_LOG = 3  # the descriptor by which another user's driver has its spark.log
 KILL_REQUEST = "kill.json"  # {"grace_seconds": s}: written by who wants the driver gone; also stops a start
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-
-
-@dataclass(frozen=True)
-class User:
-    """The user of a driver that is not the shim's own."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
-
-    @classmethod
-    def of(cls, text: str) -> "User":
-        """What stands in an argument: `uid:gid:group,group`; raises ValueError."""
-        uid, gid, groups = text.split(":")
-        return cls(int(uid), int(gid), tuple(map(int, groups.split(","))))
 
 
 class Shim:
@@ -72,7 +53,7 @@ class Shim:
         grace_seconds: float,
         *,
         directory: Path | None = None,
-        user: "User | None" = None,
+        user: DriverUser | None = None,
     ) -> None:
         self._run_dir = run_dir
         self._directory = directory or run_dir
@@ -234,7 +215,7 @@ class Shim:
 
 
 def become_driver(  # noqa: PLR0917 - of a forked child
-    argv: list[str], run_dir: Path, directory: Path, shim: int, may_start: int, user: "User | None"
+    argv: list[str], run_dir: Path, directory: Path, shim: int, may_start: int, user: DriverUser | None
 ) -> NoReturn:
     """In the forked child: cut the ties to the shim, except its death, and exec."""
     try:
@@ -262,28 +243,6 @@ def become_driver(  # noqa: PLR0917 - of a forked child
         complain(f"{argv[0]}: {error}")
     finally:
         os._exit(NOT_EXECUTABLE)
-
-
-def become_user(user: "User", run_dir: Path) -> None:
-    """Go on as another user, who gets the logs as open files and cannot come back by any program."""
-    log = os.open(run_dir / "spark.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(log, SPARK_LOG)
-    os.set_inheritable(SPARK_LOG, True)  # also where it had that number already
-    for fd in (1, 2, SPARK_LOG):
-        os.fchown(fd, user.uid, user.gid)
-    os.setgroups(user.groups)
-    os.setresgid(user.gid, user.gid, user.gid)
-    os.setresuid(user.uid, user.uid, user.uid)
-    os.umask(0o077)
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-
-
-def prctl(option: int, value: int) -> None:
-    """Set one property of this process, which the standard library cannot."""
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
-        code = ctypes.get_errno()
-        raise OSError(code, f"prctl({option}): {os.strerror(code)}")
 
 
 def signal_quietly(send: Any, target: int, number: int) -> None:
@@ -319,7 +278,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--owner-fd", type=int, help="read end of a pipe; its end of file means: stop")
     parser.add_argument("--directory", type=Path, help="where the driver works; default: RUN_DIR")
-    parser.add_argument("--user", type=User.of, help="uid:gid:groups of the driver; default: as the shim")
+    parser.add_argument(
+        "--user", type=DriverUser.of, help="uid:gid:groups of the driver; default: the shim's"
+    )
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds from TERM to KILL")
     parser.add_argument("argv", nargs="+", metavar="command", help="the driver, after `--`")
     options = parser.parse_args(arguments)

@@ -31,7 +31,7 @@ PREFIX = ".orchestrator-"
 _OLD = ".old"
 
 
-class Target:
+class TargetDirectory:
     """One directory, for one writer; what Java raises comes as Py4JJavaError."""
 
     def __init__(self, session: SparkSession, location: str, writer: Writer) -> None:
@@ -222,7 +222,7 @@ class Target:
 
 def is_in_swap(session: SparkSession, location: str) -> bool:
     """Whether a directory that is not there is about to be."""
-    return Target(session, location, Writer("")).is_in_swap()
+    return TargetDirectory(session, location, Writer("")).is_in_swap()
 
 
 def _is_walled(path: str) -> bool:

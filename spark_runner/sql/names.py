@@ -17,7 +17,7 @@ from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.projection import fit
 from spark_runner.sql.references import names_in
 from spark_runner.sql.restrictions import session_settings
-from spark_runner.sql.source import Anchor, Passage, Source
+from spark_runner.sql.source import Anchor, Passage, ScriptSource
 
 # Spark's words for "no data there", where the script itself will write later.
 _NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
@@ -32,7 +32,7 @@ class Names:
             session.conf.set(name, value)
         self.plan = plan
         self.steps: list[Mapping[str, Any]] = plan["steps"]
-        self.source = Source(plan["file"], plan["source"])
+        self.source = ScriptSource(plan["file"], plan["source"])
         self.values: list[str] = plan["values"]
         self.report = report
         self.tables: dict[str, Mapping[str, Any]] = {}

@@ -14,7 +14,7 @@ from orchestrator.schedules.runs import compile_registration, run_definition, ru
 from queues.transaction import MAX_MULTI_BYTES
 from spark_runner.run_plan import PythonProgram, SqlProgram
 from spark_runner.sql.compile import PLAN_VERSION
-from spark_runner.sql.source import Passage, Source
+from spark_runner.sql.source import Passage, ScriptSource
 from tests import bounded
 
 SCRIPT = "CREATE TABLE shown USING print; INSERT INTO shown SELECT '${day}' AS day;"
@@ -41,7 +41,7 @@ def compiled(made: Definition) -> dict[str, Any]:
 
 
 def texts(plan: dict[str, Any]) -> list[str]:
-    source = Source(plan["file"], plan["source"])
+    source = ScriptSource(plan["file"], plan["source"])
     return [
         Passage.from_json(source, step["query"], plan["values"]).text
         for step in plan["steps"]

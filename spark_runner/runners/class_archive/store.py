@@ -17,7 +17,7 @@ import zlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from queues.private_directory import is_ours
+from spark_runner.directories import is_ours
 from spark_runner.file_lock import alone_in
 
 MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, and those of the last upgrade
