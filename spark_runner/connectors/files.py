@@ -79,7 +79,7 @@ class Files:
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
             shown = self._read_back(frame, {**options, "path": target.staging})
-            with target.alone():
+            with target.locked():
                 if mode == "overwrite":
                     target.replace()
                 else:

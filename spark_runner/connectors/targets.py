@@ -76,7 +76,7 @@ class TargetDirectory:
             )
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Nobody else of this host changes the directory meanwhile, and no swap is half done."""
         with contextlib.ExitStack() as stack:
             # A lock of the folder above leaves nothing behind and ends with its process. Some have none.
@@ -140,7 +140,7 @@ class TargetDirectory:
 
     def recover(self) -> None:
         """Make good what dead drivers have left: a swap half done, and all of earlier attempts."""
-        with self.alone():
+        with self.locked():
             if self._writer.attempt > 1:
                 self._undo()
 

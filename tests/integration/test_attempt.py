@@ -8,7 +8,7 @@ from queues.operations import Operation
 from queues.session import Login, ReplyLost, Session, boottime
 from queues.transaction import commit
 from spark_runner import exit_codes
-from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, recordable
+from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, outcome_facts
 from spark_runner.holder import AttemptHolder, Superseded
 from tests.queues_support import Open, expire
 from tests.run_plans import run_plan
@@ -156,9 +156,9 @@ def test_what_a_driver_writes_as_its_login_gets_no_rights_unless_it_is_one(writt
 
 def test_previews_stay_out_of_zookeeper() -> None:
     table = {"target": "t", "rows": 1, "columns": ["a"], "preview": [["secret"]]}
-    facts = recordable({"state": "succeeded", "tables": [table]})
+    facts = outcome_facts({"state": "succeeded", "tables": [table]})
     assert facts == {"tables": [{"target": "t", "rows": 1}]}
-    many = recordable({"state": "succeeded", "tables": [table] * (MAX_TABLES + 7)})
+    many = outcome_facts({"state": "succeeded", "tables": [table] * (MAX_TABLES + 7)})
     assert (len(many["tables"]), many["tables_left_out"]) == (MAX_TABLES, 7)
 
 

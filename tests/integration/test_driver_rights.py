@@ -367,7 +367,7 @@ def late_driver(office: Office) -> Iterator[LateDriver]:
             own = Session(office.settings.zookeeper_drivers.settings(session.settings, login, owners))
             ends.callback(own.close)
             holder = AttemptHolder(own.start(), plan)
-            ends.callback(holder.let_go)  # or it would end this process when its attempt is gone
+            ends.callback(holder.abandon)  # or it would end this process when its attempt is gone
             return holder
 
         yield make

@@ -179,14 +179,14 @@ def test_what_a_dead_driver_has_replaced_does_not_come_back_when_the_target_is_r
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Have something happen when all is written and nothing is in its place."""
-    alone, left = TargetDirectory.alone, [happens]
+    alone, left = TargetDirectory.locked, [happens]
 
     def late(self: TargetDirectory) -> AbstractContextManager[None]:
         if left and Path(self.staging.removeprefix("file:")).exists():
             left.pop()()
         return alone(self)
 
-    monkeypatch.setattr(TargetDirectory, "alone", late)
+    monkeypatch.setattr(TargetDirectory, "locked", late)
 
 
 def test_columns_are_compared_with_those_that_another_job_has_written_meanwhile(
@@ -221,7 +221,7 @@ def test_one_job_of_a_host_changes_a_target_at_a_time(spark: SparkSession, tmp_p
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         with (
-            TargetDirectory(spark, str(tmp_path / "out"), Writer("run")).alone(),
+            TargetDirectory(spark, str(tmp_path / "out"), Writer("run")).locked(),
             pytest.raises(BlockingIOError),
         ):
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
