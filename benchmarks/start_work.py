@@ -9,7 +9,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from spark_runner.sql.compile import compile_script
-from spark_runner.sql.source import Passage, Source
+from spark_runner.sql.source import Passage, ScriptSource
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PEER = """
@@ -45,7 +45,7 @@ def peer_steps(script: Path) -> list[dict[str, str]]:
     """The same statements for plain PySpark."""
     text = script.read_text("utf-8")
     plan = compile_script(text, file=script.name, base_dir=str(script.parent), variables={})
-    source, tables, steps = Source(script.name, text), {}, []
+    source, tables, steps = ScriptSource(script.name, text), {}, []
     for step in plan["steps"]:
         if step["kind"] == "set":
             steps.append({"kind": "set", "key": step["key"], "value": step["value"]})

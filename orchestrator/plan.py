@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.errors import DefinitionError
 from orchestrator.models.definition import Definition
 from queues.documents import decode, encode
+from spark_runner.run_plan import JarProgram, Program, PythonProgram, SqlProgram
 from spark_runner.sql.compile import PLAN_VERSION, compile_script
 
 Plan = Mapping[str, Any]
@@ -66,21 +67,19 @@ def decode_plan(data: bytes) -> Plan:
     return plan
 
 
-def program_of(definition: Definition, plan: Plan | None) -> dict[str, Any]:
-    """What a driver executes; raises DefinitionError for a script without a plan of this version."""
-    program: dict[str, Any] = {"directory": definition.directory}
+def program_of(definition: Definition, plan: Plan | None) -> Program:
+    """The program for the driver; raises DefinitionError for a script without a plan of this version."""
     if definition.python:
-        file, arguments = _file(definition), list(definition.arguments)
-        return program | {"python": {"file": file, "text": definition.python, "arguments": arguments}}
+        return PythonProgram(_file(definition), definition.python, tuple(definition.arguments))
     if definition.jar:
-        return program | {"jar": {"class": definition.main_class, "arguments": list(definition.arguments)}}
+        return JarProgram(definition.main_class, tuple(definition.arguments))
     if plan is None:
         raise DefinitionError(
             "its script was not compiled when the job was submitted, by an older version; submit it again"
         )
     _check_shape(plan)
     text = {"file": _file(definition), "source": definition.script, "directory": definition.directory}
-    return program | {"sql": {**plan, **text}}
+    return SqlProgram({**plan, **text})
 
 
 def _check_shape(plan: Plan) -> None:

@@ -13,6 +13,7 @@ from orchestrator.plan import Plan, program_of
 from orchestrator.policy.policy import Policy
 from queues.session import SessionSettings
 from spark_runner.attempt import Attempt
+from spark_runner.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest
 
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)  # s3a://, hdfs:, local: ...
@@ -42,23 +43,7 @@ def submit_request(
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
-    work = {
-        "run": attempt.run,
-        "run_key": attempt.run_key,
-        "attempt_path": attempt.path,
-        "stop_path": stop_path,
-        "incarnation": incarnation,
-        "job": {  # the names in logs
-            "id": job_id,
-            "name": definition.name,
-            "attempt": attempt.number,
-            "pool": pool,
-            "deploy_mode": spark.target.deploy_mode,
-        },
-        "lease_seconds": definition.timeout.lease,
-        "zookeeper": zookeeper.for_plan(),
-        **program_of(definition, plan),
-    }
+    program = program_of(definition, plan)
     directory = definition.directory
     jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
     found = spark.model_copy(
@@ -69,22 +54,34 @@ def submit_request(
         }
     )
     conf = found.properties
-    script = work.get("sql")
+    script = program.script if isinstance(program, SqlProgram) else None
     own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
     REDACTOR.add_of_job(secrets)
-    work["secrets"] = secrets
     if script is not None:
-        script["denied_formats"] = policy.denied_formats(pool)
+        program = SqlProgram({**script, "denied_formats": policy.denied_formats(pool)})
+    run_plan = RunPlan(
+        run=attempt.run,
+        run_key=attempt.run_key,
+        attempt_path=attempt.path,
+        stop_path=stop_path,
+        incarnation=incarnation,
+        job=PlannedJob(job_id, definition.name, attempt.number, pool, spark.target.deploy_mode),
+        lease_seconds=definition.timeout.lease,
+        zookeeper=zookeeper.for_plan(),
+        program=program,
+        directory=directory,
+        secrets=tuple(secrets),
+    )
     may_share = script is not None and not (script["names_files"] or script["needs_own_jvm"])
     return SubmitRequest(
         run=attempt.run,
         incarnation=incarnation,
         name=definition.name,
-        plan=work,
+        plan=run_plan.to_json(),
         target=spark.target,
         conf=conf,
-        secrets=tuple(secrets),
+        secrets=run_plan.secrets,
         is_short=is_short,
         is_warm=is_warm and may_share,
     )

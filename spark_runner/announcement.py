@@ -1,7 +1,7 @@
-"""What a driver in cluster mode on a standalone cluster leaves in its run directory: who it is, how it ended.
+"""Identity and exit code of a driver in cluster mode on a standalone cluster, in its run directory.
 
-The master tells neither the name nor the exit code of a driver, and the reply to a submission may be lost. So
-the driver writes both down itself, where all nodes see it. In other places a shim or the cluster does that.
+The master reports neither the name nor the exit code of a driver, and the reply to a submission may be lost.
+So the driver writes both itself, where all nodes see them. Elsewhere a shim or the cluster does that.
 """
 
 import os
@@ -21,11 +21,11 @@ from spark_runner.shim import KILL_REQUEST
 DRIVER_FILE = "driver.json"
 EXIT_FILE = "exit.json"
 _PAGE_VARIABLE = "SPARK_DRIVER_LOG_URL_STDERR"  # a page of the node's worker, set by it
-_DRIVER = re.compile(r"driver-\d{14}-\d+")  # how masters name drivers, and workers their folders
+_DRIVER = re.compile(r"driver-\d{14}-\d+")  # the name that a master gives a driver, and a worker its folder
 
 
 def announce() -> None:
-    """Write down who this driver is; then end it when somebody has asked for its end before."""
+    """Write the identity of this driver, then end it if a kill request is there already."""
     directory = _directory()
     if directory is None:
         return
@@ -40,14 +40,14 @@ def announce() -> None:
         "pid_namespace": pid_namespace(),
     }
     write_json(directory / DRIVER_FILE, facts, durable=True)
-    # Looked for after the announcement: who wants it gone writes first and looks second.
+    # A killer writes its request first and looks for the driver second, so the driver looks after it wrote.
     if (directory / KILL_REQUEST).exists():
-        leave_exit_code(exit_codes.KILLED)
+        record_exit_code(exit_codes.KILLED)
         sys.exit(exit_codes.KILLED)
 
 
-def leave_exit_code(code: int) -> None:
-    """Write down how this driver is going to end."""
+def record_exit_code(code: int) -> None:
+    """Write the exit code with which this driver is about to end."""
     directory = _directory()
     if directory is not None:
         write_json(directory / EXIT_FILE, {"exit_code": code}, durable=True)
@@ -55,6 +55,6 @@ def leave_exit_code(code: int) -> None:
 
 @cache
 def _directory() -> Path | None:
-    """The run directory, None where nobody needs to be told; asked before user code can change folders."""
+    """The run directory; None in other places. Called before user code can change the working directory."""
     directory = os.environ.get(RUN_DIR_VARIABLE)
     return Path(directory) if directory and _DRIVER.fullmatch(Path.cwd().name) else None

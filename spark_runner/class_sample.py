@@ -1,6 +1,6 @@
-"""What runs while an archive is made: it goes through what short jobs do, so that those classes are loaded.
+"""A sample of what short jobs do: it runs while a class archive is made, so that their classes are loaded.
 
-Run by spark-submit as a driver is; it works below the current directory, which is its run directory.
+spark-submit runs it like a driver. It works below the current directory, which is its run directory.
 """
 
 import sys
@@ -45,8 +45,8 @@ INSERT INTO shown SELECT kind, n FROM totals WHERE kind IN (SELECT kind FROM lin
 """
 
 
-def go_through(spark: "SparkSession") -> None:
-    """Run the script as a job of that kind would."""
+def run_sample(spark: "SparkSession") -> None:
+    """Run the script as a short job would."""
     from spark_runner.sql.compile import compile_script  # noqa: PLC0415 - after `prepare_imports`
     from spark_runner.sql.execution import execute  # noqa: PLC0415 - likewise
 
@@ -58,14 +58,14 @@ def go_through(spark: "SparkSession") -> None:
 
 
 def main() -> None:
-    """Run it in a session of its own."""
+    """Run the sample in a session of its own."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - after `prepare_imports`
 
     from spark_runner.own_process import end_with_parent  # noqa: PLC0415 - likewise
 
     end_with_parent()
     spark = SparkSession.builder.getOrCreate()
-    go_through(spark)
+    run_sample(spark)
     spark.sparkContext.parallelize(range(4), 2).map(lambda n: n + 1).collect()
     spark.stop()
 

@@ -1,10 +1,9 @@
-"""The program inside Spark: takes the attempt, runs the job, records what became of it.
+"""The program inside Spark: it takes the attempt, runs the job and records the outcome.
 
-Everything that this module imports travels to nodes that have only Java and PySpark: standard library,
-kazoo, and our own pure-Python modules.
+Everything that this module imports travels to nodes that have only Java and PySpark: the standard library,
+kazoo, and pure-Python modules of these packages.
 """
 
-import json
 import os
 import sys
 import time
@@ -12,32 +11,37 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from queues.errors import QueueError
-from queues.session import Session, SessionSettings
 from spark_runner import exit_codes, outcome
-from spark_runner.announcement import announce, leave_exit_code
+from spark_runner.announcement import announce, record_exit_code
+from spark_runner.errors import PlanError
 from spark_runner.holder import AttemptHolder, Superseded
-from spark_runner.jvm import Jvm, JvmEnds, JvmGone, jvm_of
+from spark_runner.jvm import Jvm, JvmEnds, JvmGone, OwnJvm
 from spark_runner.own_process import end_with_parent, keep_streams_apart, name_application
 from spark_runner.program import run_program
-from spark_runner.progress import SparkWatch
+from spark_runner.progress import SparkMonitor
+from spark_runner.run_plan import RunPlan
+from spark_runner.zookeeper import QueueError, Session, SessionSettings
 
-_JVM_END_SECONDS = 60.0  # Spark's hooks take some; who ends it forces it after the grace
+_JVM_END_SECONDS = 60.0  # Spark's hooks take some of it; the killer sends KILL after the grace
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the plan in the file named by the only argument; returns the exit code of the driver."""
+    """Run the plan in the file that the only argument names; returns the exit code of the driver."""
     end_with_parent()
     keep_streams_apart()
     announce()
     exit_code = _drive(arguments)
-    leave_exit_code(exit_code)
+    record_exit_code(exit_code)
     return exit_code
 
 
 def _drive(arguments: Sequence[str]) -> int:
-    plan = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-    session, jvm = Session(SessionSettings.from_plan(plan["zookeeper"])), jvm_of(plan)
+    try:
+        plan = RunPlan.read(Path(arguments[0]))
+    except PlanError as error:
+        print(f"this driver ends without running anything: {error}", file=sys.stderr)  # noqa: T201 - its log
+        return 1
+    session, jvm = Session(SessionSettings.from_plan(plan.zookeeper)), _jvm_of(plan)
     try:
         jvm.enter()
         session.start()
@@ -53,11 +57,11 @@ def _drive(arguments: Sequence[str]) -> int:
         ended, exit_code = _run(plan, holder, jvm)
     except JvmEnds as error:
         print(f"this driver ends without an outcome: {error}", file=sys.stderr, flush=True)  # noqa: T201
-        holder.let_go()
+        holder.abandon()
         session.close()
-        time.sleep(_JVM_END_SECONDS)  # it takes this process along; an exit of ours would only hide its own
+        time.sleep(_JVM_END_SECONDS)  # the JVM ends this process too; an exit here would hide its exit code
         return exit_codes.KILLED
-    outcome.keep_beside_logs(ended)
+    outcome.write_beside_logs(ended)
     try:
         holder.end(ended)
     except Superseded as error:
@@ -68,12 +72,20 @@ def _drive(arguments: Sequence[str]) -> int:
     return exit_code
 
 
-def _run(plan: dict[str, Any], holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any], int]:
-    """The outcome of the user's program, with what it took, and the exit code that says the same."""
+def _jvm_of(plan: RunPlan) -> Jvm:
+    if not plan.warm:
+        return OwnJvm()
+    from spark_runner.warm.tenancy import WarmJvm  # noqa: PLC0415 - few drivers need it
+
+    return WarmJvm(Path(plan.warm), plan.incarnation)
+
+
+def _run(plan: RunPlan, holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any], int]:
+    """Run the user's program; returns its outcome with metrics, and the matching exit code."""
     facts: dict[str, Any] = {}
     process = os.getpid()
     ended, exit_code = _run_program(plan, holder, jvm, facts)
-    if os.getpid() != process:  # a fork of the program came back to here: the attempt is its parent's
+    if os.getpid() != process:  # a forked child of the program returned here: its parent owns the attempt
         sys.stdout.flush()
         os._exit(exit_code)
     if metrics := holder.finish_watching():
@@ -82,18 +94,18 @@ def _run(plan: dict[str, Any], holder: AttemptHolder, jvm: Jvm) -> tuple[dict[st
 
 
 def _run_program(
-    plan: dict[str, Any], holder: AttemptHolder, jvm: Jvm, facts: dict[str, Any]
+    plan: RunPlan, holder: AttemptHolder, jvm: Jvm, facts: dict[str, Any]
 ) -> tuple[dict[str, Any], int]:
     try:
         holder.report("starting Spark")
         spark = jvm.session()
-        watch = SparkWatch(spark, holder.look_again, jvm.job_group)
+        watch = SparkMonitor(spark, holder.notify, jvm.job_group)
         facts |= watch.application
         name_application(watch.application)
-        holder.observe(watch)
+        holder.attach_monitor(watch)
         facts["tables"] = run_program(spark, plan, holder.report)
     except SystemExit as ending:
         return outcome.of_exit(ending)
-    except BaseException as error:  # noqa: BLE001 - whatever ends the user's code is its outcome
+    except BaseException as error:  # noqa: BLE001 - any end of the user's code is its outcome
         return outcome.of_error(error if (gone := jvm.gone()) is None else gone), 1
     return {"state": "succeeded"}, 0

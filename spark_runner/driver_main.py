@@ -1,9 +1,9 @@
-"""The main file that spark-submit gets; run by its path, it hands over to `spark_runner.driver`."""
+"""The main file for spark-submit: run by its path, it calls `spark_runner.driver`."""
 
 import sys
 
 if __name__ == "__main__":
-    # Python put this file's folder first on the path; its siblings would hide a user's modules of that name.
+    # Python puts the folder of this file first on the path, where its siblings would hide a user's modules.
     sys.path.pop(0)
     from spark_runner.quick_imports import prepare_imports
 

@@ -1,4 +1,4 @@
-"""How much memory a driver may come to use, by its Spark properties."""
+"""The memory that a driver may use, from its Spark properties."""
 
 import re
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ _LEAST_OVERHEAD, _OVERHEAD_FACTOR = 384 * _MIB, 0.1
 
 
 def memory_bytes(text: str) -> int | None:
-    """Bytes of an amount in Spark's notation, MiB without a unit; None for what is none: Spark refuses it."""
+    """The bytes of an amount in Spark's notation, MiB without a unit; None for text that Spark refuses."""
     match = _SIZE.fullmatch(text.strip())
     return None if match is None else int(match[1]) * _UNITS[match[2].lower()]
 
 
 def driver_bytes(conf: Mapping[str, str]) -> int:
-    """Bytes that a driver may come to use: its heap, and what Spark counts on beside it."""
+    """The bytes that a driver may use: its heap, and Spark's overhead beside it."""
     heap = memory_bytes(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
     beside = memory_bytes(conf.get("spark.driver.memoryOverhead", ""))
     if beside is None:

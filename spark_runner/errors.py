@@ -1,38 +1,42 @@
-"""Errors of `spark_runner`: one tree, each message fit for a user."""
+"""Errors of `spark_runner`: one tree, whose messages are written for users."""
 
 
 class SparkRunnerError(Exception):
-    """Something about starting, watching or running a Spark driver failed."""
+    """Starting, watching or running a Spark driver failed."""
 
 
 class SubmissionError(SparkRunnerError):
-    """The driver could not be started at all; no user code ran."""
+    """The driver could not be started; no user code ran."""
 
 
 class RefusedSubmission(SubmissionError):
-    """What was submitted can never be started, wherever and however often it is tried."""
+    """The submission can never start, on any worker and with any number of tries."""
 
 
 class NotConfigured(SubmissionError):
-    """What this host knows of a cluster is missing or wrong: its operator can mend that."""
+    """The configuration of a cluster on this host is missing or wrong; an operator can fix it."""
+
+
+class PlanError(SparkRunnerError):
+    """The plan of a run is damaged, or was written by another version."""
 
 
 class StoppedAtStart(SparkRunnerError):
-    """Spark gave up its cluster before any user code ran."""
+    """Spark lost its cluster before any user code ran."""
 
 
 class RefusedAtStart(SparkRunnerError):
-    """A cluster refused the application of a driver that was running already, before any user code ran."""
+    """A cluster refused the application of a running driver before any user code ran."""
 
 
 class KillError(SparkRunnerError):
-    """Processes of a run were still alive after the last step of the kill ladder."""
+    """Processes of a run survived the last step of the kill ladder."""
 
 
 class BackendUnreachable(SparkRunnerError):
-    """A cluster did not answer as it should; nothing follows from that for what runs there.
+    """A cluster gave no valid answer; the state of what runs there is unknown.
 
-    `sent`: the request may have reached it, so that what was asked for may have been done.
+    `sent`: the request may have reached the cluster, so it may have taken effect.
     """
 
     def __init__(self, message: str, *, sent: bool = False) -> None:

@@ -1,5 +1,5 @@
-"""Exit codes of a driver that say something about the attempt rather than about the job."""
+"""Exit codes of a driver that describe the attempt rather than the job."""
 
-NO_CONTACT = 69  # EX_UNAVAILABLE: ZooKeeper did not answer, or not for as long as the lease
-SUPERSEDED = 75  # EX_TEMPFAIL: the attempt belongs to another driver, or was closed; never a verdict
+NO_CONTACT = 69  # EX_UNAVAILABLE: ZooKeeper did not answer at the start, or for longer than the lease
+SUPERSEDED = 75  # EX_TEMPFAIL: another driver has the attempt, or it was closed; never a verdict
 KILLED = 143  # as after SIGTERM

@@ -1,4 +1,4 @@
-"""Holding an attempt from inside the driver: take it once, show life, obey, record the end."""
+"""A driver's hold on its attempt: it takes it once, shows progress, obeys orders and records the outcome."""
 
 import os
 import sys
@@ -8,53 +8,65 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from queues.documents import encode, timestamp
-from queues.errors import AccessDenied, Conflict, OutcomeUnknown, QueueError
-from queues.operations import Check, Create, Delete, Operation, Set
-from queues.session import Session, boottime
-from queues.transaction import commit
 from spark_runner import exit_codes
-from spark_runner.announcement import leave_exit_code
-from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, recordable
+from spark_runner.announcement import record_exit_code
+from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, outcome_facts
 from spark_runner.errors import SparkRunnerError
 from spark_runner.log_limit import limit_own_logs
-from spark_runner.progress import SparkWatch
-from spark_runner.redacted import know, redacted
+from spark_runner.progress import SparkMonitor
+from spark_runner.redacted import add_secrets, redacted
+from spark_runner.run_plan import RunPlan
+from spark_runner.zookeeper import (
+    AccessDenied,
+    Check,
+    Conflict,
+    Create,
+    Delete,
+    Operation,
+    OutcomeUnknown,
+    QueueError,
+    Session,
+    Set,
+    boottime,
+    commit,
+    encode,
+    timestamp,
+)
 
-_BEAT_SECONDS = 2.0  # how often orders are looked for when no watch fires
-_AT_ONCE = ("phase", "application_id")  # what is shown without waiting for that
-_PROGRESS_SECONDS = 2.0  # ZooKeeper writes are for people to look at; more would be load without a reader
+_BEAT_SECONDS = 2.0  # between looks for orders when no watch fires
+_AT_ONCE = ("phase", "application_id")  # shown without waiting for `_PROGRESS_SECONDS`
+_PROGRESS_SECONDS = 2.0  # between writes to ZooKeeper, which people read; more would only be load
 
 
 class Superseded(SparkRunnerError):
-    """The attempt is not this driver's: another one took it, or it was closed."""
+    """The attempt is not this driver's: another driver took it, or it was closed."""
 
 
 class AttemptHolder:
     """One driver's hold on one attempt."""
 
-    def __init__(self, session: Session, plan: dict[str, Any]) -> None:
+    def __init__(self, session: Session, plan: RunPlan) -> None:
         self._session = session
-        self._path: str = plan["attempt_path"]
-        self._stop_path: str = plan["stop_path"]
-        self._run_key: str = plan["run_key"]
-        self._incarnation: str = plan["incarnation"]
-        self._driver = uuid.uuid4().hex  # this very process: a cluster may start a submission a second time
-        self._lease_seconds = float(plan["lease_seconds"])
-        know(plan.get("secrets", []))
+        self._path = plan.attempt_path
+        self._stop_path = plan.stop_path
+        self._run_key = plan.run_key
+        self._incarnation = plan.incarnation
+        self._driver = uuid.uuid4().hex  # this process: a cluster may start a submission twice
+        self._lease_seconds = plan.lease_seconds
+        add_secrets(plan.secrets)
         self._generation = session.generation
-        self._watch: SparkWatch | None = None
+        self._watch: SparkMonitor | None = None
         self._phase = ""
         self._shown: dict[str, Any] = {}
         self._shown_at = 0.0
         self._wake = threading.Event()
-        self._ended = threading.Event()  # the outcome is recorded, or as good as: no order counts any more
-        self._ending = threading.Lock()  # taken by whoever ends the attempt first: the program or an order
+        self._ended = threading.Event()  # the outcome is being recorded: orders no longer apply
+        self._ending = threading.Lock()  # taken by the first to end the attempt: the program or an order
         self._thread = threading.Thread(target=self._guard, name="attempt-guard", daemon=True)
 
     # ------------------------------------------------------------------ take and end
     def take(self) -> None:
-        """Take the attempt by compare-and-set; raises Superseded when it is not to be had."""
+        """Take the attempt by compare-and-set; raises Superseded when it is taken or closed."""
         try:
             attempt = self._taken()
         except AccessDenied as error:
@@ -80,8 +92,8 @@ class AttemptHolder:
             try:
                 self._commit(take)
             except Conflict:
-                pass  # perhaps our own lost reply: the node tells
-            except OutcomeUnknown:  # likewise, as soon as ZooKeeper is back; if nothing was done, nobody ran
+                pass  # perhaps a lost reply to this very request: the node shows it
+            except OutcomeUnknown:  # likewise, once ZooKeeper is back; if nothing changed, no driver ran
                 back = self._session.wait_connected(self._lease_seconds)
                 if not back or self._read().state is AttemptState.INTENT:
                     raise
@@ -89,14 +101,14 @@ class AttemptHolder:
         return attempt
 
     def end(self, outcome: dict[str, Any]) -> None:
-        """Record the outcome; waits for ZooKeeper as long as the lease. Raises Superseded.
+        """Record the outcome, waiting for ZooKeeper as long as the lease; raises Superseded.
 
-        When ZooKeeper stays away the outcome beside the logs and the exit code stand for it.
+        When ZooKeeper does not come back, the outcome beside the logs and the exit code replace it.
         """
         with self._ending:
             self._ended.set()
             state = AttemptState(outcome["state"])
-            facts = recordable(outcome)
+            facts = outcome_facts(outcome)
             deadline = boottime() + self._lease_seconds
             while boottime() < deadline:
                 try:
@@ -105,28 +117,28 @@ class AttemptHolder:
                         self._close_attempt(attempt.advance(state, ended=timestamp(), **facts), attempt.alive)
                         return
                 except Conflict:
-                    continue  # our own lost reply, or somebody was faster: read again
+                    continue  # a lost reply, or another writer was faster: read again
                 except QueueError:
-                    time.sleep(_BEAT_SECONDS)  # ZooKeeper is away; nothing else is left to do here
+                    time.sleep(_BEAT_SECONDS)  # no contact with ZooKeeper, and nothing else is left to do
                     continue
                 if attempt.state is state and self._is_ours(attempt):
                     return
                 raise self._superseded(attempt)
 
-    def let_go(self) -> None:
-        """Show no more life and record nothing: somebody else has to say how this driver ends."""
+    def abandon(self) -> None:
+        """Stop showing progress and record nothing: the end of the JVM decides the outcome."""
         with self._ending:
             self._ended.set()
         self._wake.set()
 
     def _close_attempt(self, outcome: Set, alive: str) -> None:
-        # `alive` may be away: its session was lost and the next beat would have made it again.
+        # `alive` may be missing: its session was lost, and the next beat would have created it again.
         removal = [Delete(alive)] if self._session.exists(alive) is not None else []
         self._commit([outcome, *removal])
 
     def _commit(self, operations: Sequence[Operation]) -> None:
-        # All paths are below the attempt's own, which no other job has: also of its id. Who reads before it
-        # sends again learns that the job is gone.
+        # All paths are below the attempt, which no other job has, not even a later one of the same id. The
+        # read before a resend shows that the job is gone.
         commit(self._session, operations, before_again=self._read)
 
     def _read(self) -> Attempt:
@@ -146,22 +158,22 @@ class AttemptHolder:
 
     # ------------------------------------------------------------------ progress
     def report(self, phase: str) -> None:
-        """Say in one short line what is being done."""
+        """Set the phase, one short line, that the progress shows."""
         self._phase = phase
         self._wake.set()
 
-    def observe(self, watch: SparkWatch) -> None:
-        """Show from now on what this watch sees, its application at once."""
+    def attach_monitor(self, watch: SparkMonitor) -> None:
+        """Show what this monitor reports from now on, its application at once."""
         self._watch = watch
         watch.start()
         self._wake.set()
 
-    def look_again(self) -> None:
-        """There is something new to show."""
+    def notify(self) -> None:
+        """Look for orders and show progress soon: there is news."""
         self._wake.set()
 
     def finish_watching(self) -> dict[str, Any]:
-        """What the run took; empty when Spark never was there, or tells nothing."""
+        """The metrics of the run; empty when Spark never started, or reports nothing."""
         return {} if self._watch is None else self._watch.finish()
 
     def _show_progress(self) -> None:
@@ -177,7 +189,7 @@ class AttemptHolder:
 
     # ------------------------------------------------------------------ obey
     def _guard(self) -> None:
-        """Look for orders until the attempt has ended; no error ends it before."""
+        """Look for orders until the attempt has ended; no error ends the loop earlier."""
         while not self._ended.is_set():
             self._wake.wait(_BEAT_SECONDS)
             self._wake.clear()
@@ -187,13 +199,13 @@ class AttemptHolder:
             try:
                 self._look()
             except (Conflict, OutcomeUnknown):
-                continue  # alive was being made or moved: looked at again in a beat
+                continue  # `alive` was being created or moved: the next beat looks again
             except Superseded as error:
                 self._leave(exit_codes.SUPERSEDED, str(error))
             except QueueError as error:
                 if not self._ended.is_set():
                     self._say(f"ZooKeeper does not answer: {error}")
-            except Exception as error:  # noqa: BLE001 - whatever it is, orders are looked for on
+            except Exception as error:  # noqa: BLE001 - the loop must survive any error
                 self._say(f"looking for orders has failed: {error!r}")
 
     def _look(self) -> None:
@@ -214,7 +226,7 @@ class AttemptHolder:
             stat = self._session.exists(attempt.alive)
             if (
                 stat is None or stat.owner != self._session.id
-            ):  # ours already: made by a send whose reply was lost
+            ):  # otherwise a request whose reply was lost has created it
                 self._commit([Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)])
             self._generation = generation
         self._show_progress()
@@ -222,7 +234,7 @@ class AttemptHolder:
     def _is_stopped(self) -> bool:
         try:
             stop = self._session.get(self._stop_path, self._wake.set)
-        except AccessDenied:  # it asks for the end of another job: ours could be read
+        except AccessDenied:  # it is meant for another job: this driver could read its own
             return False
         return stop is not None and self._run_key.encode() in stop[0]
 
@@ -230,7 +242,7 @@ class AttemptHolder:
         with self._ending:
             if not self._ended.is_set():
                 facts: dict[str, Any] = {"ended": timestamp()}
-                if self._watch is not None:  # without asking Spark, which may not answer any more
+                if self._watch is not None:  # without asking Spark, which may no longer answer
                     facts |= redacted({**self._watch.application, "metrics": self._watch.measured()})
                 self._close_attempt(attempt.advance(AttemptState.KILLED, **facts), attempt.alive)
                 self._session.close()
@@ -243,8 +255,8 @@ class AttemptHolder:
 
     def _exit(self, code: int, reason: str) -> None:
         self._say(f"this driver ends: {reason}")
-        leave_exit_code(code)
-        os._exit(code)  # the user's code is in the main thread and must not go on
+        record_exit_code(code)
+        os._exit(code)  # the user's code runs in the main thread and must stop
 
     @staticmethod
     def _say(words: str) -> None:

@@ -1,9 +1,7 @@
-"""The JVM in which a driver works: its own, which ends with it, or a warm one that it shares with others."""
+"""The JVM of a driver: its own, which ends with it, or a warm one that it shares with other drivers."""
 
 import contextlib
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j publishes no types
@@ -13,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_runner.errors import RefusedAtStart, SparkRunnerError, StoppedAtStart
 
 _STOPPED = "Cannot call methods on a stopped SparkContext"
-# What YARN says of a queue, and what its client says of memory that no node of the cluster has.
+# YARN's message about a queue, and its client's about memory that no node of the cluster has.
 _REFUSED = re.compile(
     r"Failed to submit application_\w+ to YARN ?: *(?P<queue>.*)"
     r"|IllegalArgumentException: (?P<memory>Required .* memory .* above the max threshold.*)"
@@ -21,46 +19,46 @@ _REFUSED = re.compile(
 
 
 class JvmGone(SparkRunnerError):
-    """The JVM in which a job was to run, or did run, is not there any more."""
+    """The JVM that was to run a job, or ran it, has ended."""
 
 
 class JvmEnds(SparkRunnerError):
-    """The JVM that has started this driver is being ended: how it ends is what became of the driver."""
+    """The JVM that started this driver is shutting down: its exit decides the outcome."""
 
 
 class Jvm(Protocol):
-    """Where a driver gets its session."""
+    """The JVM that gives a driver its session."""
 
     @property
     def job_group(self) -> str | None:
-        """Of all that this driver runs there; None where nobody else runs anything."""
+        """The job group of this driver; None where no other driver uses the JVM."""
 
     def enter(self) -> None:
-        """Make sure of it before the attempt is taken; raises JvmGone."""
+        """Connect to the JVM before the attempt is taken; raises JvmGone."""
 
     def session(self) -> SparkSession:
         """The session for the program."""
 
     def gone(self) -> JvmGone | None:
-        """Why a program has failed through no fault of its own; None while the JVM is there.
+        """The end of the JVM as the reason for a failed program; None while the JVM is there.
 
-        Raises JvmEnds where nothing is to be said of the program.
+        Raises JvmEnds where the driver must not report an outcome.
         """
 
     def leave(self) -> None:
-        """Let go of it; the program has ended."""
+        """Release the JVM after the end of the program."""
 
 
 class OwnJvm:
-    """The one that spark-submit has started for this driver."""
+    """The JVM that spark-submit started for this driver."""
 
     job_group = None
 
     def enter(self) -> None:
-        """It is there: it has started this process."""
+        """Do nothing: the JVM started this process."""
 
     def session(self) -> SparkSession:
-        """The first session of its Spark, which is started by this; raises StoppedAtStart, RefusedAtStart."""
+        """Start Spark and return its first session; raises StoppedAtStart or RefusedAtStart."""
         try:
             return SparkSession.builder.getOrCreate()
         except Exception as error:
@@ -69,39 +67,30 @@ class OwnJvm:
                 raise RefusedAtStart(f"YARN refused the application: {why}") from error
             if _STOPPED not in str(error):
                 raise
-            # All that Spark says of a master that it tried to reach for a minute, or that turned it away.
+            # Spark reports no more than this of a master that refused it, or did not answer for a minute.
             master = SparkConf().get("spark.master", "its master")
             message = (
                 f"Spark was stopped while it started: {master} did not answer, or refused the application; "
-                "see that it runs, that `master` of the definition is right, and that the driver reaches it"
+                "check that it runs, that `master` of the definition is right, and that the driver reaches it"
             )
             raise StoppedAtStart(message) from error
 
     def gone(self) -> None:
-        """Raise JvmEnds where somebody ends it: its Spark is stopped then, and whatever runs there fails."""
-        jvm: Any = SparkContext._jvm  # noqa: SLF001 - the way into the JVM
+        """Raise JvmEnds when the JVM is shutting down: then its Spark is stopped, and every job fails."""
+        jvm: Any = SparkContext._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
         if jvm is None:
             return
         try:
             if not jvm.org.apache.spark.util.ShutdownHookManager.inShutdown():
                 return
-        except (OSError, Py4JError):  # there already
+        except (OSError, Py4JError):  # it has ended already
             pass
         message = "its JVM is being ended"
         raise JvmEnds(message)
 
     def leave(self) -> None:
-        """Stop Spark as far as the program has not done so."""
-        with contextlib.suppress(Exception):  # its outcome stands; Spark may stop as it likes
+        """Stop Spark unless the program did."""
+        with contextlib.suppress(Exception):  # the outcome is recorded; a failure to stop does not change it
             active = SparkSession.getActiveSession()
             if active is not None:
                 active.stop()
-
-
-def jvm_of(plan: Mapping[str, Any]) -> Jvm:
-    """The JVM that a plan names."""
-    if "warm" not in plan:
-        return OwnJvm()
-    from spark_runner.warm.tenancy import WarmJvm  # noqa: PLC0415 - few drivers need it
-
-    return WarmJvm(Path(plan["warm"]), plan["incarnation"])

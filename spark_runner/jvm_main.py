@@ -1,4 +1,4 @@
-"""The main method of a user's class, run in the JVM of the driver."""
+"""Runs the main method of a user's class in the JVM of the driver."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from spark_runner.errors import SparkRunnerError
 
 
 class JvmError(SparkRunnerError):
-    """What the main method threw."""
+    """An exception that the main method threw."""
 
     def __init__(self, error_type: str, message: str, stack: str) -> None:
         super().__init__(message or error_type)
@@ -19,18 +19,18 @@ class JvmError(SparkRunnerError):
 
 
 def run_main(spark: SparkSession, name: str, arguments: Sequence[str]) -> None:
-    """Call `main` of the class; raises JvmError with what it threw.
+    """Call `main` of the class; raises JvmError with the exception that it threw.
 
-    The class finds the session that is there: `SparkSession.builder().getOrCreate()` gives it. What it ends
-    the JVM with, as `System.exit(3)`, is the exit code of the driver.
+    `SparkSession.builder().getOrCreate()` in the class returns the session of the driver. An exit code with
+    which the class ends the JVM, as in `System.exit(3)`, is the exit code of the driver.
     """
     context = spark.sparkContext
-    jvm: Any = context._jvm  # noqa: SLF001 - the way into the JVM
+    jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
     gateway: Any = context._gateway  # noqa: SLF001 - likewise
     texts = gateway.new_array(jvm.java.lang.String, len(arguments))
     for index, argument in enumerate(arguments):
         texts[index] = argument
-    # spark-submit has put the jars of the job into the loader of its main thread, and Spark knows that one.
+    # spark-submit put the jars of the job into the class loader of its main thread, which Spark returns here.
     loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     try:
         program = jvm.java.lang.Class.forName(name, True, loader)
@@ -46,7 +46,7 @@ def run_main(spark: SparkSession, name: str, arguments: Sequence[str]) -> None:
         main.invoke(None, _array(gateway, jvm.java.lang.Object, texts))
     except Py4JJavaError as error:
         thrown = error.java_exception
-        cause = thrown.getCause() or thrown  # reflection wraps what was thrown
+        cause = thrown.getCause() or thrown  # reflection wraps the exception
         stack = jvm.org.apache.spark.util.Utils.exceptionString(cause)
         raise JvmError(cause.getClass().getName(), cause.getMessage() or "", stack) from error
 

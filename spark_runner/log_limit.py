@@ -1,7 +1,7 @@
-"""Keeps what a driver says from filling the disk: the last part of each log stays, the end is what tells.
+"""Keeps the logs of a driver from filling the disk: the last part of each log stays, as the most useful.
 
-Beside a log that was cut stands `<name>.cut`: how much, so that who reads along knows where he is. Standard
-library only: the shim needs it.
+A file `<name>.cut` beside a log records how much was cut, so that a reader can keep its position. The shim
+imports this module, so it uses the standard library alone.
 """
 
 import contextlib
@@ -12,25 +12,25 @@ from pathlib import Path
 
 from spark_runner.process import RUN_DIR_VARIABLE
 
-MAX_LOG_BYTES = 100 * 1024 * 1024  # with the part before it, twice as much
+MAX_LOG_BYTES = 100 * 1024 * 1024  # of one log; with its older part, twice as much
 _COPY_BYTES = 1 << 20
-_FOLLOWED = 4  # so many times the limit may be written while a log is being cut; what comes later is lost
-LIMITED = ("stdout.log", "stderr.log", "spark.log")  # whoever writes them has them open for appending
-OLDER = ".1"  # appended to the name of a log: the part before it
-CUT = ".cut"  # appended to the name of a log: a `Cut`
+_FOLLOWED = 4  # times the limit that may be written while a log is cut; output beyond that is lost
+LIMITED = ("stdout.log", "stderr.log", "spark.log")  # their writers have them open for appending
+OLDER = ".1"  # suffix of the older part of a log
+CUT = ".cut"  # suffix of the file that holds the `Cut` of a log
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What was cut from a log, in bytes since its beginning."""
+    """The part that was cut from a log, in bytes since its beginning."""
 
-    total: int = 0  # so many stood before the first one that is in the log now
-    older_end: int = 0  # behind the last one of the older part
-    pending: int = 0  # it is being cut just now, and had at least this size; 0 = it is not
+    total: int = 0  # bytes before the first one that the log holds now
+    older_end: int = 0  # end of the older part
+    pending: int = 0  # minimum size of a log that is being cut right now; 0 = none is
 
 
 def read_cut(log: Path) -> Cut:
-    """What was cut from it by now."""
+    """The part that was cut from this log so far."""
     try:
         return Cut(**json.loads(Path(f"{log}{CUT}").read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
@@ -38,15 +38,14 @@ def read_cut(log: Path) -> Cut:
 
 
 def limit_log(path: Path, max_bytes: int = MAX_LOG_BYTES) -> bool:
-    """Begin a log anew when it is too long; what it ended with becomes the older part. Whether it did.
+    """Empty a log that is too long, and keep its end as the older part; returns whether it did.
 
-    Who writes it has it open for appending, so the file stays the same one and is cut. What is written
-    between the last look at its size and the cut, two system calls, is lost; more is only of who writes
-    faster than can be copied, for `_FOLLOWED` times the limit. A disk that is full costs the older part,
-    never the cut.
+    The writer has the log open for appending, so the file stays the same one and is truncated. Output between
+    the last look at its size and the cut, two system calls, is lost. More is lost only of a writer that is
+    faster than the copy for `_FOLLOWED` times the limit. A full disk costs the older part, never the cut.
     """
     try:
-        # A driver of another user owns its log: a lease that it takes would hold us up for 45 s.
+        # A driver of another user owns its log: without O_NONBLOCK a lease on it would block for 45 s.
         with os.fdopen(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC), "r+b") as log:
             if os.fstat(log.fileno()).st_size <= max_bytes:
                 return False
@@ -57,13 +56,13 @@ def limit_log(path: Path, max_bytes: int = MAX_LOG_BYTES) -> bool:
 
 
 def limit_logs(directory: Path) -> None:
-    """Limit what a driver and its Spark say, in its run directory."""
+    """Limit the logs of a driver and its Spark in its run directory."""
     for name in LIMITED:
         limit_log(directory / name)
 
 
 def limit_own_logs() -> None:
-    """Limit what this driver says where no shim does it: on a node of a cluster."""
+    """Limit the logs of this driver where no shim does it: on a node of a cluster."""
     directory = os.environ.get(RUN_DIR_VARIABLE)
     if directory and not Path(directory, "shim.json").exists():
         limit_logs(Path(directory))
@@ -73,7 +72,7 @@ def _cut(log: int, path: Path, max_bytes: int) -> None:
     cut, older_end = read_cut(path), 0
     try:
         older_end = cut.total + _keep(log, path, cut, max_bytes)
-    except OSError:  # how much of which older part is there now, nobody can tell
+    except OSError:  # the older part is in an unknown state
         with contextlib.suppress(OSError):
             Path(f"{path}{OLDER}").unlink()
     size = os.fstat(log).st_size
@@ -85,24 +84,24 @@ def _cut(log: int, path: Path, max_bytes: int) -> None:
 def _keep(log: int, path: Path, cut: Cut, max_bytes: int) -> int:
     """Copy the end of a log, at most `max_bytes`; returns the offset in it behind what was copied.
 
-    Who writes meanwhile is followed until all he wrote is there. Where that would be too much, a new older
-    part begins, with room for half of the limit.
+    Output that arrives meanwhile is copied too. Where that would be too much, a new older part begins, with
+    space for half of the limit.
     """
     size = os.fstat(log).st_size
-    most, room = size + _FOLLOWED * max_bytes, 0
+    most, space = size + _FOLLOWED * max_bytes, 0
     while True:
-        start = max(0, size - max_bytes + room)
+        start = max(0, size - max_bytes + space)
         end = _replace(log, path, cut, start, size)
         with Path(f"{path}{OLDER}").open("ab", 0) as file:
             while (size := os.fstat(log).st_size) != end and size - start <= max_bytes:
                 end = copy_part(log, file.fileno(), end, size)
         if size == end or size > most:
             return end
-        room = max_bytes // 2
+        space = max_bytes // 2
 
 
 def _replace(log: int, path: Path, cut: Cut, start: int, end: int) -> int:
-    """Put a part of a log in the place of the older one; returns the offset behind it."""
+    """Replace the older part by a part of the log; returns the offset behind it."""
     draft = Path(f"{path}{OLDER}.tmp")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:

@@ -1,4 +1,4 @@
-"""Addresses at which clouds give a machine its own credentials: no address of a definition may reach them."""
+"""Addresses at which clouds give a machine its credentials: no address in a definition may reach them."""
 
 import ipaddress
 
@@ -21,19 +21,19 @@ _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # NAT64, RFC 6052: the last 
 
 
 def is_metadata(address: str) -> bool:
-    """Whether an address of a socket is one of those, or link-local; raises ValueError for a name."""
+    """Whether a socket address is one of those, or link-local; raises ValueError for a name."""
     known = plain_address(address)
     return known.is_link_local or known in _SERVICES
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address of a socket is this host; raises ValueError for a name."""
+    """Whether a socket address is this host; raises ValueError for a name."""
     known = plain_address(address)
     return known.is_loopback or known.is_unspecified
 
 
 def plain_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The address without a zone, and IPv4 as such; raises ValueError for a name."""
+    """The address without its zone, and with embedded IPv4 unpacked; raises ValueError for a name."""
     known = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(known, ipaddress.IPv6Address):
         if known.ipv4_mapped is not None:

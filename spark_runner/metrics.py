@@ -1,4 +1,4 @@
-"""What a run took: the sums over its stages, its executors, its driver; small enough for its outcome."""
+"""The metrics of a run: sums over its stages, its executors and its driver, small enough for its outcome."""
 
 import os
 import time
@@ -8,17 +8,17 @@ from typing import Any
 from spark_runner.proc import rss_peak, stat
 from spark_runner.spark_status import SparkStatus, Stage
 
-MAX_METRICS_BYTES = 4096  # in an outcome, which stands in ZooKeeper's memory
+MAX_METRICS_BYTES = 4096  # in an outcome, which ZooKeeper keeps in memory
 
-_READ_SECONDS = 0.015  # for stages that have ended, in each beat
-_LAST_READ_SECONDS = 3.0  # when the program has ended: those that are left, a thousand at most
-_EVENTS_SECONDS = 2.0  # until Spark has noted the end of the last tasks
+_READ_SECONDS = 0.015  # per look, for stages that have ended
+_LAST_READ_SECONDS = 3.0  # after the end of the program, for the remaining stages: at most a thousand
+_EVENTS_SECONDS = 2.0  # for Spark to process the end of the last tasks
 
 
 class RunMetrics:
-    """Adds up what ended stages tell, beat by beat, so that little is left to read at the end.
+    """Adds up the numbers of ended stages as they end, so that little is left to read at the end.
 
-    Used by one thread. What Spark does not tell is left out, and `complain` hears why.
+    Used by one thread. Numbers that Spark does not report are left out, and `complain` gets the reason.
     """
 
     def __init__(self, status: SparkStatus, complain: Callable[[str], None]) -> None:
@@ -34,7 +34,7 @@ class RunMetrics:
         self._complete = False
 
     def look(self) -> dict[str, Any]:
-        """What has changed since the last look; returns what is worth showing. Raises what py4j raises."""
+        """Read what has changed since the last look; returns the progress. Raises errors of py4j."""
         status = self._status
         if not self._settings:
             self._settings = status.settings()
@@ -57,7 +57,7 @@ class RunMetrics:
         }
 
     def finish(self) -> None:
-        """Read what is left to read, while Spark is still there; raises nothing."""
+        """Read the remaining numbers while Spark is still there; raises nothing."""
         status = self._status
 
         def stages() -> None:
@@ -77,7 +77,7 @@ class RunMetrics:
             self._try("the driver", self._measure_driver)
 
     def document(self) -> dict[str, Any]:
-        """All that is known by now: bytes, seconds, rows; at most MAX_METRICS_BYTES as JSON."""
+        """The metrics so far in bytes, seconds and rows; at most MAX_METRICS_BYTES as JSON."""
         sums = dict.fromkeys(("task_ms", "cpu_ns", "gc_ms"), 0) | self._sums
         task_ms, cpu_ns, gc_ms = (sums.pop(name) for name in ("task_ms", "cpu_ns", "gc_ms"))
         found: dict[str, Any] = {
@@ -95,7 +95,7 @@ class RunMetrics:
         }
         if self._status.is_shared:
             found["shared"] = True
-        if not self._complete:  # the driver was ended, or there were more stages than Spark keeps
+        if not self._complete:  # the driver was killed, or there were more stages than Spark keeps
             found["partial"] = True
         return {name: value for name, value in found.items() if value not in ({}, None)}
 
@@ -135,17 +135,19 @@ class RunMetrics:
             "python_rss_peak_bytes": rss_peak(python),
             "cpu_seconds": round(stat(jvm).cpu_seconds + stat(python).cpu_seconds, 2),
         }
-        if self._settings.get("spark.master", "").startswith("local"):  # the same JVM, and the kernel's word
+        if self._settings.get("spark.master", "").startswith(
+            "local"
+        ):  # one JVM, and the kernel's figure is exact
             executors, known = self._executors, int(self._driver["rss_peak_bytes"])
             executors["jvm_rss_peak_bytes"] = min(known, executors.get("jvm_rss_peak_bytes", known))
 
     def _try(self, what: str, measure: Callable[[], object]) -> None:
         try:
             measure()
-        except Exception as error:  # noqa: BLE001 - a measurement must not cost the job, whatever fails
+        except Exception as error:  # noqa: BLE001 - a failed measurement must not fail the job
             self._complain(f"{what} could not be measured: {first_line(error)}")
 
 
 def first_line(error: Exception) -> str:
-    """What failed, without the pages that an error of Java brings along."""
+    """The first line of an error, without the Java stack behind it."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -1,4 +1,4 @@
-"""What is told of the end of a program: its class, its words, where they are kept when ZooKeeper is away."""
+"""The outcome of a program: its class and message, and the file for them when ZooKeeper does not answer."""
 
 import contextlib
 import os
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.logs.files import replace_file
-from queues.documents import encode
 from spark_runner.errors import SparkRunnerError
-from spark_runner.failures import kind_of
+from spark_runner.failures import classify
 from spark_runner.jvm import JvmGone
 from spark_runner.jvm_main import JvmError
 from spark_runner.permanence import is_permanent
 from spark_runner.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 from spark_runner.redacted import redacted
+from spark_runner.zookeeper import encode
 
 _MAX_MESSAGE_CHARACTERS = 4_000
 _MAX_TRACEBACK_CHARACTERS = 8_000
-_MAX_BRIEF_CHARACTERS = 300  # each may become twelve bytes of JSON, and there is room for 4096
+_MAX_BRIEF_CHARACTERS = 300  # each may become twelve bytes of JSON, and 4096 bytes is the limit
 
 
 def of_exit(ending: SystemExit) -> tuple[dict[str, Any], int]:
@@ -35,16 +35,16 @@ def of_exit(ending: SystemExit) -> tuple[dict[str, Any], int]:
 
 
 def of_error(error: BaseException) -> dict[str, Any]:
-    """The outcome of a program that raised; what its user needs to see of it goes to stderr."""
+    """The outcome of a program that raised an exception; also prints it to stderr for the user."""
     message = _readable(str(error)) or type(error).__name__
     name, stack = type(error).__name__, ""
     if isinstance(error, JvmError):
         name, stack = error.type, _readable(error.stack)
-    elif not isinstance(error, SparkRunnerError):  # ours are for the user, who knows no stack of ours
+    elif not isinstance(error, SparkRunnerError):  # its message is for users
         stack = _readable("".join(traceback.format_exception(error)))
-    kind = kind_of(f"{name}: {message}")
+    kind = classify(f"{name}: {message}")
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log
-    message, stack = redacted(message), redacted(stack)  # before they are cut: half a secret is none to know
+    message, stack = redacted(message), redacted(stack)  # before the cut: half a secret stays hidden to it
     error_class = kind.error_class
     if isinstance(error, MemoryError):
         error_class = "memory"
@@ -62,10 +62,10 @@ def of_error(error: BaseException) -> dict[str, Any]:
     return {"state": "lost" if error_class == "lost" else "failed", "error": described}
 
 
-def keep_beside_logs(outcome: dict[str, Any]) -> None:
-    """Write the outcome next to the logs: the verdict when ZooKeeper never comes back."""
+def write_beside_logs(outcome: dict[str, Any]) -> None:
+    """Write the outcome beside the logs: it is the verdict if ZooKeeper never comes back."""
     if termination_log := os.environ.get(TERMINATION_LOG_VARIABLE):
-        with contextlib.suppress(OSError):  # it is for the case that ZooKeeper never comes back, and no more
+        with contextlib.suppress(OSError):  # only needed if ZooKeeper never comes back
             Path(termination_log).write_bytes(_brief(outcome))
     directory = os.environ.get(RUN_DIR_VARIABLE)
     if not directory:
@@ -75,7 +75,7 @@ def keep_beside_logs(outcome: dict[str, Any]) -> None:
 
 
 def _brief(outcome: Mapping[str, Any]) -> bytes:
-    """The outcome in as few words as its smallest place takes: the status of a container."""
+    """The outcome cut to the smallest place that stores it: the status of a container."""
     error = {
         name: text[:_MAX_BRIEF_CHARACTERS]
         for name, text in (outcome.get("error") or {}).items()
@@ -90,10 +90,10 @@ def _exit_code(code: object) -> int:
         return 0
     if isinstance(code, int):
         return code & 0xFF
-    print(code, file=sys.stderr)  # noqa: T201 - what Python does with sys.exit("words")
+    print(code, file=sys.stderr)  # noqa: T201 - as Python does for sys.exit("text")
     return 1
 
 
 def _readable(text: str) -> str:
-    # Names of files that are no UTF-8 come as lone surrogates, which no log and no node can hold.
+    # File names that are not UTF-8 hold lone surrogates, which no log and no node can store.
     return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Which process is meant: a process id alone is given to another as soon as it is free."""
+"""Identity of processes: the kernel reuses a process id as soon as it is free."""
 
 import contextlib
 import os
@@ -10,37 +10,37 @@ from pathlib import Path
 
 from spark_runner.proc import PROC, ProcessStat, boot_id, pid_namespace, stat
 
-RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of everything that belongs to a run
+RUN_VARIABLE = "ORCHESTRATOR_RUN"  # in the environment of every process of a run
 INCARNATION_VARIABLE = "ORCHESTRATOR_INCARNATION"
-RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"  # where a driver leaves its logs and its outcome
-# Bytes that all processes of a driver may come to use together.
+RUN_DIR_VARIABLE = "ORCHESTRATOR_RUN_DIR"  # where a driver writes its logs and its outcome
+# Bytes that all processes of a driver together may use.
 MEMORY_VARIABLE = "ORCHESTRATOR_DRIVER_MEMORY"
 TERMINATION_LOG_VARIABLE = "ORCHESTRATOR_TERMINATION_LOG"  # a file for the outcome, of 4 KiB at most
-_ENDED_STATES = ("Z", "X")  # a zombie runs nothing; it only waits to be reaped
-_PF_KTHREAD = 0x00200000  # <linux/sched.h>: a thread of the kernel, which never has an environment
-_EXEC_SECONDS = 0.5  # a starved process is through by then; who wiped both on purpose must not hold us up
+_ENDED_STATES = ("Z", "X")  # a zombie runs no code; it waits to be reaped
+_PF_KTHREAD = 0x00200000  # <linux/sched.h>: a kernel thread, which has no environment
+_EXEC_SECONDS = 0.5  # enough for a starved process; one that wiped both on purpose must not block longer
 _EXEC_LOOK_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process of one boot of one machine, never mistaken for a later one with the same number."""
+    """One process of one boot of one machine, distinct from any later one with the same number."""
 
     pid: int
     start: int  # clock ticks since boot: field 22 of proc_pid_stat(5)
     boot: str
-    pid_namespace: str = ""  # in which it has this number; empty = not noted
+    pid_namespace: str = ""  # in which it has this number; empty = not recorded
 
     @property
     def is_out_of_sight(self) -> bool:
-        """Whether it is of another PID namespace, as of another container: nobody here can say how it is."""
+        """Whether it is in another PID namespace, such as that of a container: its state is unknown here."""
         known = {"", current_pid_namespace()}
         return self.boot == current_boot_id() and self.pid_namespace not in known
 
 
 @dataclass(frozen=True, slots=True)
 class RunProcess:
-    """A live process that carries the names of a run in its environment; each `user` may start such a one."""
+    """A live process with the names of a run in its environment; any `user` may start one."""
 
     pid: int
     run: str
@@ -50,7 +50,7 @@ class RunProcess:
 
 @cache
 def current_boot_id() -> str:
-    """The id that the kernel drew when it booted."""
+    """The id that the kernel generated at boot."""
     return boot_id()
 
 
@@ -61,23 +61,23 @@ def current_pid_namespace() -> str:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The identity of the live process with this number; None when there is none."""
+    """The identity of the live process with this number; None without one."""
     start = _start_of_live(pid)
     return None if start is None else ProcessId(pid, start, current_boot_id(), current_pid_namespace())
 
 
 def is_alive(process: ProcessId) -> bool:
-    """Whether exactly this process is seen to be there; a zombie is not. One out of sight is not seen."""
+    """Whether this very process is alive and visible from here; a zombie is not alive."""
     is_here = process.boot == current_boot_id() and not process.is_out_of_sight
     return is_here and _start_of_live(process.pid) == process.start
 
 
 def run_processes() -> list[RunProcess]:
-    """Every live process of every run, as far as we may read their environments.
+    """Every live process of every run whose environment this process may read.
 
-    What a program did to its own environment after its start is not seen, nor a process that was
-    started with an empty one: those are the shim's part, who is their sub-reaper. Two passes: in one
-    alone, a process that forks and ends while it is under way could hide its child.
+    A change that a program makes to its environment after its start is not visible, and neither is a process
+    that was started with an empty one: the shim, their sub-reaper, ends those. Two passes: during a single
+    one, a process that forks and ends could hide its child.
     """
     return list({process: None for _ in range(2) for process in _pass_over_processes()})
 
@@ -88,10 +88,10 @@ def processes_of(run: str) -> list[int]:
 
 
 def environments(proc: Path = PROC) -> Iterator[tuple[int, bytes]]:
-    """Every process whose environment we may read, with the one that it was started with."""
+    """Every process whose environment is readable, with its environment at the start."""
     for entry in os.listdir(proc):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
         if entry.isdecimal():
-            with contextlib.suppress(OSError):  # another user's, or ended while we looked
+            with contextlib.suppress(OSError):  # another user's, or it has just ended
                 yield int(entry), _environment(entry, proc)
 
 
@@ -104,10 +104,10 @@ def _pass_over_processes() -> Iterator[RunProcess]:
 
 
 def _environment(pid: str, proc: Path) -> bytes:
-    """The environment that a process was started with; raises OSError.
+    """The environment of a process at its start; raises OSError.
 
-    In the middle of an exec a process has neither environment nor command line for a moment, which grows
-    on a busy machine (seen): it must not pass for gone, so the end of the exec is waited for.
+    During an exec a process has neither environment nor command line for a moment, which is longer on a busy
+    machine (observed). It must not count as gone, so this function waits for the end of the exec.
     """
     path = proc / pid / "environ"
     deadline = time.monotonic() + _EXEC_SECONDS

@@ -1,4 +1,4 @@
-"""Watching one Spark session from beside: what it does now, and what it took in the end."""
+"""Monitors one Spark session: its progress while it runs, and its metrics at the end."""
 
 import contextlib
 import sys
@@ -11,16 +11,15 @@ from pyspark.sql import SparkSession
 from spark_runner.metrics import RunMetrics, first_line
 from spark_runner.spark_status import SparkStatus
 
-_LOOK_SECONDS = 2.0  # as often as progress is shown at most
-_FINISH_SECONDS = 10.0  # a JVM that does not answer any more must not keep the outcome from being recorded
+_LOOK_SECONDS = 2.0  # the shortest interval at which progress is shown
+_FINISH_SECONDS = 10.0  # a JVM that no longer answers must not block the record of the outcome
 
 
-class SparkWatch:
-    """Looks at a session every two seconds, in a thread of its own: who looks for orders never waits for it.
+class SparkMonitor:
+    """Reads a session every two seconds in a thread of its own, so that no look for orders waits.
 
-    `on_news` is called when there is something to show. With a `job_group` only what runs in that is looked
-    at, and nothing of executors and the JVM, which others use too. A Spark that cannot be measured runs all
-    the same.
+    It calls `on_news` when the progress changes. With a `job_group` it reads only the jobs of that group, and
+    nothing of executors and the JVM, which other drivers share. A failed measurement does not affect the job.
     """
 
     def __init__(
@@ -43,27 +42,27 @@ class SparkWatch:
         self._stop_context = getattr(context, "stop", None)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         if self._stop_context is not None:
-            # Most programs stop Spark as the last thing they do; after that nothing can be measured.
+            # Most programs stop Spark at their end; after that nothing can be measured.
             self._spark.sparkContext.stop = self._before_stop  # type: ignore[method-assign]
         self._thread.start()
 
     def shown(self) -> dict[str, Any]:
-        """The application, its active stages, rows and bytes, executors, as of the last look."""
+        """The application, its active stages, rows, bytes and executors at the last look."""
         return {**self.application, **self._shown}
 
     def finish(self) -> dict[str, Any]:
-        """Look for the last time; returns the measurements, the last known ones if Spark does not answer."""
+        """Look for the last time; returns the metrics, the last known ones if Spark does not answer."""
         self._ending.set()
         self._ended.wait(_FINISH_SECONDS)
         return self.measured()
 
     def measured(self) -> dict[str, Any]:
-        """The measurements as of now, without asking Spark; empty when there are none."""
+        """The metrics so far, without asking Spark; empty without any."""
         if self._metrics is None:
             return {}
-        with contextlib.suppress(RuntimeError):  # it changed while it was copied
+        with contextlib.suppress(RuntimeError):  # a dict changed during the copy
             return self._metrics.document()
         return {}
 
@@ -75,7 +74,7 @@ class SparkWatch:
     def _run(self) -> None:
         try:
             self._metrics = RunMetrics(SparkStatus(self._spark, self._job_group), self._complain)
-        except Exception as error:  # noqa: BLE001 - no measurement is worth a job, whatever fails
+        except Exception as error:  # noqa: BLE001 - a failed measurement must not fail the job
             self._complain(f"Spark cannot be measured: {first_line(error)}")
             self._ended.set()
             return

@@ -1,4 +1,4 @@
-"""What PySpark loads in every driver and few need: a second of processor time before a job begins."""
+"""Avoids imports of PySpark that few drivers need: they cost a second of processor time at each start."""
 
 import os
 import sys
@@ -8,15 +8,15 @@ from typing import Any
 
 
 def prepare_imports() -> None:
-    """Do both, in a program that Spark has just started."""
+    """Apply both to a program that Spark has just started."""
     prefer_installed_pyspark(sys.path, os.environ.get("SPARK_HOME", ""))
-    put_off_pandas()
+    defer_pandas()
 
 
 def prefer_installed_pyspark(path: MutableSequence[str], spark_home: str) -> None:
-    """Take PySpark from where it is installed, not from the zip that Spark puts before it.
+    """Import PySpark from its installation instead of the zip that Spark puts before it.
 
-    Both are of the same package, but what comes from a zip is compiled anew in each process. Without such an
+    Both hold the same package, but Python compiles modules of a zip in each process again. Without such an
     installation, as on the nodes of most clusters, the zip stays.
     """
     if not spark_home:
@@ -27,18 +27,18 @@ def prefer_installed_pyspark(path: MutableSequence[str], spark_home: str) -> Non
     for entry in zips:
         package = "pyspark" if Path(entry).name == "pyspark.zip" else "py4j"
         found = next((root / package for root in roots if (root / package / "__init__.py").is_file()), None)
-        # py4j beside that very PySpark was installed for it.
+        # py4j beside that PySpark was installed for it.
         if found is not None and found.with_name("pyspark").resolve() == home:
             path.remove(entry)
 
 
-def put_off_pandas() -> None:
-    """Spare a driver that has nothing of NumPy all that PySpark imports to recognise it.
+def defer_pandas() -> None:
+    """Keep PySpark from importing pandas to recognise NumPy values in a driver that has none.
 
-    PySpark asks at each call into the JVM, and the module that it asks loads pandas, PyArrow and more. As
-    long as nobody has loaded NumPy, nothing can be of NumPy.
+    PySpark checks each argument of a call into the JVM, with a module that loads pandas, PyArrow and more. A
+    process that has not loaded NumPy has no values of NumPy.
     """
-    from pyspark.sql import types  # noqa: PLC0415 - this module is imported before it is known from where
+    from pyspark.sql import types  # noqa: PLC0415 - its path is chosen after the import of this module
 
     for name in ("NumpyScalarConverter", "NumpyArrayConverter"):
         converter = getattr(types, name, None)

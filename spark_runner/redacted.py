@@ -1,20 +1,21 @@
-"""What a driver may let others read: without the secrets of its plan, and without what looks like one.
+"""Masks the secrets of a plan, and text that looks like one, in everything that a driver reports.
 
-What masks is loaded when there is something to tell: a start goes without.
+The redaction module is loaded for the first report, so that it does not slow the start.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 _known: list[str] = []
 
 
-def know(secrets: list[str]) -> None:
-    """Mask these values from now on: the plan of a run names them."""
+def add_secrets(secrets: Iterable[str]) -> None:
+    """Mask these values of the plan from now on."""
     _known.extend(secrets)
 
 
 def redacted(value: Any) -> Any:
-    """A JSON value with all texts in it masked."""
+    """A JSON value with the secrets in all its strings masked."""
     from orchestrator.logs.record.redaction import REDACTOR  # noqa: PLC0415 - see above
 
     REDACTOR.add(_known)

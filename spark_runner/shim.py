@@ -1,21 +1,20 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
-Run by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`; it imports the
-standard library, `orchestrator.logs.files`, and of this package `control_groups`, `log_limit`, `proc` and
+It runs by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`. It imports the
+standard library, `orchestrator.logs.files`, and of this package `control_groups`, `driver_user`, `log_limit`, `proc` and
 `tree_usage`. It leaves in RUN_DIR:
 
-    shim.json    who the shim and its driver are: process ids, /proc start ticks, boot id, PID namespace
-    stdout.log   stderr.log   what the driver and all below it wrote; the end of what was too long in *.log.1
-    exit.json    how the driver ended, and what all of it took; written only when nothing of it is left
-    shim.log     the shim's own troubles; empty when it had none
+    shim.json    identity of the shim and its driver: process ids, /proc start ticks, boot id, PID namespace
+    stdout.log   stderr.log   output of the driver and its descendants; older parts of long ones in *.log.1
+    exit.json    exit code and resource usage of the driver; written when none of its processes is left
+    shim.log     errors of the shim itself; empty without any
 
-The driver gets TERM when the shim gets one, or when the owner behind `--owner-fd` is gone, and KILL after
-the grace. When the shim itself is killed, the kernel kills the driver (PR_SET_PDEATHSIG).
+The driver gets TERM when the shim gets one, or when the owner behind `--owner-fd` has ended, and KILL after
+the grace period. When the shim itself is killed, the kernel kills the driver (PR_SET_PDEATHSIG).
 """
 
 import argparse
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -24,47 +23,29 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-if not __package__:  # run by its path, where nothing beside it can be imported otherwise
+if not __package__:  # run by path: makes its package importable
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 from orchestrator.logs.files import write_json
+from spark_runner.driver_user import SPARK_LOG, DriverUser, become_user, prctl
 from spark_runner.log_limit import limit_logs
 from spark_runner.proc import boot_id, children, pid_namespace, stat
 from spark_runner.tree_usage import TreeUsage
 
-GRACE_SECONDS = 10.0  # Spark's shutdown hooks end within a few seconds; a cluster needs the goodbye
-ORPHAN_GRACE_SECONDS = 2.0  # Python workers have nothing to save once their driver is gone
-WRITE_ATTEMPTS = 10  # one per second: a disk that is full for a moment must not cost the exit code
-NOT_EXECUTABLE = 127  # what a shell says
+GRACE_SECONDS = 10.0  # Spark's shutdown hooks take a few seconds; they deregister it from its cluster
+ORPHAN_GRACE_SECONDS = 2.0  # Python workers have nothing to save after the end of their driver
+WRITE_ATTEMPTS = 10  # one per second: a disk that is full for a moment must not lose the exit code
+NOT_EXECUTABLE = 127  # as in a shell
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
-PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-SPARK_LOG = 3  # the descriptor by which another user's driver has its spark.log
-KILL_REQUEST = "kill.json"  # {"grace_seconds": s}: written by who wants the driver gone; also stops a start
+KILL_REQUEST = "kill.json"  # {"grace_seconds": s}, written to end the driver; also prevents its start
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-@dataclass(frozen=True)
-class User:
-    """The user of a driver that is not the shim's own."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
-
-    @classmethod
-    def of(cls, text: str) -> "User":
-        """What stands in an argument: `uid:gid:group,group`; raises ValueError."""
-        uid, gid, groups = text.split(":")
-        return cls(int(uid), int(gid), tuple(map(int, groups.split(","))))
-
-
 class Shim:
-    """Starts one driver, waits for it, ends what it left behind, and writes down how it ended."""
+    """Starts one driver, waits for it, ends its remaining processes and records its exit."""
 
     def __init__(
         self,
@@ -74,7 +55,7 @@ class Shim:
         grace_seconds: float,
         *,
         directory: Path | None = None,
-        user: "User | None" = None,
+        user: DriverUser | None = None,
     ) -> None:
         self._run_dir = run_dir
         self._directory = directory or run_dir
@@ -82,15 +63,15 @@ class Shim:
         self._argv = list(argv)
         self._grace_seconds = grace_seconds
         self._driver = 0
-        self._status: int | None = None  # of the driver, as waitpid tells it
-        self._kill_at: float | None = None  # monotonic; None = nobody asked to stop
+        self._status: int | None = None  # of the driver, from waitpid
+        self._kill_at: float | None = None  # monotonic; None = no stop was requested
         self._owner_fd = owner_fd
         self._usage = TreeUsage()
         self._poller = select.poll()
         if owner_fd is not None:
-            os.set_inheritable(owner_fd, False)  # the starter had to pass it; the driver must not get it
+            os.set_inheritable(owner_fd, False)  # inheritable for the shim; the driver must not get it
             self._poller.register(owner_fd, select.POLLIN)
-        # A wake-up pipe makes signals and the owner's end two events of the same poll, without a race.
+        # A wake-up pipe makes signals and the owner's end events of one poll, without a race.
         self._signals, wakeup = os.pipe()
         os.set_blocking(self._signals, False)
         os.set_blocking(wakeup, False)
@@ -100,27 +81,27 @@ class Shim:
         self._poller.register(self._signals, select.POLLIN)
 
     def run(self) -> None:
-        """Carry the driver from its start to its exit file."""
+        """Run the driver from its start to its exit file."""
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         try:
             self._start()
             self._wait_for_driver()
-        finally:  # an error of ours must not leave a driver that nobody watches
+        finally:  # an error of the shim must not leave an unsupervised driver
             self._end_children()
         self._write_exit()
 
     def _start(self) -> None:
         shim = os.getpid()
         may_start, start = os.pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # until exec the child shares our wake-up pipe
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # until exec the child shares the wake-up pipe
         self._driver = os.fork()
         if not self._driver:
             os.close(start)
             become_driver(self._argv, self._run_dir, self._directory, shim, may_start, self._user)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # also what the starter had blocked
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # also signals that the starter had blocked
         os.close(may_start)
         try:
-            # The driver waits for its byte, so no user code ever runs under a shim that left no record.
+            # The driver waits for its byte, so user code runs only under a shim that has left a record.
             write_json(
                 self._run_dir / "shim.json",
                 {
@@ -132,7 +113,7 @@ class Shim:
                 },
                 durable=True,
             )
-            # Looked for after shim.json is there: a killer writes its request first and looks second.
+            # Checked after shim.json is written: a killer writes its request first and looks second.
             if not (self._run_dir / KILL_REQUEST).exists():
                 os.write(start, b"!")
         finally:
@@ -146,15 +127,15 @@ class Shim:
                 self._next_event(next_look)
             elif (left := self._kill_at - time.monotonic()) > 0:
                 self._next_event(min(left, next_look))
-            else:  # the driver is not reaped yet, so its group id cannot have been given to others
+            else:  # the driver is not reaped yet, so its group id is still its own
                 signal_quietly(os.killpg, self._driver, signal.SIGKILL)
                 self._next_event(1.0)
 
     def _end_children(self) -> None:
-        """TERM, wait, KILL for all that was orphaned to us, until the kernel says that none is left.
+        """Send TERM, wait and send KILL to all orphaned processes until none is left.
 
-        Only direct children get signals: they stay ours, and their ids theirs, until we reap them. What
-        is below them becomes our child when they die, so the loop gets to everything.
+        Only direct children get signals: until the shim reaps them their ids are not reused. Their own
+        children become children of the shim when they end, so the loop reaches every process.
         """
         kill_at = time.monotonic() + (ORPHAN_GRACE_SECONDS if self._status is not None else 0)
         asked: set[int] = set()
@@ -170,7 +151,7 @@ class Shim:
             self._next_event(0.2 if killing else min(0.2, kill_at - now))
 
     def _reap(self) -> bool:
-        """Collect what has ended; False when no child is left."""
+        """Reap ended children; returns False when no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -187,7 +168,7 @@ class Shim:
                 received = os.read(fd, 4096)
                 if any(number in received for number in STOP_SIGNALS):
                     self._stop()
-            elif not os.read(fd, 4096):  # end of file: the owner is gone, whatever ended it
+            elif not os.read(fd, 4096):  # end of file: the owner has ended
                 self._poller.unregister(fd)
                 self._stop()
 
@@ -197,7 +178,7 @@ class Shim:
         # A second request may shorten the wait, never lengthen it.
         self._kill_at = deadline if self._kill_at is None else min(self._kill_at, deadline)
         if first and self._status is None:
-            # Before its setsid the child leads no group; a signal to itself then waits until exec.
+            # Before its setsid the child leads no group; a signal to it is pending until exec.
             try:
                 os.killpg(self._driver, signal.SIGTERM)
             except ProcessLookupError:
@@ -237,9 +218,9 @@ class Shim:
 
 
 def become_driver(  # noqa: PLR0917 - of a forked child
-    argv: list[str], run_dir: Path, directory: Path, shim: int, may_start: int, user: "User | None"
+    argv: list[str], run_dir: Path, directory: Path, shim: int, may_start: int, user: DriverUser | None
 ) -> NoReturn:
-    """In the forked child: cut the ties to the shim, except its death, and exec."""
+    """In the forked child: leave the session of the shim, keep its death signal, and exec."""
     try:
         os.setsid()
         for fd, path, flags in (
@@ -251,67 +232,47 @@ def become_driver(  # noqa: PLR0917 - of a forked child
         if user is not None:
             may_start = fcntl.fcntl(may_start, fcntl.F_DUPFD_CLOEXEC, SPARK_LOG + 1)
             become_user(user, run_dir)
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # here: a change of the user takes it away
-        # The second test is for a shim that died between fork and prctl: no signal comes for that one.
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # here: a change of the user clears it
+        # The second test is for a shim that died between fork and prctl, which sends no signal.
         if not os.read(may_start, 1) or os.getppid() != shim:
             os._exit(128 + signal.SIGTERM)
         for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)  # the last two are ignored by Python, and exec keeps that
+            signal.signal(number, signal.SIG_DFL)  # Python ignores the last two, and exec would keep that
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        with contextlib.suppress(OSError):  # it has gone: the driver itself says so, where that matters
+        with contextlib.suppress(OSError):  # it is missing: the driver reports that where it matters
             os.chdir(directory)
-        os.execvp(argv[0], argv)  # noqa: S606  # the caller built the list; a shell would only be one more process
+        os.execvp(argv[0], argv)  # noqa: S606  # the caller built the list; a shell would be one more process
     except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
         complain(f"{argv[0]}: {error}")
     finally:
         os._exit(NOT_EXECUTABLE)
 
 
-def become_user(user: "User", run_dir: Path) -> None:
-    """Go on as another user, who gets the logs as open files and cannot come back by any program."""
-    log = os.open(run_dir / "spark.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(log, SPARK_LOG)
-    os.set_inheritable(SPARK_LOG, True)  # also where it had that number already
-    for fd in (1, 2, SPARK_LOG):
-        os.fchown(fd, user.uid, user.gid)
-    os.setgroups(user.groups)
-    os.setresgid(user.gid, user.gid, user.gid)
-    os.setresuid(user.uid, user.uid, user.uid)
-    os.umask(0o077)
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-
-
-def prctl(option: int, value: int) -> None:
-    """Set one property of this process, which the standard library cannot."""
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
-        code = ctypes.get_errno()
-        raise OSError(code, f"prctl({option}): {os.strerror(code)}")
-
-
 def signal_quietly(send: Any, target: int, number: int) -> None:
-    """Send a signal to what may have ended in the meantime."""
+    """Send a signal to a process or group that may have ended meanwhile."""
     with contextlib.suppress(ProcessLookupError):
         send(target, number)
 
 
 def complain(message: str) -> None:
-    """Say what went wrong: to shim.log, or in the child to stderr.log."""
+    """Write an error to shim.log, or in the child to stderr.log."""
     os.write(2, f"{message}\n".encode(errors="replace"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one driver; 0 when its exit file is written."""
+    """Run one driver; returns 0 when its exit file is written."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run_dir", type=Path)
-    parser.add_argument("--owner-fd", type=int, help="read end of a pipe; its end of file means: stop")
-    parser.add_argument("--directory", type=Path, help="where the driver works; default: RUN_DIR")
-    parser.add_argument("--user", type=User.of, help="uid:gid:groups of the driver; default: as the shim")
+    parser.add_argument("--owner-fd", type=int, help="read end of a pipe whose end of file stops the driver")
+    parser.add_argument("--directory", type=Path, help="working directory of the driver; default: RUN_DIR")
+    parser.add_argument(
+        "--user", type=DriverUser.of, help="uid:gid:groups of the driver; default: the shim's"
+    )
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds from TERM to KILL")
     parser.add_argument("argv", nargs="+", metavar="command", help="the driver, after `--`")
     options = parser.parse_args(arguments)
     run_dir = options.run_dir.resolve()
-    # From here on every traceback, and every word of the interpreter, lands in shim.log.
+    # From here on every traceback and message of the interpreter goes to shim.log.
     log = os.open(run_dir / "shim.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)

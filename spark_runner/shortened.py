@@ -1,8 +1,8 @@
-"""Long texts where people read them."""
+"""Shortens long texts for people."""
 
 
 def shortened(text: str, limit: int) -> str:
-    """`text`, or its two ends with how much is left out between them."""
+    """`text`, or its two ends with the number of characters left out between them."""
     if len(text) <= limit:
         return text
     kept = limit // 2

@@ -1,4 +1,4 @@
-"""Which settings of Spark decide what a run takes."""
+"""The settings of Spark that determine the resources of a run."""
 
 SIZING = (
     "spark.master",
@@ -20,4 +20,4 @@ SIZING = (
     "spark.task.cpus",
 )
 
-MAX_VALUE_CHARACTERS = 80  # what stands in a setting is the user's
+MAX_VALUE_CHARACTERS = 80  # of one setting, whose value is the user's

@@ -1,4 +1,4 @@
-"""Spark's own log: events as `runners.log_layout` has them written, and how people read them."""
+"""Spark's own log: reads the events that `runners.log_layout` configures, and formats them for people."""
 
 import json
 import re
@@ -12,7 +12,7 @@ _TASK = re.compile(r"task \d+\.\d+ in stage (\d+)\.\d+ \(TID (\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class SparkEvent:
-    """One event; `stage` and `task` where a task spoke."""
+    """One event; `stage` and `task` only for an event of a task."""
 
     time: datetime
     level: str  # as log4j names it
@@ -24,14 +24,14 @@ class SparkEvent:
     task: int | None = None
 
     def text(self) -> str:
-        """As people read it: a line in the time of this host, and the trace below it."""
+        """The text for people: a line in the time zone of this host, and the stack trace below it."""
         time = self.time.astimezone().isoformat(timespec="milliseconds")
         line = f"{time} {self.level} {self.logger.rpartition('.')[2]}: {self.message}\n"
         return f"{line}{self.trace.rstrip()}\n" if self.trace else line
 
 
 def spark_event(line: bytes) -> SparkEvent | None:
-    """The event of a line; None for a line of anything else, or of one that was cut short."""
+    """The event in a line; None for other lines and truncated events."""
     if not line.startswith(_START):
         return None
     try:
@@ -53,17 +53,17 @@ def spark_event(line: bytes) -> SparkEvent | None:
 
 
 def task_in(words: str) -> tuple[int, int] | None:
-    """The stage and the task of which words speak, as Spark writes them."""
+    """The stage and the task in a text of Spark; None without them."""
     found = _TASK.search(words) if "(TID " in words else None
     return (int(found[1]), int(found[2])) if found else None
 
 
 def readable(line: bytes) -> bytes:
-    """A line of Spark's log as people read it; what is no event stays as it is."""
+    """A line of Spark's log as text for people; a line without an event stays unchanged."""
     event = spark_event(line)
     return line if event is None else event.text().encode("utf-8", "replace")
 
 
 def readable_lines(data: bytes) -> bytes:
-    """The same for whole lines, and for what is behind the last one."""
+    """The same for several lines, the last of which may be incomplete."""
     return b"".join(map(readable, data.splitlines(keepends=True)))

@@ -1,7 +1,7 @@
-"""What Spark knows of its own work, from its status store: there without the UI, too.
+"""Reads Spark's status store, which exists without the UI too.
 
-All by py4j, at some 0.1 ms a call: a listener in Python would stop Spark's event queue for each event, and
-Spark's own JSON takes two seconds of class loading before the first answer.
+All reads go through py4j at about 0.1 ms a call. A listener in Python would block Spark's event queue at
+each event, and Spark's own JSON needs two seconds of class loading before the first answer.
 """
 
 import time
@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from spark_runner.sizing import MAX_VALUE_CHARACTERS, SIZING
 
-_MAX_ACTIVE_STAGES = 10  # shown at once; more are for Spark's own UI
-_MAX_EXECUTORS = 500  # asked at once: each takes some calls
+_MAX_ACTIVE_STAGES = 10  # shown at once; Spark's own UI shows more
+_MAX_EXECUTORS = 500  # read at once: each takes several calls
 _MAX_TASKS_FOR_SKEW = 20_000  # the store sorts them for each quantile of each of its measures
-_BY_DYNAMIC_ALLOCATION = "killed by driver"  # Spark's words for an executor that it needed no longer
+_BY_DYNAMIC_ALLOCATION = "killed by driver"  # Spark's reason for the removal of an idle executor
 
-# Our names of what adds up over stages, and Spark's.
+# Names of the metrics that are summed over stages, and Spark's names of them.
 SUMS = {
     "input_rows": "inputRecords",
     "input_bytes": "inputBytes",
@@ -40,8 +40,8 @@ PEAKS = {
     "off_heap_peak_bytes": ("JVMOffHeapMemory",),
     "execution_peak_bytes": ("OnHeapExecutionMemory", "OffHeapExecutionMemory"),
     "storage_peak_bytes": ("OnHeapStorageMemory", "OffHeapStorageMemory"),
-    # There with spark.executor.processTreeMetrics.enabled only. A process that the JVM has just forked counts
-    # as a second JVM, so that the first is twice what it should be at times (seen on a busy machine).
+    # Available only with spark.executor.processTreeMetrics.enabled. A process that the JVM has just forked
+    # counts as a second JVM, so the first figure is sometimes doubled (observed on a busy machine).
     "jvm_rss_peak_bytes": ("ProcessTreeJVMRSSMemory",),
     "python_rss_peak_bytes": ("ProcessTreePythonRSSMemory",),
     "other_rss_peak_bytes": ("ProcessTreeOtherRSSMemory",),
@@ -50,7 +50,7 @@ PEAKS = {
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One attempt of a stage: what it has done so far, by the names of `SUMS`."""
+    """One attempt of a stage, with its metrics so far by the names of `SUMS`."""
 
     number: int
     attempt: int
@@ -59,15 +59,15 @@ class Stage:
 
 
 class SparkStatus:
-    """Reads the status store of one session; used by one thread. Raises what py4j raises.
+    """Reads the status store of one session; used by one thread. Raises errors of py4j.
 
-    With a `job_group` the stages are those of its jobs: others work in the same Spark.
+    With a `job_group` it reads only the stages of that group, because other drivers share the Spark.
     """
 
     def __init__(self, spark: SparkSession, job_group: str | None = None) -> None:
         context: Any = spark.sparkContext
         self._context = context
-        self._jvm = context._jvm  # noqa: SLF001 - the way into the JVM
+        self._jvm = context._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
         self._scala = context._jsc.sc()  # noqa: SLF001 - likewise
         self._store = self._scala.statusStore()
         self._stage_kind = self._jvm.org.apache.spark.status.StageDataWrapper._java_lang_class  # noqa: SLF001 - of py4j
@@ -79,22 +79,22 @@ class SparkStatus:
 
     @property
     def is_shared(self) -> bool:
-        """Whether others work in the same Spark."""
+        """Whether other drivers share the Spark."""
         return self._job_group is not None
 
     def settings(self) -> dict[str, str]:
-        """The settings in force that decide what the run takes."""
+        """The effective settings that determine the resources of the run."""
         conf = self._context.getConf()
         found = {name: conf.get(name) for name in SIZING}
         return {name: value[:MAX_VALUE_CHARACTERS] for name, value in found.items() if value}
 
     def wait_for_events(self, seconds: float) -> None:
-        """Wait until Spark has noted what it has told so far; raises when that takes longer."""
+        """Wait until Spark has processed all events so far; raises an error of py4j after `seconds`."""
         self._scala.listenerBus().waitUntilEmpty(int(seconds * 1000))
 
     # ------------------------------------------------------------------ stages
     def active_stages(self) -> list[Stage]:
-        """The stages that run now, the first ten."""
+        """The first ten of the active stages."""
         found, own = self._store.activeStages(), self._own_stages()
         stages = [
             _stage(data)
@@ -106,10 +106,10 @@ class SparkStatus:
     def newly_ended_stages(self, seconds: float) -> Iterator[Stage]:
         """The stages that have ended since the last call, as many as can be read in this time.
 
-        Spark keeps the last 1,000 (`spark.ui.retainedStages`): what was dropped before is not seen.
+        Spark keeps the last 1,000 (`spark.ui.retainedStages`); earlier ones are lost.
         """
         deadline, own = time.monotonic() + seconds, self._own_stages()
-        # A view made before there were any stages stays empty: a new one each time.
+        # A view that was created before any stage existed stays empty, so each call creates one.
         by_end = self._store.store().view(self._stage_kind).index("completionTime")
         ended = by_end.first(self._since).iterator()
         while time.monotonic() < deadline and ended.hasNext():
@@ -118,13 +118,15 @@ class SparkStatus:
             if key in self._seen:
                 continue
             end = int(data.completionTime().get().getTime())
-            self._since = max(self._since, end)  # those of this millisecond come again, none before it
+            self._since = max(
+                self._since, end
+            )  # stages of this millisecond are returned again, earlier ones are not
             self._seen.add(key)
             if own is None or key[0] in own:
                 yield _stage(data)
 
     def _own_stages(self) -> frozenset[int] | None:
-        """The stages of our jobs, those of today and before; None for all."""
+        """The stages of this job group, current and past; None for all stages."""
         if self._job_group is None:
             return None
         tracker, known = self._scala.statusTracker(), self._stages_of_job
@@ -134,13 +136,13 @@ class SparkStatus:
         return frozenset().union(*known.values())
 
     def completed_stages(self) -> int | None:
-        """How many stages have been completed, also those that Spark has dropped since; None if shared."""
+        """The number of completed stages, including those that Spark has dropped; None if shared."""
         if self.is_shared:
             return None
         return int(self._store.appSummary().numCompletedStages())
 
     def task_times(self, stage: Stage) -> tuple[float, float] | None:
-        """Median and maximum of the seconds that tasks of a stage took; None where that cannot be told."""
+        """Median and maximum of the task times of a stage in seconds; None where Spark has none."""
         if stage.task_count > _MAX_TASKS_FOR_SKEW:
             return None
         quantiles = self._context._gateway.new_array(self._jvm.double, 2)  # noqa: SLF001 - as above
@@ -153,13 +155,13 @@ class SparkStatus:
 
     # ------------------------------------------------------------------ executors
     def executor_load(self) -> dict[str, int]:
-        """How many executors there are, and how many of their tasks run and have failed."""
+        """The number of executors, and of their active and failed tasks."""
         found = self._store.executorList(True)
         size = found.size()
         executors = [found.apply(index) for index in range(min(size, _MAX_EXECUTORS))]
         working = [
             executor for executor in executors if executor.totalCores()
-        ]  # not a driver that only leads
+        ]  # excludes a driver without tasks
         return {
             "number": len(working) + size - len(executors),
             "active_tasks": sum(executor.activeTasks() for executor in working),
@@ -167,7 +169,7 @@ class SparkStatus:
         }
 
     def executors(self) -> dict[str, int]:
-        """What the executors have taken at most (each the largest of any), and how many were lost.
+        """The peaks of the executors (the maximum over all of them), and the number that were lost.
 
         With a local master the driver is the executor.
         """
@@ -195,11 +197,11 @@ class SparkStatus:
         return int(self._jvm.java.lang.ProcessHandle.current().pid())
 
     def heap_limit(self) -> int:
-        """Bytes of heap that the driver may have at most."""
+        """The maximum heap of the driver in bytes."""
         return int(self._jvm.java.lang.Runtime.getRuntime().maxMemory())
 
     def heap_peak(self) -> int:
-        """Bytes of heap that the driver has used at most: the sum of its pools' peaks, so an upper bound."""
+        """The peak heap of the driver in bytes: the sum of the peaks of its pools, an upper bound."""
         beans = self._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
         return sum(bean.getPeakUsage().getUsed() for bean in beans if bean.getType().name() == "HEAP")
 

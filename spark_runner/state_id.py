@@ -1,4 +1,4 @@
-"""The identity of a state directory: workers of one host reach the same drivers only when they share it."""
+"""The identity of a state directory: workers of one host must share it to reach the same drivers."""
 
 import os
 import uuid
@@ -10,7 +10,7 @@ _NAME = "id"
 
 
 def state_id(state_dir: Path) -> str:
-    """The id in the directory, made when there is none yet; raises SubmissionError when that cannot be."""
+    """The id of the directory, created if it is missing; raises SubmissionError."""
     path = state_dir / _NAME
     try:
         if not path.exists():
@@ -18,7 +18,7 @@ def state_id(state_dir: Path) -> str:
             draft = state_dir / f".{_NAME}-{uuid.uuid4().hex}"
             draft.write_text(uuid.uuid4().hex, encoding="utf-8")
             try:
-                os.link(draft, path)  # whole or not at all; of several that begin at once one wins
+                os.link(draft, path)  # atomic; of several that start at once one wins
             except FileExistsError:
                 pass
             finally:

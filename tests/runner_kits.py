@@ -15,6 +15,7 @@ from queues.operations import Operation
 from queues.session import Session
 from queues.transaction import commit
 from spark_runner.attempt import Attempt, attempt_path, intent
+from spark_runner.run_plan import PythonProgram
 from spark_runner.runners.base import Runner, RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -23,6 +24,7 @@ from spark_runner.runners.yarn.backend import YarnBackend
 from tests.class_archive import archives
 from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
+from tests.run_plans import run_plan
 from tests.scripted.backend import Backend
 from tests.scripted.ledger import Ledger
 from tests.scripted.runner import ScriptedRunner
@@ -76,25 +78,21 @@ class Kit:
 
     def request(self, attempt: Attempt, program: str) -> SubmitRequest:
         incarnation = uuid.uuid4().hex
-        plan = {
-            "run_key": attempt.run_key,
-            "attempt_path": attempt.path,
-            "stop_path": f"{self.root}/stops/default/{attempt.run_key}",
-            "incarnation": incarnation,
-            "run": attempt.run,
-            "lease_seconds": 60,
-            "zookeeper": self.session.settings.for_plan(),
-            "python": {
-                "file": "job.py",
-                "text": self.written(program),
-                "arguments": [],
-            },
-        }
+        plan = run_plan(
+            run=attempt.run,
+            run_key=attempt.run_key,
+            attempt_path=attempt.path,
+            stop_path=f"{self.root}/stops/default/{attempt.run_key}",
+            incarnation=incarnation,
+            lease_seconds=60,
+            zookeeper=self.session.settings.for_plan(),
+            program=PythonProgram("job.py", self.written(program)),
+        )
         return SubmitRequest(
             attempt.run,
             incarnation,
             "contract",
-            plan,
+            plan.to_json(),
             target=self.target,
             conf=self.conf,
             is_warm=self.is_warm,

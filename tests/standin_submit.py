@@ -47,5 +47,5 @@ if __name__ == "__main__":
     builder = SimpleNamespace(getOrCreate=lambda: session)
     spark = SimpleNamespace(builder=builder, getActiveSession=lambda: session)
     setattr(jvm, "SparkSession", spark)  # noqa: B010 - a replacement that mypy would refuse
-    setattr(driver, "SparkWatch", StandInWatch)  # noqa: B010 - likewise
+    setattr(driver, "SparkMonitor", StandInWatch)  # noqa: B010 - likewise
     sys.exit(driver.main(sys.argv[-1:]))

@@ -8,6 +8,7 @@ from typing import Any
 from orchestrator.logs.record.document import ECS_VERSION
 from spark_runner.own_process import APPLICATION_FILE
 from spark_runner.plain_file import parse_json, read_json
+from spark_runner.run_plan import PlanOutline
 from spark_runner.runners.run_directory import SECRETS, RunDirectory, read_of_driver
 
 _MAX_CHARACTERS = 200  # of an application id, which the driver writes
@@ -23,23 +24,21 @@ class Plan:
 
 def read_plan(directory: Path, run: str) -> Plan:
     """Read the plan of a run directory; fields it lacks come from the name of the run if possible."""
-    plan = _read(directory / "plan.json")
-    job = plan.get("job")
-    job = job if isinstance(job, dict) else {}
+    plan = PlanOutline.of(_read(directory / "plan.json"))
     run_key, _, number = run.rpartition("-")
     fields: dict[str, str | int] = {
-        name: str(value)
+        name: value
         for name, value in (
-            ("job.id", job.get("id") or _id_in(str(plan.get("attempt_path", "")))),
-            ("job.name", job.get("name")),
-            ("job.pool", job.get("pool")),
-            ("job.run_key", plan.get("run_key") or (run_key if number.isdecimal() else "")),
+            ("job.id", plan.job_id or _id_in(plan.attempt_path)),
+            ("job.name", plan.job_name),
+            ("job.pool", plan.pool),
+            ("job.run_key", plan.run_key or (run_key if number.isdecimal() else "")),
         )
         if value
     }
     if "job.run_key" in fields and number.isdecimal():
         fields["job.attempt"] = int(number)
-    return Plan(fields, job.get("deploy_mode") == "cluster")
+    return Plan(fields, plan.deploy_mode == "cluster")
 
 
 def read_secrets(directory: Path) -> list[str]:

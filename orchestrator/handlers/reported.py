@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from orchestrator.models.job import JobError
 from queues.documents import encode
-from spark_runner.attempt import AttemptState, recordable
+from spark_runner.attempt import AttemptState, outcome_facts
 
 _ENDS = {state.value: state for state in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST)}
 _FACTS = {"tables": list, "error": dict, "exit_code": int, "application_id": str, "ui": str, "metrics": dict}
@@ -28,7 +28,7 @@ def reported_end(outcome: Mapping[str, Any] | None) -> tuple[AttemptState, dict[
     if not all(isinstance(table, dict) for table in facts.get("tables", ())):
         return None
     try:
-        recorded = recordable(facts)
+        recorded = outcome_facts(facts)
         return (state, recorded) if len(encode(recorded)) <= _MAX_BYTES else None
     except (TypeError, ValueError, RecursionError):
         return None

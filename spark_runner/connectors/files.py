@@ -14,7 +14,7 @@ from spark_runner.connectors.alike import refuse_unlike_file
 from spark_runner.connectors.base import PREVIEW_ROWS, Writer, Written, preview, text_cells
 from spark_runner.connectors.directories import refuse_foreign_files
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
-from spark_runner.connectors.targets import Target, is_in_swap
+from spark_runner.connectors.targets import TargetDirectory, is_in_swap
 
 
 class Files:
@@ -44,7 +44,7 @@ class Files:
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Leave nothing of earlier attempts of this run, and no swap half done."""
-        Target(session, str(options["path"]), writer).recover()
+        TargetDirectory(session, str(options["path"]), writer).recover()
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
         """Write the frame beside its target, then put it there.
@@ -53,7 +53,7 @@ class Files:
         """
         path, session = str(options["path"]), frame.sparkSession
         _refuse_own_input(frame, path)
-        target = Target(session, path, writer)
+        target = TargetDirectory(session, path, writer)
         target.check()
         if mode == "overwrite":
             target.check_replaceable()
@@ -79,7 +79,7 @@ class Files:
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
             shown = self._read_back(frame, {**options, "path": target.staging})
-            with target.alone():
+            with target.locked():
                 if mode == "overwrite":
                     target.replace()
                 else:
@@ -90,7 +90,9 @@ class Files:
             target.discard()
         return Written(rows, shown)
 
-    def _can_be_added(self, frame: DataFrame, target: Target, options: Mapping[str, Any], mode: str) -> bool:
+    def _can_be_added(
+        self, frame: DataFrame, target: TargetDirectory, options: Mapping[str, Any], mode: str
+    ) -> bool:
         """Whether the target has no data; raises ConnectorError where it has those of other columns."""
         some_file, path = target.first_file(), str(options["path"])
         if some_file is None:
@@ -115,7 +117,7 @@ class Files:
         return sql.expr("count(1)")
 
     def _refuse_unseen(
-        self, session: SparkSession, target: Target, options: Mapping[str, Any], rows: int
+        self, session: SparkSession, target: TargetDirectory, options: Mapping[str, Any], rows: int
     ) -> None:
         """Raise ConnectorError where executors of other hosts have written what this host does not see."""
         seen, files = 0, target.staged_files()

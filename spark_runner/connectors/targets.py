@@ -32,7 +32,7 @@ PREFIX = ".orchestrator-"
 _OLD = ".old"
 
 
-class Target:
+class TargetDirectory:
     """One directory, for one writer; what Java raises comes as Py4JJavaError."""
 
     def __init__(self, session: SparkSession, location: str, writer: Writer) -> None:
@@ -77,7 +77,7 @@ class Target:
             )
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Nobody else of this host changes the directory meanwhile, and no swap is half done."""
         with contextlib.ExitStack() as stack:
             # A lock of the folder above leaves nothing behind and ends with its process. Some have none.
@@ -140,7 +140,7 @@ class Target:
 
     def recover(self) -> None:
         """Make good what dead drivers have left: a swap half done, and all of earlier attempts."""
-        with self.alone():
+        with self.locked():
             if self._writer.attempt > 1:
                 self._undo()
 
@@ -222,7 +222,7 @@ class Target:
 
 def is_in_swap(session: SparkSession, location: str) -> bool:
     """Whether a directory that is not there is about to be."""
-    return Target(session, location, Writer("")).is_in_swap()
+    return TargetDirectory(session, location, Writer("")).is_in_swap()
 
 
 def _is_walled(path: str) -> bool:

@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from spark_runner.run_plan import PlanOutline
+
 
 class RunState(StrEnum):
     """The state of one submission of a run at its backend; never a verdict on the job."""
@@ -106,13 +108,12 @@ class SubmitRequest:
     @property
     def pool(self) -> str:
         """The pool of the job; empty for a request without a job."""
-        job = self.plan.get("job")
-        return str(job.get("pool", "")) if isinstance(job, Mapping) else ""
+        return PlanOutline.of(self.plan).pool
 
     @property
     def directory(self) -> str:
         """The folder of the definition, to which relative paths refer; empty without one."""
-        return str(self.plan.get("directory", ""))
+        return PlanOutline.of(self.plan).directory
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from queues.private_directory import UnsafeDirectory, check_files, private_directory
+from spark_runner.directories import UnsafeDirectory, check_files, private_directory
 from spark_runner.driver_memory import driver_bytes
 from spark_runner.errors import RefusedSubmission, SubmissionError
 from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from queues.names import LOW
-from queues.private_directory import UnsafeDirectory, private_directory
+from spark_runner.directories import UnsafeDirectory, private_directory
 from spark_runner.errors import SparkRunnerError
+from spark_runner.zookeeper import LOW
 from spark_runner.proc import status_field
 
 _CAPABILITIES = {

@@ -2,7 +2,7 @@
 
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.source import Passage
-from spark_runner.sql.tokens import Kind
+from spark_runner.sql.tokens import TokenKind
 
 _OPEN, _CLOSE = "(<[", ")>]"
 _CONSTRAINTS = {
@@ -31,7 +31,7 @@ def column_names(columns: Passage) -> tuple[str, ...]:
             raise cursor.error(f"column '{name}' is declared twice", offset)
         names[name.lower()] = name
         cursor.take_symbol(":")
-        if cursor.here is None or cursor.here.kind not in {Kind.WORD, Kind.QUOTED}:
+        if cursor.here is None or cursor.here.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
             raise cursor.expected(f"the type of column '{name}'")
         _skip_definition(cursor)
         if cursor.peek() is None:
@@ -44,5 +44,5 @@ def _skip_definition(cursor: Cursor) -> None:
     depth = 0
     while cursor.here and not (depth == 0 and cursor.here.is_symbol(",")):
         token = cursor.take()
-        if token.kind is Kind.SYMBOL:
+        if token.kind is TokenKind.SYMBOL:
             depth += (token.text in _OPEN) - (token.text in _CLOSE)

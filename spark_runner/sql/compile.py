@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from spark_runner.connectors.nearest import did_you_mean
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.grammar import CreateTable, CreateView, Insert, Set, parse
+from spark_runner.sql.grammar import CreateTable, CreateView, Insert, SetStatement, parse
 from spark_runner.sql.limits import (
     MAX_EXPANDED_CHARACTERS,
     MAX_SCRIPT_CHARACTERS,
@@ -21,7 +21,7 @@ from spark_runner.sql.limits import (
 from spark_runner.sql.locations import comparable, contains, overlap
 from spark_runner.sql.references import formats_named, names_relative_files, references
 from spark_runner.sql.shared_jvm import may_share
-from spark_runner.sql.source import Passage, Source
+from spark_runner.sql.source import Passage, ScriptSource
 from spark_runner.sql.tables import TableSpec, table_spec
 from spark_runner.sql.tokens import split
 from spark_runner.sql.variables import expand
@@ -35,7 +35,7 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
     `file` is the name that errors show; relative paths are relative to `base_dir`. Raises SqlError at the
     first thing that is wrong, or above one of the limits of `spark_runner.sql.limits`.
     """
-    source = Source(file, text)
+    source = ScriptSource(file, text)
     if len(text) > MAX_SCRIPT_CHARACTERS:
         message = f"the script has {len(text):,} characters, the limit is {MAX_SCRIPT_CHARACTERS:,}"
         raise source.error(message, MAX_SCRIPT_CHARACTERS)
@@ -106,11 +106,11 @@ class _Planner:
     names: dict[str, _Table | _View] = field(default_factory=dict)
     values: dict[str, int] = field(default_factory=dict)  # pasted texts and their numbers in the plan
 
-    def add(self, statement: Set | CreateTable | CreateView | Insert) -> None:
+    def add(self, statement: SetStatement | CreateTable | CreateView | Insert) -> None:
         """Check one statement and append its step."""
         self.needs_own_jvm |= not may_share(statement)
         match statement:
-            case Set():
+            case SetStatement():
                 self._add_set(statement)
             case CreateTable():
                 self._add_table(statement)
@@ -121,7 +121,7 @@ class _Planner:
             case _:
                 assert_never(statement)
 
-    def _add_set(self, statement: Set) -> None:
+    def _add_set(self, statement: SetStatement) -> None:
         if statement.key.lower().startswith("job."):
             message = f"unknown setting '{statement.key}'; settings of Spark start with 'spark.'"
             raise statement.passage.error(message)

@@ -2,8 +2,8 @@
 
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import name_value, string_value
-from spark_runner.sql.source import Passage, Source
-from spark_runner.sql.tokens import Kind, Token, meaningful, tokenize
+from spark_runner.sql.source import Passage, ScriptSource
+from spark_runner.sql.tokens import SqlToken, TokenKind, meaningful, tokenize
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -13,16 +13,16 @@ class Cursor:
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
-        text = Source(passage.source.file, passage.text)
+        text = ScriptSource(passage.source.file, passage.text)
         self.tokens = [token for token in tokenize(text) if meaningful(token)]
         self.index = 0
 
     @property
-    def here(self) -> Token | None:
+    def here(self) -> SqlToken | None:
         """The next token; None behind the last one."""
         return self.peek()
 
-    def peek(self, ahead: int = 0) -> Token | None:
+    def peek(self, ahead: int = 0) -> SqlToken | None:
         """The token `ahead` of the next one; None behind the last one."""
         index = self.index + ahead
         return self.tokens[index] if index < len(self.tokens) else None
@@ -61,7 +61,7 @@ class Cursor:
         if not self.take_symbol(symbol):
             raise self.expected(f"'{symbol}'")
 
-    def take(self) -> Token:
+    def take(self) -> SqlToken:
         """The next token, whatever it is."""
         token = self.here
         if token is None:
@@ -72,16 +72,16 @@ class Cursor:
     def name(self, what: str) -> tuple[str, int]:
         """The next name, which must have one part, and its offset."""
         token = self.here
-        if token is None or token.kind not in {Kind.WORD, Kind.QUOTED}:
+        if token is None or token.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
             raise self.expected(f"the name of a {what}")
         self.index += 1
         if self.here and self.here.is_symbol("."):
             raise self.error(f"the name of a {what} of a script has one part, without dots")
         return name_value(token.text), token.start
 
-    def text_of(self, token: Token) -> str:
+    def text_of(self, token: SqlToken) -> str:
         """What a token stands for: a string for its value, anything else for itself."""
-        if token.kind is not Kind.STRING:
+        if token.kind is not TokenKind.STRING:
             return token.text
         try:
             return string_value(token.text)
@@ -98,7 +98,7 @@ class Cursor:
             if token is None:
                 raise self.error(f"this parenthesis of {what} is never closed", opening)
             self.index += 1
-            if token.text in CLOSING and token.kind is Kind.SYMBOL:
+            if token.text in CLOSING and token.kind is TokenKind.SYMBOL:
                 expected.append(CLOSING[token.text])
             elif token.is_symbol(expected[-1]):
                 expected.pop()

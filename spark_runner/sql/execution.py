@@ -13,7 +13,7 @@ from spark_runner.connectors.registry import SINKS
 from spark_runner.sql.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.locations import comparable
-from spark_runner.sql.names import Names
+from spark_runner.sql.names import ScriptSession
 from spark_runner.sql.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.restrictions import check_plan
 
@@ -38,7 +38,7 @@ def execute(
     """
     check_plan(plan, shares_jvm=shares_jvm)
     plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
-    run = _Run(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
+    run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
     if adds_twice_to_one_place(plan):
         report("comparing the INSERTs")
         rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None)
@@ -57,7 +57,7 @@ def _on_this_host(step: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**step, "options": {**step["options"], "path": f"file:{step['location']}"}}
 
 
-class _Run(Names):
+class _Execution(ScriptSession):
     """Writes."""
 
     def __init__(

@@ -11,7 +11,7 @@ from spark_runner.sql.cursor import CLOSING, Cursor
 from spark_runner.sql.limits import MAX_NESTING
 from spark_runner.sql.queries import QUERY_WORDS, query
 from spark_runner.sql.source import Passage
-from spark_runner.sql.tokens import Kind, Token
+from spark_runner.sql.tokens import SqlToken, TokenKind
 
 SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
@@ -22,11 +22,11 @@ class Statement:
     """What all statements have: the text they were read from, and its tokens without space and comments."""
 
     passage: Passage
-    tokens: Sequence[Token]
+    tokens: Sequence[SqlToken]
 
 
 @dataclass(frozen=True)
-class Set(Statement):
+class SetStatement(Statement):
     """`SET key = value`."""
 
     key: str
@@ -78,7 +78,7 @@ class Insert(Statement):
     query: Passage
 
 
-def parse(passage: Passage) -> Set | CreateTable | CreateView | Insert:
+def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
     """Read one statement; raises SqlError where it is not what a script may have."""
     cursor = Cursor(passage)
     _check_nesting(cursor)
@@ -102,14 +102,14 @@ def parse(passage: Passage) -> Set | CreateTable | CreateView | Insert:
 def _check_nesting(cursor: Cursor) -> None:
     depth = 0
     for token in cursor.tokens:
-        if token.kind is Kind.SYMBOL and token.text in _PARENTHESES:
+        if token.kind is TokenKind.SYMBOL and token.text in _PARENTHESES:
             depth += 1 if token.text in CLOSING else -1
             if depth > MAX_NESTING:
                 message = f"more than {MAX_NESTING} parentheses are open here, which is the limit"
                 raise cursor.error(message, token.start)
 
 
-def _set(cursor: Cursor) -> Set:
+def _set(cursor: Cursor) -> SetStatement:
     start = cursor.index
     while cursor.here and not cursor.here.is_symbol("="):
         cursor.take()
@@ -123,7 +123,7 @@ def _set(cursor: Cursor) -> Set:
     if cursor.here is None:
         raise cursor.expected("a value")
     cursor.index = len(cursor.tokens)
-    return Set(cursor.passage, cursor.tokens, key, _setting_text(cursor, start))
+    return SetStatement(cursor.passage, cursor.tokens, key, _setting_text(cursor, start))
 
 
 def _setting_text(cursor: Cursor, start: int) -> str:
@@ -187,10 +187,10 @@ def _options(cursor: Cursor) -> tuple[Option, ...]:
 def _option(cursor: Cursor) -> Option:
     key_offset = cursor.offset
     token = cursor.here
-    if token is None or token.kind not in {Kind.STRING, Kind.WORD}:
+    if token is None or token.kind not in {TokenKind.STRING, TokenKind.WORD}:
         raise cursor.expected("the name of an option")
     parts = [cursor.text_of(cursor.take())]
-    while token.kind is Kind.WORD and cursor.take_symbol("."):
+    while token.kind is TokenKind.WORD and cursor.take_symbol("."):
         parts.append(cursor.take().text)
     key = ".".join(parts)
     _ = cursor.take_symbol("=")  # Spark's OPTIONS may leave it out
@@ -198,7 +198,7 @@ def _option(cursor: Cursor) -> Option:
     sign = "-" if cursor.take_symbol("-") else ""
     value = cursor.here
     simple = value is not None and (
-        value.kind in {Kind.STRING, Kind.NUMBER} or value.is_word("TRUE", "FALSE", "NULL")
+        value.kind in {TokenKind.STRING, TokenKind.NUMBER} or value.is_word("TRUE", "FALSE", "NULL")
     )
     if not simple:
         raise cursor.expected(f"the value of option '{key}' (a string, a number, true or false)")
@@ -218,7 +218,11 @@ def _insert(cursor: Cursor) -> Insert:
         raise cursor.expected("INTO or OVERWRITE")
     # TABLE may stand before the name, and a table may be called `table`.
     following = cursor.peek(1)
-    if following and following.kind in {Kind.WORD, Kind.QUOTED} and not following.is_word(*QUERY_WORDS, "BY"):
+    if (
+        following
+        and following.kind in {TokenKind.WORD, TokenKind.QUOTED}
+        and not following.is_word(*QUERY_WORDS, "BY")
+    ):
         cursor.take_words("TABLE")
     target, target_offset = cursor.name("table")
     by_name = cursor.take_words("BY", "NAME")

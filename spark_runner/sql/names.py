@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SOURCES
-from spark_runner.folder import is_here, missing
+from spark_runner.folder import is_accessible, missing_message
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.errors import SqlError
@@ -17,13 +17,13 @@ from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.projection import fit
 from spark_runner.sql.references import names_in
 from spark_runner.sql.restrictions import session_settings
-from spark_runner.sql.source import Anchor, Passage, Source
+from spark_runner.sql.source import Anchor, Passage, ScriptSource
 
 # Spark's words for "no data there", where the script itself will write later.
 _NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
-class Names:
+class ScriptSession:
     """Goes through the steps of a plan; what an INSERT does is up to the subclass."""
 
     def __init__(self, session: SparkSession, plan: Mapping[str, Any], report: Callable[[str], None]) -> None:
@@ -32,7 +32,7 @@ class Names:
             session.conf.set(name, value)
         self.plan = plan
         self.steps: list[Mapping[str, Any]] = plan["steps"]
-        self.source = Source(plan["file"], plan["source"])
+        self.source = ScriptSource(plan["file"], plan["source"])
         self.values: list[str] = plan["values"]
         self.report = report
         self.tables: dict[str, Mapping[str, Any]] = {}
@@ -75,7 +75,7 @@ class Names:
 
     def is_reached(self, step: Mapping[str, Any]) -> bool:
         """Whether the folder that its path is relative to is on this host."""
-        return not step["beside"] or is_here(self.plan["directory"])
+        return not step["beside"] or is_accessible(self.plan["directory"])
 
     def error(self, message: str, step: Mapping[str, Any]) -> SqlError:
         """What is wrong, at the place of the statement."""
@@ -154,7 +154,7 @@ class Names:
     def _table(self, step: Mapping[str, Any]) -> None:
         self.tables[step["name"].lower()] = step
         if not self.is_reached(step):
-            raise self.error(f"table '{step['name']}': {missing(self.plan['directory'])}", step)
+            raise self.error(f"table '{step['name']}': {missing_message(self.plan['directory'])}", step)
         if step["connector"] not in SOURCES:
             return
         if not step["written"]:

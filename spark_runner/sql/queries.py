@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from spark_runner.sql.cursor import CLOSING, Cursor
 from spark_runner.sql.source import Passage
-from spark_runner.sql.tokens import Kind, Token
+from spark_runner.sql.tokens import SqlToken, TokenKind
 
 QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 _COMMANDS = ("INSERT", "DELETE", "UPDATE", "MERGE")  # `dmlStatementNoWith` in the grammar of Spark
@@ -33,12 +33,12 @@ def query(cursor: Cursor) -> Passage:
     return cursor.rest()
 
 
-def _article(command: Token) -> str:
+def _article(command: SqlToken) -> str:
     word = command.text.upper()
     return f"an {word}" if word == "INSERT" else f"a {word}"
 
 
-def _insert_in(tokens: Sequence[Token]) -> Token | None:
+def _insert_in(tokens: Sequence[SqlToken]) -> SqlToken | None:
     """The INSERT of FROM t INSERT INTO u SELECT ...; a column may have that name."""
     for index, token in enumerate(tokens):
         if token.is_word("INSERT") and (behind := tokens[index + 1 : index + 3]):
@@ -48,15 +48,15 @@ def _insert_in(tokens: Sequence[Token]) -> Token | None:
     return None
 
 
-def _command_behind(tokens: Sequence[Token]) -> Token | None:
+def _command_behind(tokens: Sequence[SqlToken]) -> SqlToken | None:
     """The command for which WITH a AS (...), b (...) defines names, if it is one and no query."""
     depth = 0
     for token, behind in pairwise(tokens):
-        if token.kind is not Kind.SYMBOL:
+        if token.kind is not TokenKind.SYMBOL:
             continue
         depth += (token.text in CLOSING) - (token.text in _CLOSING)
         # Behind the columns of a definition stands AS, MAX or a parenthesis, behind its query a comma.
-        between = behind.kind is Kind.SYMBOL or behind.is_word("AS", "MAX")
+        between = behind.kind is TokenKind.SYMBOL or behind.is_word("AS", "MAX")
         if depth == 0 and token.is_symbol(")") and not between:
             return behind if behind.is_word(*_COMMANDS) else None
     return None

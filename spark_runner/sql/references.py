@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from spark_runner.sql.literals import name_value
 from spark_runner.sql.locations import is_relative
-from spark_runner.sql.tokens import Kind, Token
+from spark_runner.sql.tokens import SqlToken, TokenKind
 
 FILE_FORMATS = ("avro", "binaryfile", "csv", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")
@@ -24,7 +24,7 @@ class Reference(NamedTuple):
     times: int
 
 
-def references(tokens: Sequence[Token]) -> dict[str, Reference]:
+def references(tokens: Sequence[SqlToken]) -> dict[str, Reference]:
     """Lower-case names of one part that stand where a table stands, with their uses.
 
     Names that the query itself defines (WITH x AS ...) are left out. May name too much (`trim(BOTH FROM x)`),
@@ -36,7 +36,7 @@ def references(tokens: Sequence[Token]) -> dict[str, Reference]:
     return scan.found
 
 
-def names_in(tokens: Sequence[Token]) -> frozenset[str] | None:
+def names_in(tokens: Sequence[SqlToken]) -> frozenset[str] | None:
     """Lower-case words and names of a query: all that may name a table; None where others may, too.
 
     IDENTIFIER() makes a name while it runs, and the path of files may be that of a table.
@@ -46,19 +46,19 @@ def names_in(tokens: Sequence[Token]) -> frozenset[str] | None:
     return frozenset(_name(token).lower() for token in tokens)
 
 
-def names_relative_files(tokens: Sequence[Token]) -> bool:
+def names_relative_files(tokens: Sequence[SqlToken]) -> bool:
     """Whether a query may name files by a relative path, as in csv.`orders.csv`."""
     return any(
-        first.kind is Kind.WORD
+        first.kind is TokenKind.WORD
         and dot.is_symbol(".")
-        and name.kind is Kind.QUOTED
+        and name.kind is TokenKind.QUOTED
         and _format(first) in FILE_FORMATS
         and is_relative(name_value(name.text))
         for first, dot, name in zip(tokens, tokens[1:], tokens[2:], strict=False)
     )
 
 
-def formats_named(tokens: Sequence[Token]) -> set[str]:
+def formats_named(tokens: Sequence[SqlToken]) -> set[str]:
     """Lower-case names of formats whose files a query may name itself, as in csv.`/data/orders.csv`.
 
     Whatever stands before a dot and a quoted name may be one: also a table whose column is quoted.
@@ -66,7 +66,7 @@ def formats_named(tokens: Sequence[Token]) -> set[str]:
     return {name for name, is_quoted in _before_dots(tokens) if is_quoted and name in FILE_FORMATS}
 
 
-def names_files_of(tokens: Sequence[Token], denied: Collection[str]) -> str | None:
+def names_files_of(tokens: Sequence[SqlToken], denied: Collection[str]) -> str | None:
     """What may make Spark read files of a format that is denied; None where nothing may.
 
     Spark takes the class of a format for its name too, and IDENTIFIER() a text that is made while it runs.
@@ -76,14 +76,14 @@ def names_files_of(tokens: Sequence[Token], denied: Collection[str]) -> str | No
     return next((name for name, _ in _before_dots(tokens) if name in denied or "." in name), None)
 
 
-def _before_dots(tokens: Sequence[Token]) -> Iterator[tuple[str, bool]]:
+def _before_dots(tokens: Sequence[SqlToken]) -> Iterator[tuple[str, bool]]:
     """What stands before a dot, as the name of a format, and whether the name behind is quoted."""
     for first, dot, second in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if dot.is_symbol(".") and (name := _format(first)):
             yield name, _is_quoted(second)
 
 
-def _format(token: Token) -> str:
+def _format(token: SqlToken) -> str:
     """The name that Spark looks a format up by; empty for what is no name.
 
     It compares letter by letter, each in both cases: a long s is an s, and a dotted capital I is an i.
@@ -91,22 +91,22 @@ def _format(token: Token) -> str:
     return _name(token).upper().replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I").lower()
 
 
-def _name(token: Token) -> str:
+def _name(token: SqlToken) -> str:
     """What a token is the name of; empty for what is none."""
-    if token.kind is Kind.WORD or token.kind is Kind.QUOTED:
+    if token.kind is TokenKind.WORD or token.kind is TokenKind.QUOTED:
         return name_value(token.text)
     return token.text[1:-1] if _is_quoted(token) else ""
 
 
-def _is_quoted(token: Token) -> bool:
+def _is_quoted(token: SqlToken) -> bool:
     # A setting makes names of strings in double quotes.
-    return token.kind is Kind.QUOTED or (token.kind is Kind.STRING and token.text.startswith('"'))
+    return token.kind is TokenKind.QUOTED or (token.kind is TokenKind.STRING and token.text.startswith('"'))
 
 
 class _Scan:
     """Walks over the tokens of a query, knowing at each parenthesis whether tables are listed there."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[SqlToken]) -> None:
         self.tokens = tokens
         self.found: dict[str, Reference] = {}
         self._listing = [False]  # per open parenthesis: whether tables are listed here
@@ -118,7 +118,7 @@ class _Scan:
     def see(self, index: int) -> None:
         """Take in one token."""
         token = self.tokens[index]
-        if token.kind is Kind.SYMBOL:
+        if token.kind is TokenKind.SYMBOL:
             self._parenthesis(index)
         elif token.is_word(*_TABLE_WORDS):
             self._with[-1] = False
@@ -129,7 +129,7 @@ class _Scan:
         elif token.is_word(*_OTHER_CLAUSES):
             self._listing[-1] = False
             self._with[-1] = token.is_word("WITH")
-        elif token.kind in {Kind.WORD, Kind.QUOTED}:
+        elif token.kind in {TokenKind.WORD, TokenKind.QUOTED}:
             self._name(index)
 
     def _parenthesis(self, index: int) -> None:
@@ -175,5 +175,5 @@ class _Scan:
         )
         return starts and follows
 
-    def _at(self, index: int) -> Token | None:
+    def _at(self, index: int) -> SqlToken | None:
         return self.tokens[index] if 0 <= index < len(self.tokens) else None

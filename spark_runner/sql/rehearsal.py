@@ -13,7 +13,7 @@ from spark_runner.connectors.errors import ConnectorError, UnlikeColumns
 from spark_runner.sql.diagnosis import SPARK_ERRORS
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.locations import comparable, overlap
-from spark_runner.sql.names import Names
+from spark_runner.sql.names import ScriptSession
 
 _STRING = StringType()
 
@@ -33,7 +33,7 @@ def adds_twice_to_one_place(plan: Mapping[str, Any]) -> bool:
     return False
 
 
-class Rehearsal(Names):
+class Rehearsal(ScriptSession):
     """Knows of each place that an INSERT would write to which columns are there then; None = unknown."""
 
     def run(self) -> None:

@@ -7,7 +7,7 @@ from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.queries import query
 from spark_runner.sql.references import formats_named, names_files_of
 from spark_runner.sql.shared_jvm import setting_may_share, tokens_may_share
-from spark_runner.sql.source import Passage, Source
+from spark_runner.sql.source import Passage, ScriptSource
 
 _OWN_JVM = "this statement may not run in a JVM that other jobs use; submit the script again"
 
@@ -25,7 +25,7 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     denied = plan.get("denied_formats") or ()
     if not (denied or shares_jvm):
         return
-    source = Source(plan["file"], plan["source"])
+    source = ScriptSource(plan["file"], plan["source"])
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
         if step["kind"] == "set":
@@ -53,16 +53,16 @@ def session_settings(plan: Mapping[str, Any]) -> dict[str, str]:
     # Variables are replaced already; Spark's own `${...}` would read the driver's environment.
     settings = {"spark.sql.variable.substitute": "false"}
     if plan.get("denied_formats"):
-        source = Source(plan["file"], plan["source"])
+        source = ScriptSource(plan["file"], plan["source"])
         settings[_RUN_ON_FILES] = str(_names_files(plan, source)).lower()
     return settings
 
 
-def _names_files(plan: Mapping[str, Any], source: Source) -> bool:
+def _names_files(plan: Mapping[str, Any], source: ScriptSource) -> bool:
     return any(formats_named(Cursor(passage).tokens) for _, passage in _parts(plan, source))
 
 
-def _parts(plan: Mapping[str, Any], source: Source) -> Iterator[tuple[str, Passage]]:
+def _parts(plan: Mapping[str, Any], source: ScriptSource) -> Iterator[tuple[str, Passage]]:
     for step in plan["steps"]:
         for part in ("query", "columns"):
             if step.get(part) is not None:

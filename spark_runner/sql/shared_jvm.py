@@ -7,8 +7,8 @@ Its script gets a JVM of its own.
 import re
 from collections.abc import Collection, Iterable
 
-from spark_runner.sql.grammar import Set, Statement
-from spark_runner.sql.tokens import Kind, Token
+from spark_runner.sql.grammar import SetStatement, Statement
+from spark_runner.sql.tokens import SqlToken, TokenKind
 
 JAVA_FUNCTIONS = ("reflect", "java_method", "try_reflect")
 """Functions of Spark that call any static method of Java."""
@@ -23,7 +23,7 @@ _PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # no name of a class, whic
 
 def may_share(statement: Statement) -> bool:
     """Whether it may run there; where that is in doubt, it may not."""
-    if isinstance(statement, Set):
+    if isinstance(statement, SetStatement):
         return setting_may_share(statement.key, statement.value)
     return tokens_may_share(statement.tokens)
 
@@ -35,20 +35,20 @@ def setting_may_share(key: str, value: str) -> bool:
     return key.startswith("spark.sql.") and key != _SUBSTITUTES and is_plain
 
 
-def tokens_may_share(tokens: Iterable[Token]) -> bool:
+def tokens_may_share(tokens: Iterable[SqlToken]) -> bool:
     """Whether a statement, or a part of one, may run there."""
     found = {name for token in tokens for name in _names(token)}
     return not found & _JAVA and not ("USING" in found and found & _SCRIPTS)
 
 
-def _names(token: Token) -> Collection[str]:
+def _names(token: SqlToken) -> Collection[str]:
     """What Spark may read a token as: its lexer takes upper case, the lookup of a function lower case.
 
     The two are not the same beyond ASCII: upper case makes an S of a long s, lower case a k of a Kelvin sign.
     """
-    if token.kind is Kind.QUOTED or (token.kind is Kind.STRING and token.text[0] == '"'):
+    if token.kind is TokenKind.QUOTED or (token.kind is TokenKind.STRING and token.text[0] == '"'):
         text = token.text[1:-1]  # a setting makes names of strings in double quotes
-    elif token.kind is Kind.WORD:
+    elif token.kind is TokenKind.WORD:
         text = token.text
     else:
         return ()

@@ -22,7 +22,7 @@ class Anchor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class ScriptSource:
     """One script as the user wrote it."""
 
     file: str
@@ -55,7 +55,7 @@ class Source:
 class Passage:
     """Text made of a part of the script; `anchors` is never empty and is in order of `offset`."""
 
-    source: Source
+    source: ScriptSource
     text: str
     anchors: tuple[Anchor, ...]
 
@@ -97,7 +97,9 @@ class Passage:
         return pieces
 
     @classmethod
-    def from_json(cls, source: Source, pieces: Iterable[Sequence[int]], values: Sequence[str]) -> "Passage":
+    def from_json(
+        cls, source: ScriptSource, pieces: Iterable[Sequence[int]], values: Sequence[str]
+    ) -> "Passage":
         """Read what `to_json` wrote."""
         texts, anchors, offset = list[str](), list[Anchor](), 0
         for origin, length, *number in pieces:

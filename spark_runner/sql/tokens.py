@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from spark_runner.sql.source import Source
+from spark_runner.sql.source import ScriptSource
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """What a token is, as far as a script's headers need to know."""
 
     SPACE = "space"
@@ -22,10 +22,10 @@ class Kind(StrEnum):
     END = "end"  # ;
 
 
-class Token(NamedTuple):
+class SqlToken(NamedTuple):
     """A piece of text at an offset; a script may have hundreds of thousands."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
 
@@ -36,11 +36,11 @@ class Token(NamedTuple):
 
     def is_word(self, *words: str) -> bool:
         """Whether this is one of `words` (given in upper case), in any case."""
-        return self.kind is Kind.WORD and self.text.upper() in words
+        return self.kind is TokenKind.WORD and self.text.upper() in words
 
     def is_symbol(self, symbol: str) -> bool:
         """Whether this is the symbol `symbol`."""
-        return self.kind is Kind.SYMBOL and self.text == symbol
+        return self.kind is TokenKind.SYMBOL and self.text == symbol
 
 
 # Order matters: a raw string before the word that its `r` would be, `/*+` (a hint, which is SQL) before `/`.
@@ -69,13 +69,13 @@ _UNCLOSED = {
     "`": "this name has no closing back-tick",
 }
 _OPENING = frozenset({*_UNCLOSED, "/", "$"})
-_SPACE, _COMMENT = Kind.SPACE, Kind.COMMENT
-_KINDS = {kind.value: kind for kind in Kind}  # `Kind(value)` takes longer than all else of a token
+_SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
+_KINDS = {kind.value: kind for kind in TokenKind}  # `TokenKind(value)` takes longer than all else of a token
 
 
-def tokenize(source: Source) -> Iterator[Token]:
+def tokenize(source: ScriptSource) -> Iterator[SqlToken]:
     """The tokens of `source`, in order and without gaps; raises SqlError where a quote or comment is open."""
-    text, take, kinds, symbol = source.text, _TOKEN.match, _KINDS, Kind.SYMBOL
+    text, take, kinds, symbol = source.text, _TOKEN.match, _KINDS, TokenKind.SYMBOL
     offset, length = 0, len(source.text)
     while offset < length:
         match = take(text, offset)
@@ -85,17 +85,17 @@ def tokenize(source: Source) -> Iterator[Token]:
         kind, found, end = kinds[match.lastgroup], match[0], match.end()
         if kind is symbol and found in _OPENING:
             if found == "/" and text.startswith("/*", offset):
-                kind, end = Kind.COMMENT, _comment_end(source, offset)
+                kind, end = TokenKind.COMMENT, _comment_end(source, offset)
                 found = text[offset:end]
             elif found in _UNCLOSED:
                 raise source.error(_UNCLOSED[found], offset)
             elif text.startswith("${", offset):
                 raise source.error("this '${' has no closing '}'", offset)
-        yield Token(kind, found, offset)
+        yield SqlToken(kind, found, offset)
         offset = end
 
 
-def _comment_end(source: Source, start: int) -> int:
+def _comment_end(source: ScriptSource, start: int) -> int:
     """The offset behind the comment that opens at `start`; comments nest, as in Spark."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(source.text, start):
@@ -105,12 +105,12 @@ def _comment_end(source: Source, start: int) -> int:
     raise source.error("this comment has no closing '*/'", start)
 
 
-def split(source: Source) -> list[list[Token]]:
+def split(source: ScriptSource) -> list[list[SqlToken]]:
     """The statements of a script: their tokens from the first to the last that means something, no `;`."""
-    statements: list[list[Token]] = []
-    current: list[Token] = []
+    statements: list[list[SqlToken]] = []
+    current: list[SqlToken] = []
     for token in tokenize(source):
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             statements.append(current)
             current = []
         else:
@@ -119,12 +119,12 @@ def split(source: Source) -> list[list[Token]]:
     return [trimmed for statement in statements if (trimmed := _trim(statement))]
 
 
-def meaningful(token: Token) -> bool:
+def meaningful(token: SqlToken) -> bool:
     """Whether a token is more than space or comment."""
     return token.kind is not _SPACE and token.kind is not _COMMENT
 
 
-def _trim(tokens: list[Token]) -> list[Token]:
+def _trim(tokens: list[SqlToken]) -> list[SqlToken]:
     first, last = 0, len(tokens)
     while first < last and not meaningful(tokens[first]):
         first += 1

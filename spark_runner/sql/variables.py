@@ -7,8 +7,8 @@ from spark_runner.connectors.nearest import did_you_mean
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.limits import MAX_EXPANDED_CHARACTERS
 from spark_runner.sql.literals import escape_into
-from spark_runner.sql.source import Anchor, Passage, Source
-from spark_runner.sql.tokens import Kind, Token, tokenize
+from spark_runner.sql.source import Anchor, Passage, ScriptSource
+from spark_runner.sql.tokens import SqlToken, TokenKind, tokenize
 
 # Without its `}` the rest of the line is text, taken in one step: no later `${` of it has one either.
 _VARIABLE = re.compile(r"\$\{([^}\n]*)(\})?")
@@ -18,7 +18,10 @@ _REFERENCE = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*?)(?::-(.*))?", re.DOTALL)
 
 
 def expand(
-    source: Source, tokens: Sequence[Token], variables: Mapping[str, str], room: int = MAX_EXPANDED_CHARACTERS
+    source: ScriptSource,
+    tokens: Sequence[SqlToken],
+    variables: Mapping[str, str],
+    room: int = MAX_EXPANDED_CHARACTERS,
 ) -> Passage:
     """The text of a statement with its variables replaced; comments are left as they are.
 
@@ -28,11 +31,11 @@ def expand(
     pieces = _Pieces(source, room)
     done = tokens[0].start  # what stands between two variables is copied at once
     for token in tokens:
-        if "${" not in token.text or token.kind is Kind.COMMENT:
+        if "${" not in token.text or token.kind is TokenKind.COMMENT:
             continue
         pieces.copy(source.text[done : token.start], done)
         done = token.end
-        if token.kind is Kind.VARIABLE:
+        if token.kind is TokenKind.VARIABLE:
             value = _value(source, token.text[2:-1], token.start, variables)
             _check_pasted(source, value, token)
             pieces.paste(value, token.start)
@@ -48,7 +51,7 @@ def expand(
 class _Pieces:
     """Collects text and the anchors that lead back from it."""
 
-    def __init__(self, source: Source, room: int) -> None:
+    def __init__(self, source: ScriptSource, room: int) -> None:
         self.source = source
         self._room = room
         self._texts: list[str] = []
@@ -83,7 +86,7 @@ class _Pieces:
         return Passage(self.source, "".join(self._texts), tuple(self._anchors))
 
 
-def _expand_quoted(pieces: _Pieces, token: Token, variables: Mapping[str, str]) -> None:
+def _expand_quoted(pieces: _Pieces, token: SqlToken, variables: Mapping[str, str]) -> None:
     opening = _opening(token.text)
     pattern = _ESCAPE_OR_VARIABLE if opening in {"'", '"'} else _VARIABLE
     done = 0
@@ -106,7 +109,7 @@ def _opening(literal: str) -> str:
     return literal[:2] if literal[0] in "rR" else literal[0]
 
 
-def _value(source: Source, reference: str, origin: int, variables: Mapping[str, str]) -> str:
+def _value(source: ScriptSource, reference: str, origin: int, variables: Mapping[str, str]) -> str:
     match = _REFERENCE.fullmatch(reference)
     if match is None:
         message = f"'${{{reference}}}' is not a variable: write ${{name}} or ${{name:-default}}"
@@ -120,25 +123,25 @@ def _value(source: Source, reference: str, origin: int, variables: Mapping[str, 
     raise source.error(f"unknown variable '{name}'{hint}", origin)
 
 
-def _check_pasted(source: Source, value: str, token: Token) -> None:
+def _check_pasted(source: ScriptSource, value: str, token: SqlToken) -> None:
     try:
-        kinds = {part.kind for part in tokenize(Source(source.file, value))}
+        kinds = {part.kind for part in tokenize(ScriptSource(source.file, value))}
     except SqlError as error:
         message = f"the value of {token.text} cannot be pasted here: {error.message}"
         raise source.error(message, token.start) from error
-    for kind, what in ((Kind.END, "a ';'"), (Kind.COMMENT, "a comment")):
+    for kind, what in ((TokenKind.END, "a ';'"), (TokenKind.COMMENT, "a comment")):
         if kind in kinds:
             raise source.error(f"the value of {token.text} holds {what}; put it in quotes", token.start)
 
 
-def _check_joined(passage: Passage, tokens: Sequence[Token]) -> None:
+def _check_joined(passage: Passage, tokens: Sequence[SqlToken]) -> None:
     """Refuse values that only together with their neighbours become something else, as `-${n}` with -1."""
-    comments = [token.text for token in tokens if token.kind is Kind.COMMENT]
+    comments = [token.text for token in tokens if token.kind is TokenKind.COMMENT]
     pasted = next(anchor for anchor in passage.anchors if not anchor.verbatim)
     message = "with its value, this variable changes where comments and quotes begin; put spaces around it"
     try:
-        joined = list(tokenize(Source(passage.source.file, passage.text)))
+        joined = list(tokenize(ScriptSource(passage.source.file, passage.text)))
     except SqlError as error:
         raise passage.error(message, pasted.offset) from error
-    if [token.text for token in joined if token.kind is Kind.COMMENT] != comments:
+    if [token.text for token in joined if token.kind is TokenKind.COMMENT] != comments:
         raise passage.error(message, pasted.offset)

@@ -1,1 +1,1 @@
-"""A JVM that is kept running for small SQL jobs: what its own process and the drivers in it do."""
+"""Warm servers: a JVM that stays running for small SQL jobs, and the drivers in it."""

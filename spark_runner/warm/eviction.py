@@ -1,4 +1,4 @@
-"""What a driver that has died left in the JVM of a warm server: it is cancelled until nothing is there."""
+"""Cancels everything that a dead driver left in the JVM of a warm server."""
 
 import re
 import time
@@ -9,28 +9,28 @@ from pyspark.sql import SparkSession
 from spark_runner.process import is_alive
 from spark_runner.warm.files import ServerFiles, Tenant
 
-# Spark interrupts the tasks of what was cancelled; one in a tight loop of generated code does not notice.
+# Spark interrupts the tasks of a cancelled job, but one in a tight loop of generated code does not react.
 # Such a query costs the JVM: its other drivers are lost and run again, as after a crash.
 PATIENCE_SECONDS = 5.0
 _TASK = re.compile(r"Executor task launch worker for task .* in stage (\d+)\.\d+ \(TID \d+\)")
 
 
 class Eviction:
-    """Looks again and again, in the process of the server; raises what py4j raises."""
+    """Runs repeatedly in the process of the server; raises errors of py4j."""
 
     def __init__(self, spark: SparkSession, files: ServerFiles) -> None:
         self._tracker = spark.sparkContext.statusTracker()
         self._scala: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - as below
-        self._jvm: Any = spark._jvm  # noqa: SLF001 - the way into the JVM
+        self._jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
         self._files = files
         self._dead_since: dict[str, float] = {}
         self._gone = 0
 
     def look(self) -> tuple[int, int]:
-        """Cancel what dead drivers have left, and see off those of which nothing is left.
+        """Cancel the work of dead drivers, and remove those that have none left.
 
-        Returns how many drivers are in, dead ones too, and how many ever came. Raises TimeoutError for what
-        cannot be cancelled.
+        Returns the number of present drivers, dead ones included, and of all drivers so far. Raises
+        TimeoutError for work that cannot be cancelled.
         """
         tenants = list(self._files.tenants())
         dead = [tenant for tenant in tenants if not is_alive(tenant.process)]
@@ -45,7 +45,7 @@ class Eviction:
         self._scala.cancelJobGroupAndFutureJobs(tenant.mark)
         jobs = set(self._tracker.getJobIdsForGroup(tenant.mark))
         threads = self._threads()
-        # The thread serves the connection of the driver: it ends as soon as it has nothing more to do.
+        # The thread serves the connection of the driver, and ends as soon as it is idle.
         if tenant.mark in threads:
             threads[tenant.mark].interrupt()
         elif jobs.isdisjoint(self._tracker.getActiveJobsIds()) and not self._has_tasks(jobs, threads):
@@ -57,7 +57,7 @@ class Eviction:
         return False
 
     def _has_tasks(self, jobs: set[int], threads: dict[str, Any]) -> bool:
-        """Whether a task of these jobs still runs: that of a job that was cancelled may go on for a while."""
+        """Whether a task of these jobs still runs: a cancelled job may have running tasks for a while."""
         infos = (self._tracker.getJobInfo(job) for job in jobs)
         stages = {stage for info in infos if info is not None for stage in info.stageIds}
         running = filter(None, map(_TASK.fullmatch, threads))

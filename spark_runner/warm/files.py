@@ -1,12 +1,12 @@
-"""The files by which a warm server, the drivers in it and the workers of its host know of each other.
+"""The files through which a warm server, its drivers and the workers of its host find each other.
 
 In the run directory of the server:
 
-    server.json              port and secret of its gateway, mode 0600; there once it can be used
-    keepers/<pid>            the workers for which it is kept
-    tenants/<incarnation>    a driver that uses the JVM, or has died there; gone when nothing of it is left
-    tenants/<incarnation>.left   a driver that has gone by itself, until the server has counted it
-    draining                 it takes no new driver, and ends when the last one has gone
+    server.json              port and secret of its gateway, mode 0600; written when it is ready
+    keepers/<pid>            the workers that keep it running
+    tenants/<incarnation>    a driver that uses the JVM, or has died there; removed with the last of its work
+    tenants/<incarnation>.left   a driver that left by itself, until the server has counted it
+    draining                 it takes no new driver, and ends after the last one
 
 The run directory of a driver in it has a link `warm` to that of the server. Standard library only.
 """
@@ -28,7 +28,7 @@ _GATEWAY, _DRAINING, _KEEPERS, _TENANTS, _LEFT = "server.json", "draining", "kee
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Where the JVM of a warm server listens, on loopback."""
+    """The address on loopback at which the JVM of a warm server listens."""
 
     port: int
     secret: str
@@ -43,7 +43,7 @@ class Tenant:
 
     @property
     def mark(self) -> str:
-        """What its jobs and its thread are called in the JVM."""
+        """The name of its job group and its thread in the JVM."""
         return mark_of(self.incarnation)
 
 
@@ -54,63 +54,63 @@ def mark_of(incarnation: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerFiles:
-    """The files of one warm server; what is read may raise OSError, ValueError or KeyError."""
+    """The files of one warm server; reads may raise OSError, ValueError or KeyError."""
 
     path: Path
 
     @property
     def run(self) -> str:
-        """The run that it is for its shim."""
+        """The run name of the server itself."""
         return self.path.parent.name
 
     # ------------------------------------------------------------------ the server
     def prepare(self) -> None:
-        """Make its folders, before it is started."""
+        """Create its folders, before its start."""
         for name in (_KEEPERS, _TENANTS):
             (self.path / name).mkdir(mode=0o700)
 
     def open(self, gateway: Gateway) -> None:
-        """Let drivers come."""
+        """Accept drivers."""
         write_json(self.path / _GATEWAY, {"port": gateway.port, "secret": gateway.secret}, durable=True)
 
     def gateway(self) -> Gateway:
-        """Where it listens, once it is open."""
+        """Its address, once it is open."""
         found = json.loads((self.path / _GATEWAY).read_bytes())
         return Gateway(int(found["port"]), str(found["secret"]))
 
     def was_opened(self) -> bool:
-        """Whether drivers could ever come."""
+        """Whether it has ever accepted drivers."""
         return (self.path / _GATEWAY).exists()
 
     def drain(self) -> None:
-        """Let no more drivers come."""
+        """Accept no more drivers."""
         (self.path / _DRAINING).touch(mode=0o600)
 
     def is_draining(self) -> bool:
-        """Whether no more drivers are to come."""
+        """Whether it accepts no more drivers."""
         return (self.path / _DRAINING).exists()
 
     # ------------------------------------------------------------------ its drivers
     def enter(self, incarnation: str) -> None:
-        """Say that this process is going to use the JVM."""
+        """Record that this process is about to use the JVM."""
         _note_own_process(self.path / _TENANTS / incarnation)
 
     def leave(self, incarnation: str) -> None:
-        """Say that nothing of this driver is left in the JVM."""
+        """Record that this driver has no work left in the JVM."""
         tenant = self.path / _TENANTS / incarnation
         tenant.replace(tenant.with_suffix(_LEFT))
 
     def is_in(self, incarnation: str) -> bool:
-        """Whether something of this driver may be left in the JVM, if that still runs."""
+        """Whether this driver may have work left in the JVM, if that still runs."""
         return (self.path / _TENANTS / incarnation).exists()
 
     def tenants(self) -> Iterator[Tenant]:
-        """All drivers that have entered and of which something may be left."""
+        """All drivers that have entered and may have work left."""
         for name, process in _noted_processes(self.path / _TENANTS):
             yield Tenant(name, process)
 
     def count_left(self) -> int:
-        """How many have gone since the last call."""
+        """The number of drivers that have left since the last call."""
         left = [path for path in (self.path / _TENANTS).iterdir() if path.suffix == _LEFT]
         for path in left:
             path.unlink()
@@ -118,24 +118,24 @@ class ServerFiles:
 
     # ------------------------------------------------------------------ its workers
     def keep(self) -> None:
-        """Say that this process, a worker, wants it to go on."""
+        """Record that this process, a worker, keeps it running."""
         path = self.path / _KEEPERS / str(os.getpid())
         if not path.exists():
             _note_own_process(path)
 
     def release(self) -> None:
-        """Say that this process does not want it any more."""
+        """Record that this process no longer keeps it running."""
         (self.path / _KEEPERS / str(os.getpid())).unlink(missing_ok=True)
 
     def is_kept(self) -> bool:
-        """Whether a worker is there that wants it to go on."""
+        """Whether a live worker keeps it running."""
         return any(is_alive(process) for _, process in _noted_processes(self.path / _KEEPERS))
 
 
 def _note_own_process(path: Path) -> None:
     process = identify(os.getpid())
-    assert process is not None  # noqa: S101 - it is us
-    # Not forced to the disk: after a power cut there is no JVM either.
+    assert process is not None  # noqa: S101 - this process is alive
+    # No fsync: after a power cut the JVM does not exist either.
     write_json(path, {"pid": process.pid, "start": process.start}, mode=None)
 
 

@@ -1,7 +1,7 @@
-"""The process of a warm server: it opens its JVM to drivers, sees dead ones off, and ends when it is time to.
+"""The process of a warm server: it opens its JVM to drivers, evicts dead ones, and ends when it is due.
 
-A JVM that has worked for long, or for many, is replaced: what leaks in it, and what an unlucky job has left
-there, goes with it. The workers start the next one as soon as this one drains.
+A JVM is replaced after some time or number of drivers: its leaks, and the remains of failed jobs, end with
+it. The workers start the next one as soon as this one drains.
 """
 
 import json
@@ -15,8 +15,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_runner.class_sample import go_through
-from spark_runner.folder import refuse
+from spark_runner.class_sample import run_sample
+from spark_runner.folder import refuse_relative_paths
 from spark_runner.own_process import end_with_parent, keep_streams_apart
 from spark_runner.proc import rss
 from spark_runner.sql.shared_jvm import JAVA_FUNCTIONS
@@ -28,18 +28,18 @@ LOOK_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Recycling:
-    """When a JVM has served for long enough; 0 = no limit."""
+    """The limits after which a JVM is replaced; 0 = no limit."""
 
     age: float = 0.0  # seconds
     jobs: int = 0  # that have entered it
-    memory: int = 0  # bytes that it has resident
-    alone: float = 20.0  # seconds without a worker: one that is started anew finds the server that it had
-    # From the choice of a server to the driver's entry takes half a second; a driver that comes later than so
-    # many seconds finds none, and is submitted again.
+    memory: int = 0  # resident bytes
+    alone: float = 20.0  # seconds without a worker: a restarted one finds its server again
+    # Seconds. A driver enters half a second after the choice of its server; one that is later than this finds
+    # no server, and is submitted again.
     late: float = 15.0
 
     def reason(self, *, age: float, jobs: int, memory: int) -> str:
-        """Why it has; empty while it has not."""
+        """The limit that was reached; empty before that."""
         if self.age and age >= self.age:
             return f"it is {age:.0f} s old"
         if self.jobs and jobs >= self.jobs:
@@ -50,7 +50,7 @@ class Recycling:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until the end; the plan in the only argument says when that is."""
+    """Serve until a limit of the plan is reached, whose path is the only argument."""
     end_with_parent()
     keep_streams_apart()
     plan_file = Path(arguments[0])
@@ -58,10 +58,10 @@ def main(arguments: Sequence[str]) -> int:
     recycling = Recycling(**plan["recycling"])
     spark = SparkSession.builder.getOrCreate()
     if plan["rehearsal"]:
-        go_through(spark)
-    forget_java(spark)
-    # It works for definitions of many folders, and a worker chooses it for none that needs its own.
-    refuse(spark, "relative paths mean nothing in a warm server")
+        run_sample(spark)
+    remove_java_functions(spark)
+    # It serves definitions of many folders, and workers do not choose it for scripts that need their own.
+    refuse_relative_paths(spark, "relative paths mean nothing in a warm server")
     files = ServerFiles(plan_file.parent)
     eviction = Eviction(spark, files)
     files.open(Gateway(int(os.environ["PYSPARK_GATEWAY_PORT"]), os.environ["PYSPARK_GATEWAY_SECRET"]))
@@ -71,8 +71,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def forget_java(spark: SparkSession) -> None:
-    """Take the functions that call Java from all sessions to come; no job that calls them should be here."""
+def remove_java_functions(spark: SparkSession) -> None:
+    """Remove the functions that call Java from all later sessions; no job here may call them."""
     catalyst: Any = spark._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]  # noqa: SLF001
     for name in JAVA_FUNCTIONS:
         catalyst.analysis.FunctionRegistry.builtin().dropFunction(catalyst.FunctionIdentifier(name))
@@ -87,7 +87,9 @@ def _serve(files: ServerFiles, eviction: Eviction, recycling: Recycling) -> None
             present, came = eviction.look()
         except TimeoutError as error:
             _say(f"ends at once: {error}")
-            os.kill(jvm, signal.SIGKILL)  # which takes us along; its own way out would wait for the query
+            os.kill(
+                jvm, signal.SIGKILL
+            )  # which ends this process too; an orderly end would wait for the query
             raise
         now = time.monotonic()
         if files.is_kept():

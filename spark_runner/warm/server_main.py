@@ -1,4 +1,4 @@
-"""The main file of a warm server, run by spark-submit; by its path, as `driver_main`."""
+"""The main file of a warm server: spark-submit runs it by its path, like `driver_main`."""
 
 import sys
 

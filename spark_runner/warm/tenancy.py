@@ -1,9 +1,9 @@
 """A driver in the JVM of a warm server of its host.
 
-It gets there by PySpark's own way into a JVM that has been started before: Py4J, by a gateway with a secret.
-Spark Connect was measured and left: its client loads pandas, PyArrow and gRPC (0.95 s of processor time in
-each driver against 0.25 s, and 207 MB to install), and has neither the file systems nor the plans by which a
-script is kept from overwriting what it reads. So the same code runs scripts in both kinds of JVM.
+It connects as PySpark connects to any JVM that runs already: by Py4J, to a gateway with a secret. Spark
+Connect was measured and rejected. Its client loads pandas, PyArrow and gRPC (0.95 s of processor time in each
+driver against 0.25 s, and 207 MB to install), and gives no access to the file systems and plans that keep a
+script from overwriting its own input. So the same code runs scripts in both kinds of JVM.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from spark_runner.warm.files import ServerFiles, mark_of
 
 
 class WarmJvm:
-    """The JVM of the server in this run directory; all that the main thread runs there is one job group."""
+    """The JVM of the server in this run directory; all jobs of the main thread are one job group."""
 
     def __init__(self, server: Path, incarnation: str) -> None:
         self.job_group = mark_of(incarnation)
@@ -31,10 +31,12 @@ class WarmJvm:
         self._scala: Any = None
 
     def enter(self) -> None:
-        """Get a session there; raises JvmGone, and nothing was done then."""
+        """Open a session in the JVM; raises JvmGone, before any work was done."""
         try:
             gateway = self._files.gateway()
-            self._files.enter(self._incarnation)  # from now on the server looks whether we are alive
+            self._files.enter(
+                self._incarnation
+            )  # from now on the server checks whether this process is alive
             os.environ["PYSPARK_GATEWAY_PORT"] = str(gateway.port)
             os.environ["PYSPARK_GATEWAY_SECRET"] = gateway.secret
             self._connect()
@@ -44,12 +46,14 @@ class WarmJvm:
     def _connect(self) -> None:
         gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]  # PySpark gives it no types
         java: Any = gateway.jvm
-        java.java.lang.Thread.currentThread().setName(self.job_group)  # it works for our main thread alone
+        java.java.lang.Thread.currentThread().setName(
+            self.job_group
+        )  # it serves the main thread of this process alone
         self._scala = java.org.apache.spark.SparkContext.getOrCreate()
         wrapped = java.org.apache.spark.api.java.JavaSparkContext(self._scala)
         interrupt = signal.getsignal(signal.SIGINT)
         context = SparkContext(gateway=gateway, jsc=wrapped, conf=SparkConf(_jconf=wrapped.getConf()))
-        signal.signal(signal.SIGINT, interrupt)  # PySpark's own would cancel the jobs of all drivers
+        signal.signal(signal.SIGINT, interrupt)  # PySpark's handler would cancel the jobs of all drivers
         context.setJobGroup(self.job_group, self.job_group, interruptOnCancel=True)
         self._session = SparkSession(context)
 
@@ -59,14 +63,14 @@ class WarmJvm:
         return self._session
 
     def gone(self) -> JvmGone | None:
-        """The server's end, if it has come."""
+        """The end of the server; None while it runs."""
         with contextlib.suppress(OSError, Py4JError):
             if not self._scala.isStopped():
                 return None
         return JvmGone(f"{self._files.run} has ended while the job ran there: see its logs on this host")
 
     def leave(self) -> None:
-        """See to it that nothing of this driver is left there."""
-        with contextlib.suppress(OSError, Py4JError):  # it is gone, or will see us off when we are
+        """Cancel the remaining jobs of this driver there."""
+        with contextlib.suppress(OSError, Py4JError):  # it has ended, or evicts this driver after its end
             self._scala.cancelJobGroupAndFutureJobs(self.job_group)
             self._files.leave(self._incarnation)

@@ -8,9 +8,10 @@ from queues.operations import Operation
 from queues.session import Login, ReplyLost, Session, boottime
 from queues.transaction import commit
 from spark_runner import exit_codes
-from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, recordable
+from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, outcome_facts
 from spark_runner.holder import AttemptHolder, Superseded
 from tests.queues_support import Open, expire
+from tests.run_plans import run_plan
 from tests.waiting import wait_until
 
 PLACE = {"backend": "local", "host": "h", "boot": "b"}
@@ -24,13 +25,7 @@ def path(open_queues: Open, zookeeper_root: str) -> str:
 
 
 def holder(session: Session, path: str, incarnation: str) -> AttemptHolder:
-    plan = {
-        "attempt_path": path,
-        "stop_path": f"{path}-stop",
-        "run_key": "key",
-        "incarnation": incarnation,
-        "lease_seconds": 20,
-    }
+    plan = run_plan(attempt_path=path, stop_path=f"{path}-stop", incarnation=incarnation)
     return AttemptHolder(session, plan)
 
 
@@ -161,9 +156,9 @@ def test_what_a_driver_writes_as_its_login_gets_no_rights_unless_it_is_one(writt
 
 def test_previews_stay_out_of_zookeeper() -> None:
     table = {"target": "t", "rows": 1, "columns": ["a"], "preview": [["secret"]]}
-    facts = recordable({"state": "succeeded", "tables": [table]})
+    facts = outcome_facts({"state": "succeeded", "tables": [table]})
     assert facts == {"tables": [{"target": "t", "rows": 1}]}
-    many = recordable({"state": "succeeded", "tables": [table] * (MAX_TABLES + 7)})
+    many = outcome_facts({"state": "succeeded", "tables": [table] * (MAX_TABLES + 7)})
     assert (len(many["tables"]), many["tables_left_out"]) == (MAX_TABLES, 7)
 
 

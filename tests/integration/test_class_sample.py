@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_runner.class_sample import go_through
+from spark_runner.class_sample import run_sample
 from tests.spark_support import LocalSpark
 
 
@@ -10,7 +10,7 @@ def test_the_sample_job_runs_below_its_directory(
     local_spark: LocalSpark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(local_spark.folder)  # where its JVM works
-    go_through(local_spark.session())
+    run_sample(local_spark.session())
     written = {path.parent.name for path in local_spark.folder.glob("*/part-*")}
     assert {"items", "lines", "pages", "totals", "days"} <= written
     assert "kind" in capsys.readouterr().out

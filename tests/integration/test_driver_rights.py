@@ -32,6 +32,7 @@ from spark_runner.runners.local import LocalRunner
 from tests.claims_support import lose_reply
 from tests.hostile.powers import powers
 from tests.jobs_support import Office, python_job, stand_ins, waits_for
+from tests.run_plans import run_plan
 from tests.servers.secured import ADA, SECRET, Secured
 from tests.waiting import wait_until
 
@@ -355,19 +356,18 @@ def late_driver(office: Office) -> Iterator[LateDriver]:
 
         def make(job_id: str, login: Login) -> AttemptHolder:
             attempt = attempt_of(office, job_id)
-            plan = {
-                "attempt_path": attempt.path,
-                "stop_path": office.queues.layout.stop("default", job_id),
-                "run_key": attempt.run_key,
-                "incarnation": "late",
-                "lease_seconds": 20,
-            }
+            plan = run_plan(
+                attempt_path=attempt.path,
+                stop_path=office.queues.layout.stop("default", job_id),
+                run_key=attempt.run_key,
+                incarnation="late",
+            )
             session = office.queues.session
             owners = session.owners(attempt.path)
             own = Session(office.settings.zookeeper_drivers.settings(session.settings, login, owners))
             ends.callback(own.close)
             holder = AttemptHolder(own.start(), plan)
-            ends.callback(holder.let_go)  # or it would end this process when its attempt is gone
+            ends.callback(holder.abandon)  # or it would end this process when its attempt is gone
             return holder
 
         yield make

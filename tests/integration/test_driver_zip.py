@@ -29,8 +29,8 @@ sys.path[:] = [{str(made)!r}, {str(tmp_path / "only")!r}, {str(py4j)!r}] + sys.p
 import spark_runner.driver, spark_runner.driver_main, queues.session, puresasl
 assert spark_runner.driver.__file__.startswith({str(made)!r}), spark_runner.driver.__file__
 assert "orchestrator.logs.record" not in sys.modules, "masking is loaded when it is needed"
-from spark_runner.redacted import know, redacted
-know(["hunter22"])
+from spark_runner.redacted import add_secrets, redacted
+add_secrets(["hunter22"])
 assert redacted({{"a": "it is hunter22, password=x"}}) == {{"a": "it is ***, password=***"}}
 assert sys.modules["orchestrator"].__file__.startswith({str(made)!r}), sys.modules["orchestrator"].__file__
 strangers = sorted(

@@ -36,6 +36,7 @@ from spark_runner.holder import AttemptHolder, Superseded
 from tests.claims_support import lose_reply, names_node
 from tests.operators_support import JOB, Stage
 from tests.queues_support import expire
+from tests.run_plans import run_plan
 
 Act = Callable[[], object]
 
@@ -347,13 +348,11 @@ class Driver:
     def of(cls, stage: Stage) -> "Driver":
         run_key = stage.put(Queue.RUNNING, Status.RUNNING, AttemptState.INTENT)
         session = stage.other("driver").session
-        plan = {
-            "attempt_path": attempt_path(stage.queues.layout.record(JOB), run_key, 1),
-            "stop_path": stage.stop(),
-            "run_key": run_key,
-            "incarnation": "some",
-            "lease_seconds": 20,
-        }
+        plan = run_plan(
+            attempt_path=attempt_path(stage.queues.layout.record(JOB), run_key, 1),
+            stop_path=stage.stop(),
+            run_key=run_key,
+        )
         holder = AttemptHolder(session, plan)
         holder._thread = type("Unstarted", (), {"start": lambda _self: None})()  # noqa: SLF001 - the test calls its look
         return cls(stage, session, holder)

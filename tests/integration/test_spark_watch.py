@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_runner.metrics import MAX_METRICS_BYTES, RunMetrics
-from spark_runner.progress import SparkWatch
+from spark_runner.progress import SparkMonitor
 from spark_runner.spark_status import SparkStatus
 from tests.spark_support import LocalSpark
 from tests.waiting import wait_until
@@ -29,7 +29,7 @@ def test_progress_and_measurements_of_a_run(
     spark = local_spark.other({"spark.executor.heartbeatInterval": "200ms"})
     go, news = tmp_path / "go", []
     context = spark.sparkContext
-    watch = SparkWatch(spark, lambda: news.append(watch.shown()))
+    watch = SparkMonitor(spark, lambda: news.append(watch.shown()))
     assert watch.shown() == {"application_id": context.applicationId}  # before the first look
     watch.start()
     numbers = str(tmp_path / "numbers")

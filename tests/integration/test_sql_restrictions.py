@@ -13,8 +13,8 @@ from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute
 from spark_runner.sql.references import FILE_FORMATS
-from spark_runner.sql.source import Source
-from spark_runner.sql.tokens import Kind, tokenize
+from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.tokens import TokenKind, tokenize
 from tests.sampling import chance, times
 
 pytestmark = pytest.mark.spark
@@ -108,7 +108,9 @@ def test_every_word_that_spark_reads_is_a_word_here(spark: SparkSession, part: i
         text = "".join(choose.choices(PIECES, k=choose.randint(1, 9)))
         with contextlib.suppress(SqlError):
             ours = {
-                (token.start, token.text) for token in tokenize(Source("a", text)) if token.kind is Kind.WORD
+                (token.start, token.text)
+                for token in tokenize(ScriptSource("a", text))
+                if token.kind is TokenKind.WORD
             }
             assert words_of_spark(spark, text) <= ours, repr(text)
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import TargetChanged
-from spark_runner.connectors.targets import Target
+from spark_runner.connectors.targets import TargetDirectory
 from spark_runner.outcome import of_error
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
@@ -155,7 +155,7 @@ def test_a_swap_that_a_dead_driver_has_left_half_done_is_taken_back(
 
 def left_by_a_dead_driver(spark: SparkSession, tmp_path: Path, *left: str) -> Path:
     """As it dies between the renames of a swap, or behind them."""
-    staged = Path(Target(spark, str(tmp_path / "out"), Writer("dead")).staging.removeprefix("file:"))
+    staged = Path(TargetDirectory(spark, str(tmp_path / "out"), Writer("dead")).staging.removeprefix("file:"))
     (tmp_path / "out").rename(f"{staged}.old")
     (staged if "staged" in left else tmp_path / "out").mkdir()
     return staged
@@ -179,14 +179,14 @@ def test_what_a_dead_driver_has_replaced_does_not_come_back_when_the_target_is_r
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Have something happen when all is written and nothing is in its place."""
-    alone, left = Target.alone, [happens]
+    alone, left = TargetDirectory.locked, [happens]
 
-    def late(self: Target) -> AbstractContextManager[None]:
+    def late(self: TargetDirectory) -> AbstractContextManager[None]:
         if left and Path(self.staging.removeprefix("file:")).exists():
             left.pop()()
         return alone(self)
 
-    monkeypatch.setattr(Target, "alone", late)
+    monkeypatch.setattr(TargetDirectory, "locked", late)
 
 
 def test_columns_are_compared_with_those_that_another_job_has_written_meanwhile(
@@ -220,7 +220,10 @@ def test_the_driver_of_an_earlier_attempt_that_still_lives_adds_nothing_and_says
 def test_one_job_of_a_host_changes_a_target_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
-        with Target(spark, str(tmp_path / "out"), Writer("run")).alone(), pytest.raises(BlockingIOError):
+        with (
+            TargetDirectory(spark, str(tmp_path / "out"), Writer("run")).locked(),
+            pytest.raises(BlockingIOError),
+        ):
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
@@ -232,15 +235,15 @@ def test_a_file_that_is_replaced_while_columns_are_compared_is_no_error_of_the_s
 ) -> None:
     insert = T.format("parquet") + "INSERT INTO t SELECT 1 AS a"
     run(insert)
-    find = Target.first_file
+    find = TargetDirectory.first_file
 
-    def goes(self: Target) -> str | None:
+    def goes(self: TargetDirectory) -> str | None:
         found = find(self)
         for path in (tmp_path / "out").glob("part-*"):
             path.unlink()
         return found
 
-    monkeypatch.setattr(Target, "first_file", goes)
+    monkeypatch.setattr(TargetDirectory, "first_file", goes)
     with pytest.raises(SqlError, match="being replaced by another job") as caught:
         run(insert)
     assert of_error(caught.value)["error"]["class"] == "user"
@@ -259,7 +262,7 @@ def test_files_are_taken_back_where_the_mark_of_success_cannot_be_made(
     assert rows() == [1]
 
 
-def fail_at_the_second_move(target: Target) -> None:
+def fail_at_the_second_move(target: TargetDirectory) -> None:
     moves: list[object] = []
 
     def move(source: Any, to: Any) -> None:
@@ -273,7 +276,7 @@ def fail_at_the_second_move(target: Target) -> None:
 
 def test_a_swap_that_fails_is_taken_back(run: Run, rows: Rows, spark: SparkSession, tmp_path: Path) -> None:
     run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a")
-    target = Target(spark, str(tmp_path / "out"), Writer("run"))
+    target = TargetDirectory(spark, str(tmp_path / "out"), Writer("run"))
     staged = Path(target.staging.removeprefix("file:"))
     staged.mkdir()
     fail_at_the_second_move(target)
@@ -287,7 +290,7 @@ def test_files_that_cannot_all_be_added_are_not_added_at_all(
     run: Run, rows: Rows, spark: SparkSession, tmp_path: Path
 ) -> None:
     run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a")
-    target = Target(spark, str(tmp_path / "out"), Writer("run"))
+    target = TargetDirectory(spark, str(tmp_path / "out"), Writer("run"))
     staged = Path(target.staging.removeprefix("file:"))
     staged.mkdir()
     for name in ("part-1.parquet", "part-2.parquet"):
@@ -312,14 +315,14 @@ def test_rows_that_executors_wrote_on_their_own_disks_are_missed_before_anything
     )
     run(insert.format("INTO"))
     before = sorted((tmp_path / "out").rglob("*"))
-    count = Target.staged_files
+    count = TargetDirectory.staged_files
 
-    def loses_a_file(self: Target) -> int:
+    def loses_a_file(self: TargetDirectory) -> int:
         staged = sorted(Path(self.staging.removeprefix("file:")).rglob("part-*"))
         staged[-1].unlink()
         return count(self)
 
-    monkeypatch.setattr(Target, "staged_files", loses_a_file)
+    monkeypatch.setattr(TargetDirectory, "staged_files", loses_a_file)
     for verb in ("INTO", "OVERWRITE"):
         with pytest.raises(
             SqlError, match=r"wrote 6 rows, of which this host sees [2-5]; .* all nodes share"

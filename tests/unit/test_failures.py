@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_runner.failures import kind_of
+from spark_runner.failures import classify
 
 LOST = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: "
 
@@ -41,7 +41,7 @@ LOST = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, mo
     ],
 )
 def test_the_kind_of_a_failure_is_told_from_the_words_of_spark(message: str, error_class: str) -> None:
-    assert kind_of(message).error_class == error_class
+    assert classify(message).error_class == error_class
 
 
 def test_different_versions_of_python_are_said_in_words() -> None:
@@ -49,6 +49,6 @@ def test_different_versions_of_python_are_said_in_words() -> None:
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, "
         "PySpark cannot run with different minor versions."
     )
-    kind = kind_of(message)
+    kind = classify(message)
     assert kind.error_class == "user"
     assert kind.words.startswith("the executors run Python 3.9, the driver runs Python 3.11: ")

@@ -12,8 +12,9 @@ from orchestrator.models.definition import MAX_DEFINITION_BYTES, Definition, bui
 from orchestrator.plan import MAX_PLAN_BYTES, compile_program, decode_plan, encode_plan, program_of
 from orchestrator.schedules.runs import compile_registration, run_definition, run_plan
 from queues.transaction import MAX_MULTI_BYTES
+from spark_runner.run_plan import PythonProgram, SqlProgram
 from spark_runner.sql.compile import PLAN_VERSION
-from spark_runner.sql.source import Passage, Source
+from spark_runner.sql.source import Passage, ScriptSource
 from tests import bounded
 
 SCRIPT = "CREATE TABLE shown USING print; INSERT INTO shown SELECT '${day}' AS day;"
@@ -34,11 +35,13 @@ def definition(**fields: Any) -> Definition:
 def compiled(made: Definition) -> dict[str, Any]:
     plan = compile_program(made)
     assert plan is not None
-    return program_of(made, decode_plan(encode_plan(plan)))["sql"]  # type: ignore[no-any-return]
+    program = program_of(made, decode_plan(encode_plan(plan)))
+    assert isinstance(program, SqlProgram)
+    return program.to_json()
 
 
 def texts(plan: dict[str, Any]) -> list[str]:
-    source = Source(plan["file"], plan["source"])
+    source = ScriptSource(plan["file"], plan["source"])
     return [
         Passage.from_json(source, step["query"], plan["values"]).text
         for step in plan["steps"]
@@ -65,8 +68,8 @@ def test_a_worker_parses_neither_script_nor_program(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(plans, "compile_script", refuse)
     monkeypatch.setattr(ast, "parse", refuse)
-    assert program_of(script, plan)["sql"]["steps"]
-    assert program_of(program, None)["python"]["text"] == "print(1)"
+    assert program_of(script, plan).to_json()["steps"]
+    assert program_of(program, None) == PythonProgram("job.py", "print(1)")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from orchestrator.callbacks import callback
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.worker import transitions
 from spark_runner import outcome
-from spark_runner.attempt import recordable
-from spark_runner.redacted import know
+from spark_runner.attempt import outcome_facts
+from spark_runner.redacted import add_secrets
 from spark_runner.runners import start_words
 from spark_runner.runners.yarn.verdict import verdict_of
 from tests.secret_kinds import KINDS, Kind
@@ -29,9 +29,9 @@ def test_the_error_of_a_program_holds_no_kind_of_secret(kind: Kind) -> None:
 
 
 def test_what_a_plan_names_is_masked_in_all_that_is_recorded() -> None:
-    know(["word-of-the-plan"])
+    add_secrets(["word-of-the-plan"])
     table = {"target": "t", "location": "https://ada:hunter22@host/word-of-the-plan", "rows": 3}
-    facts = recordable({"state": "succeeded", "tables": [table], "exit_code": 0})
+    facts = outcome_facts({"state": "succeeded", "tables": [table], "exit_code": 0})
     assert facts == {
         "tables": [{"target": "t", "location": "https://***@host/***", "rows": 3}],
         "exit_code": 0,

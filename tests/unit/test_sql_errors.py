@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from spark_runner.errors import SparkRunnerError
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.source import Anchor, Passage, Source
+from spark_runner.sql.source import Anchor, Passage, ScriptSource
 
 
 def test_an_error_shows_the_line_with_a_caret_below_the_place() -> None:
@@ -20,17 +20,17 @@ def test_an_error_shows_the_line_with_a_caret_below_the_place() -> None:
 
 
 def test_tabs_stay_tabs_before_the_caret() -> None:
-    error = Source("s.sql", "\ta b").error("no", 3)
+    error = ScriptSource("s.sql", "\ta b").error("no", 3)
     assert str(error).splitlines()[2] == "    | \t  ^"
 
 
 def test_the_carriage_return_of_a_windows_file_is_not_shown() -> None:
-    error = Source("s.sql", "a\r\nb\r\n").error("no", 3)
+    error = ScriptSource("s.sql", "a\r\nb\r\n").error("no", 3)
     assert (error.line, error.column, error.source_line) == (2, 1, "b")
 
 
 def test_an_error_survives_pickling() -> None:
-    error = Source("s.sql", "a b").error("no", 2)
+    error = ScriptSource("s.sql", "a b").error("no", 2)
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - made one line above
     assert isinstance(again, SparkRunnerError)
     assert str(again) == str(error)
@@ -49,7 +49,7 @@ def test_a_part_of_a_passage_leads_to_the_same_places(
         anchors.append(Anchor(len(text), len(file), verbatim))
         text += piece
         file += (piece if verbatim else "$") + " "
-    passage = Passage(Source("s.sql", file), text, tuple(anchors))
+    passage = Passage(ScriptSource("s.sql", file), text, tuple(anchors))
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     values: dict[str, int] = {}

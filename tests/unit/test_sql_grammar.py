@@ -2,13 +2,13 @@ import pytest
 
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.grammar import CreateTable, CreateView, Insert, Set, parse
+from spark_runner.sql.grammar import CreateTable, CreateView, Insert, SetStatement, parse
 from spark_runner.sql.references import references
-from spark_runner.sql.source import Anchor, Passage, Source
+from spark_runner.sql.source import Anchor, Passage, ScriptSource
 
 
 def passage(text: str) -> Passage:
-    return Passage(Source("s.sql", text), text, (Anchor(0, 0, verbatim=True),))
+    return Passage(ScriptSource("s.sql", text), text, (Anchor(0, 0, verbatim=True),))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def passage(text: str) -> Passage:
 )
 def test_set(text: str, key: str, value: str) -> None:
     statement = parse(passage(text))
-    assert isinstance(statement, Set)
+    assert isinstance(statement, SetStatement)
     assert (statement.key, statement.value) == (key, value)
 
 

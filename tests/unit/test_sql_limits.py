@@ -17,8 +17,8 @@ from spark_runner.sql.limits import (
     MAX_STATEMENTS,
     MAX_VIEW_DEPTH,
 )
-from spark_runner.sql.source import Source
-from spark_runner.sql.tokens import Token, tokenize
+from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.tokens import SqlToken, tokenize
 from tests import bounded
 
 SHOWN = "CREATE TABLE shown USING print; "
@@ -165,7 +165,7 @@ def test_a_script_is_cut_into_tokens_three_times_at_most(monkeypatch: pytest.Mon
     )
     cut = 0
 
-    def counted(source: Source) -> Iterator[Token]:
+    def counted(source: ScriptSource) -> Iterator[SqlToken]:
         nonlocal cut
         for token in tokenize(source):
             cut += 1
@@ -174,4 +174,6 @@ def test_a_script_is_cut_into_tokens_three_times_at_most(monkeypatch: pytest.Mon
     for module in (cursor, tokens, variables):
         monkeypatch.setattr(module, "tokenize", counted)
     compile_script(script, file="s.sql", base_dir="/base", variables={})
-    assert cut <= 3 * len(list(tokenize(Source("s.sql", script))))  # statements, their heads, their queries
+    assert cut <= 3 * len(
+        list(tokenize(ScriptSource("s.sql", script)))
+    )  # statements, their heads, their queries

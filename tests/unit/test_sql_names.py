@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from spark_runner.sql.compile import compile_script
-from spark_runner.sql.names import Names
+from spark_runner.sql.names import ScriptSession
 
 
 class _Conf:
@@ -18,7 +18,7 @@ class _Session:
     conf = _Conf()
 
 
-class Declared(Names):
+class Declared(ScriptSession):
     """Without Spark: keeps what would be declared."""
 
     def __init__(self, script: str) -> None:

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.source import Source
-from spark_runner.sql.tokens import Kind, meaningful, split, tokenize
+from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.tokens import TokenKind, meaningful, split, tokenize
 
 SQLISH = st.lists(
     st.sampled_from(
@@ -28,14 +28,14 @@ SQLISH = st.lists(
 
 
 def statements(text: str) -> list[str]:
-    source = Source("s.sql", text)
+    source = ScriptSource("s.sql", text)
     return ["".join(token.text for token in tokens) for tokens in split(source)]
 
 
 @given(SQLISH)
 def test_tokens_never_lose_a_character_and_know_where_they_are(text: str) -> None:
     try:
-        tokens = list(tokenize(Source("s.sql", text)))
+        tokens = list(tokenize(ScriptSource("s.sql", text)))
     except SqlError:  # which mistakes there are is for the tests below
         return
     assert "".join(token.text for token in tokens) == text
@@ -44,19 +44,19 @@ def test_tokens_never_lose_a_character_and_know_where_they_are(text: str) -> Non
 
 @given(SQLISH)
 def test_statements_hold_every_meaningful_token_but_the_semicolons(text: str) -> None:
-    source = Source("s.sql", text)
+    source = ScriptSource("s.sql", text)
     try:
         tokens = list(tokenize(source))
     except SqlError:
         return
     kept = [token for statement in split(source) for token in statement if meaningful(token)]
-    assert kept == [token for token in tokens if meaningful(token) and token.kind is not Kind.END]
+    assert kept == [token for token in tokens if meaningful(token) and token.kind is not TokenKind.END]
 
 
 @given(st.text(alphabet="ab \n😀\r", max_size=60), st.integers(0, 60))
 def test_a_position_leads_back_to_its_offset(text: str, offset: int) -> None:
     offset = min(offset, len(text))
-    source = Source("s.sql", text)
+    source = ScriptSource("s.sql", text)
     line, column = source.position(offset)
     assert source.offset(line, column) == offset
     assert text.split("\n")[line - 1][: column - 1] == text[:offset].rpartition("\n")[2]

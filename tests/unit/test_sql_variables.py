@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import name_value, string_value
-from spark_runner.sql.source import Passage, Source
-from spark_runner.sql.tokens import Kind, split, tokenize
+from spark_runner.sql.source import Passage, ScriptSource
+from spark_runner.sql.tokens import TokenKind, split, tokenize
 from spark_runner.sql.variables import expand
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> Passage:
-    source = Source("s.sql", text)
+    source = ScriptSource("s.sql", text)
     (statement,) = split(source)
     return expand(source, statement, variables)
 
@@ -73,7 +73,9 @@ def test_a_variable_that_cannot_be_replaced_is_shown(
 @given(st.text(max_size=30), st.sampled_from("'\"`"))
 def test_a_value_never_breaks_out_of_its_quotes_and_arrives_unchanged(value: str, quote: str) -> None:
     passage = expanded(f"a {quote}<${{v}}>{quote} b", {"v": value})
-    tokens = [token for token in tokenize(Source("s.sql", passage.text)) if token.kind is not Kind.SPACE]
+    tokens = [
+        token for token in tokenize(ScriptSource("s.sql", passage.text)) if token.kind is not TokenKind.SPACE
+    ]
     assert len(tokens) == 3
     read = name_value if quote == "`" else string_value
     assert read(tokens[1].text) == f"<{value}>"
@@ -86,9 +88,9 @@ def test_a_value_outside_of_quotes_changes_no_token_but_its_own(value: str) -> N
     except SqlError as error:
         assert error.column == 3  # noqa: PT017 - both ends are right, and each has its own claim
         return
-    kinds = [token.kind for token in tokenize(Source("s.sql", passage.text))]
-    assert Kind.END not in kinds
-    assert kinds.count(Kind.COMMENT) == 1
+    kinds = [token.kind for token in tokenize(ScriptSource("s.sql", passage.text))]
+    assert TokenKind.END not in kinds
+    assert kinds.count(TokenKind.COMMENT) == 1
 
 
 def test_what_follows_a_value_of_many_lines_keeps_its_place() -> None:

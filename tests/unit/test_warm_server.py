@@ -24,8 +24,8 @@ def test_a_server_opens_when_it_has_gone_through_its_rehearsal(
     monkeypatch.setenv("PYSPARK_GATEWAY_SECRET", "secret")
     for name, replacement in {
         "SparkSession": SimpleNamespace(builder=SimpleNamespace(getOrCreate=lambda: spark)),
-        "go_through": lambda session: rehearsed.append((session, files.was_opened())),
-        "forget_java": lambda _spark: None,
+        "run_sample": lambda session: rehearsed.append((session, files.was_opened())),
+        "remove_java_functions": lambda _spark: None,
         "Eviction": lambda _spark, _files: SimpleNamespace(look=lambda: (0, 0)),
         "end_with_parent": lambda: None,
         "keep_streams_apart": lambda: None,

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from queues.private_directory import is_ours
+from spark_runner.directories import is_ours
 from spark_runner.runners.class_archive.fit import fit_of
 from spark_runner.runners.class_archive.idle import host_is_idle
 from spark_runner.runners.class_archive.maker import LOOK_SECONDS, ArchiveMaker

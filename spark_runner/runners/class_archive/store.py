@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from orchestrator.logs.files import folder_lock, write_json
-from queues.private_directory import is_ours
+from spark_runner.directories import is_ours
 
 MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, before and after an upgrade
 _LEAST_BYTES = 1 << 20  # a smaller file cannot hold Spark's classes

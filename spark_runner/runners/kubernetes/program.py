@@ -7,6 +7,7 @@ from typing import Any
 
 from spark_runner import exit_codes
 from spark_runner.failures import PATTERNS
+from spark_runner.run_plan import PlanOutline, for_jar_driver
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.kubernetes.secrets import code_secret, plan_secret
@@ -34,7 +35,7 @@ class PodProgram:
 
 def program_of(request: SubmitRequest, *, folder: Path, driver_main: Path) -> PodProgram:
     """The program of a submission; raises SubmissionError. `folder` holds the zip of this version."""
-    if "jar" in request.plan and request.target.options.get("driver") != "python":
+    if PlanOutline.of(request.plan).runs_jar and request.target.options.get("driver") != "python":
         return _in_java(request)
     return _in_python(request, folder, driver_main)
 
@@ -69,7 +70,7 @@ def _in_java(request: SubmitRequest) -> PodProgram:
         "spark-internal",  # a class that the image contains; the jar of the job is in spark.jars
         (f"{CODE}/{_JAR_DRIVER.name}", f"orchestrator.{_JAR_DRIVER.stem}", f"{PLAN}/plan.json"),
         code_secret({_JAR_DRIVER.name: source, LAYOUT: TO_STDERR.encode()}),
-        plan_secret(request, {**request.plan, "driver": known}),
+        plan_secret(request, for_jar_driver(request.plan, known)),
         main_class="org.codehaus.janino.SimpleCompiler",
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from spark_runner.errors import KillError
 from spark_runner.process import current_pid_namespace
+from spark_runner.run_plan import in_warm_server
 from spark_runner.runners.base import SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.environment import for_drivers
 from spark_runner.runners.launch import Launch, driver_environment, launch_driver
@@ -107,7 +108,7 @@ class WarmServers:
             arguments = [str(driver_main), str(directory.path / "plan.json")]
             return Launch(arguments, environment, program=[sys.executable], directory=request.directory)
 
-        return jobs.start(replace(request, plan={**request.plan, "warm": str(server.path)}), prepare)
+        return jobs.start(replace(request, plan=in_warm_server(request.plan, str(server.path))), prepare)
 
     def has(self, driver: RunDirectory) -> bool:
         """Whether a query of a driver may still run in its server after the end of the driver's process."""

@@ -1,0 +1,50 @@
+"""The door to `queues`: all that `spark_runner` uses of ZooKeeper.
+
+No other module here imports `queues`, except `spark_runner.directories`. Everything behind this door travels
+to nodes that have only Java and PySpark.
+"""
+
+from queues.documents import decode, encode, timestamp
+from queues.errors import AccessDenied, Conflict, OutcomeUnknown, QueueError
+from queues.names import LOW
+from queues.operations import (
+    CREATE,
+    DELETE,
+    READ,
+    WRITE,
+    Check,
+    Create,
+    Delete,
+    Grant,
+    Operation,
+    Set,
+)
+from queues.session import Session, SessionSettings, Stat, Wake, boottime
+from queues.transaction import commit
+
+__all__ = [
+    "CREATE",
+    "DELETE",
+    "LOW",
+    "READ",
+    "WRITE",
+    "AccessDenied",
+    "Check",
+    "Conflict",
+    "Create",
+    "Delete",
+    "Grant",
+    "Operation",
+    "OutcomeUnknown",
+    "QueueError",
+    "Session",
+    "SessionSettings",
+    "Set",
+    "Stat",
+    "Wake",
+    "boottime",
+    "commit",
+    "decode",
+    "encode",
+    "timestamp",
+]
