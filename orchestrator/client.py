@@ -30,7 +30,7 @@ class Client:
     def __init__(self, queue_set: QueueSet, policy: Policy | None = None) -> None:
         self._set = queue_set
         # `job submit` builds this part alone: it loads in half the time.
-        jobs = Jobs(queue_set, policy)
+        jobs = Jobs(queue_set.entrance, policy)
         self.submit = jobs.submit
         self.enqueue = jobs.enqueue
         self.get = jobs.get

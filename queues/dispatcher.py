@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
-from queues.claim import Claim
+from queues.claim import Claim, Transition
 from queues.errors import ClaimLost, Conflict, QueueError
 from queues.heartbeat import STUCK_SECONDS, Heartbeat
-from queues.claim import Transition
 from queues.step import run_transitions
 
 log = logging.getLogger(__name__)

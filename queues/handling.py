@@ -16,7 +16,6 @@ from queues.documents import timestamp
 from queues.errors import TooLarge
 from queues.names import DEFAULT_POOL
 from queues.queue import QueueSet
-from queues.claim import Transition
 
 log = logging.getLogger(__name__)
 

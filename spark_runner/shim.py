@@ -1,8 +1,8 @@
 """The tiny parent of one local driver: it outlives the worker and keeps the exit code.
 
 It runs by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`. It imports the
-standard library, `orchestrator.logs.files`, and of this package `control_groups`, `driver_user`, `log_limit`, `proc` and
-`tree_usage`. It leaves in RUN_DIR:
+standard library, `orchestrator.logs.files`, and of this package `control_groups`, `driver_user`, `log_limit`,
+`proc` and `tree_usage`. It leaves in RUN_DIR:
 
     shim.json    identity of the shim and its driver: process ids, /proc start ticks, boot id, PID namespace
     stdout.log   stderr.log   output of the driver and its descendants; older parts of long ones in *.log.1

@@ -95,7 +95,11 @@ def _undelivered(
 
 
 def _delivered(
-    job: JobContext, status: Status, changes: dict[str, Any], extra: tuple[Operation, ...], reply: CallbackReply
+    job: JobContext,
+    status: Status,
+    changes: dict[str, Any],
+    extra: tuple[Operation, ...],
+    reply: CallbackReply,
 ) -> Action:
     calls = job.state.callback
     if reply.status is None or reply.status == status.value:

@@ -13,7 +13,7 @@ from orchestrator.handlers.actions import Action, Keep, Release, Remove
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.job_nodes import JobNodes
 from spark_runner.attempt import run_name
-from spark_runner.runners.base import Place, Runner, RunState
+from spark_runner.runners.base import Runner, RunState, SubmissionPlace
 
 _IN_USE_SECONDS = 60.0
 _ELSEWHERE_SECONDS = 600.0  # the host of the archive may come back within a day
@@ -100,7 +100,7 @@ class _Runs:
         """The runs of all attempts."""
         runners = dict[str, Runner]()
         for number, document in nodes.attempt_documents.items():
-            place = Place.of(document.get("place"))
+            place = SubmissionPlace.of(document.get("place"))
             runner = None if place is None else job.context.drivers.runners.at(place.of_files)
             if runner is not None:
                 runners[run_name(job.run_key, number)] = runner

@@ -13,7 +13,7 @@ from orchestrator.leader.token_folders import AcceptDeadlines
 from orchestrator.models.job import JobState
 from orchestrator.states import Queue, Status
 from orchestrator.transitions import about
-from queues.claim import Claim, Transition
+from queues.claim import Claim
 from queues.errors import QueueError
 from queues.queue import QueueSet
 
@@ -64,7 +64,7 @@ class QueuedTimeout:
             self._deadlines.disable(claim.record.pool, claim.record.token)
             claim.give_up()
         steps = [
-            claim.step(
+            claim.transition(
                 payload=after.model_dump(mode="json", exclude_defaults=True),
                 queue=Queue.FAIL,
                 extra=fence,

@@ -67,4 +67,6 @@ class RetentionCount:
     def _make_due(self, candidates: list[Candidate], fence: FenceOperations) -> int:
         now = self._set.clock.now_ms()
         claims = claim_many(self._set, candidates)
-        return len(commit_and_release(claim.transition(due=now, extra=fence, release=True) for claim in claims))
+        return len(
+            commit_and_release(claim.transition(due=now, extra=fence, release=True) for claim in claims)
+        )

@@ -29,7 +29,7 @@ def claim_many(queue_set: QueueSet, candidates: Sequence[Candidate]) -> list[Cla
     return claims
 
 
-def commit_and_release(steps: Iterable[Step]) -> list[Claim]:
+def commit_and_release(steps: Iterable[Transition]) -> list[Claim]:
     """Commit these transitions together; returns the claims of those that were committed, and keeps none."""
     done = []
     for step, error in run_transitions(steps):

@@ -9,7 +9,7 @@ from orchestrator.operating.pools import PoolOperations
 from orchestrator.operating.removal import Removal
 from orchestrator.operating.replay import Replay
 from orchestrator.operating.stops import Stops
-from orchestrator.schedules.book import Book
+from orchestrator.schedules.book import ScheduleStore
 from queues.queue import QueueSet
 
 
@@ -28,5 +28,5 @@ class AdminOperations:
         self.dead = Replay(operator)
         self.config = ClusterConfig(session, nodes)
         self.pools = PoolOperations(queue_set, self.config, operator.trail)
-        self.schedules = Book(session, nodes, queue_set.clock.now_ms)
+        self.schedules = ScheduleStore(session, nodes, queue_set.clock.now_ms)
         self.history = History(session, nodes)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from spark_runner.directories import UnsafeDirectory, private_directory
 from spark_runner.errors import SparkRunnerError
-from spark_runner.zookeeper import LOW
 from spark_runner.proc import status_field
+from spark_runner.zookeeper import LOW
 
 _CAPABILITIES = {
     "CHOWN": 0,
