@@ -346,7 +346,7 @@ def test_no_answer_runs_a_job_again_that_somebody_asked_to_stop(when: str) -> No
         job.stopped = True
     action = finished(job.take(fail.handle(job)))
     assert (action.status, action.changes["failures"]) == (Status.ERROR_FAIL, 1)
-    assert "somebody asked to stop" in str(told(action).error)
+    assert "was asked to stop" in str(told(action).error)
 
 
 def test_a_stop_is_remembered_when_the_answer_makes_a_failure_of_a_success() -> None:
