@@ -1,4 +1,4 @@
-"""Whether the rows of an INSERT INTO have the columns of those that are there already."""
+"""Checks that the rows of an INSERT INTO have the same columns as the existing ones."""
 
 import json
 import urllib.parse
@@ -18,10 +18,10 @@ _ADVICE = "INSERT INTO adds rows of the same columns, INSERT OVERWRITE replaces 
 def refuse_unlike_file(
     frame: DataFrame, some_file: str, connector: str, options: Mapping[str, Any], reading: Mapping[str, str]
 ) -> None:
-    """Raise UnlikeColumns where columns or partitions are not those of this file of the target.
+    """Raise UnlikeColumns if columns or partitions differ from those of this file of the target.
 
-    What is compared is what a later reader would refuse or mix up: of Parquet names, order and types, of CSV
-    names and order (without a header their number), of JSON whether a name of its first record is missing.
+    The check covers what a later reader would refuse or confuse: of Parquet names, order and types, of CSV
+    names and order (without a header their number), of JSON the names missing from its first record.
     """
     path = str(options["path"])
     partitions = [name.lower() for name in options["partition_by"]]
@@ -41,7 +41,7 @@ def refuse_unlike_file(
 
 
 def refuse_unlike_tables(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Raise UnlikeColumns where two tables of one place do not write it alike."""
+    """Raise UnlikeColumns if two tables of one location have different formats."""
     for name, its, mine in (
         ("connector", one["connector"], other["connector"]),
         *((name, one["options"].get(name), other["options"].get(name)) for name in _SHAPING),
@@ -54,7 +54,7 @@ def refuse_unlike_tables(one: Mapping[str, Any], other: Mapping[str, Any]) -> No
 def refuse_unlike_queries(
     one: StructType, other: StructType, connector: str, options: Mapping[str, Any]
 ) -> None:
-    """Raise UnlikeColumns where the rows of the second cannot be added to those of the first."""
+    """Raise UnlikeColumns if the rows of `other` cannot be added to those of `one`."""
     if difference := _difference(other.fields, one.fields, connector, options):
         raise UnlikeColumns(f"{_columns(other.fields)}, an earlier INSERT gives {difference}; {_ADVICE}")
 
@@ -69,14 +69,14 @@ def _columns_of(
     try:
         record = json.loads(first[0]) if first else {}
     except ValueError:
-        record = {}  # no record as Spark writes them: its reader says so
+        record = {}  # not a record of Spark: its reader reports that
     return [StructField(name, NullType()) for name in record] if isinstance(record, dict) else []
 
 
 def _difference(
     given: Sequence[StructField], found: Sequence[StructField], connector: str, options: Mapping[str, Any]
 ) -> str:
-    """What is found and not given; empty where both are alike."""
+    """The columns that were found but not given; empty if both are alike."""
     if connector == "json":
         missing = [field.name for field in found if field.name.lower() not in _names(given)]
         return f"records with {', '.join(missing)}" if missing else ""

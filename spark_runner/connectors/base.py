@@ -1,4 +1,4 @@
-"""What a connector does in the driver."""
+"""The protocols of a connector in the driver."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PREVIEW_CHARS = 60  # of one cell; a preview is for a terminal
 
 @dataclass(frozen=True)
 class Written:
-    """What one write left at its target."""
+    """The result of one write."""
 
     rows: int
     preview: list[list[str | None]]
@@ -22,7 +22,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: the attempts of one run have the key in common."""
+    """The identity of a writer: the attempts of one run share the key."""
 
     run_key: str
     attempt: int = 1
@@ -37,25 +37,25 @@ class Source(Protocol):
     """Reads one kind of system."""
 
     def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
-        """The table as a frame; `schema` is None where the script declares no columns."""
+        """The table as a frame; `schema` is None if the script declares no columns."""
 
 
 class Sink(Protocol):
     """Writes to one kind of system."""
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
-        """Before anything is written: remove what earlier attempts of this run have added."""
+        """Remove the rows that earlier attempts of this run added; called before any write."""
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
-        """Write all rows or none; `mode` is overwrite, append or error, whatever the options say.
+        """Write all rows or none; `mode` is overwrite, append or error, and overrides the options.
 
-        Raises ConnectorError for columns that are not those of what is there, before anything is written.
+        Raises ConnectorError before any write if the columns differ from the existing ones.
         """
 
 
 def text_cells(frame: DataFrame, rows: int) -> list[list[str | None]]:
     """Up to `rows` rows with every value as Spark writes it as a STRING."""
-    # Positions, not names: a query may call two columns the same.
+    # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
     strings = positional.limit(rows).select(*[sql.col(name).cast("string") for name in positional.columns])
     return [list(row) for row in strings.collect()]

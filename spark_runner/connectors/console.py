@@ -13,7 +13,7 @@ class Console:
     """Shows the first rows of a query as a table."""
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
-        """What was shown was shown."""
+        """Do nothing: shown rows cannot be removed."""
 
     def write(
         self,
@@ -22,7 +22,7 @@ class Console:
         mode: str,  # noqa: ARG002 - of Sink
         writer: Writer,  # noqa: ARG002 - likewise
     ) -> Written:
-        """Show up to `limit` rows; only what was shown counts as written."""
+        """Show up to `limit` rows; only shown rows count as written."""
         limit = int(options["limit"])
         cells = text_cells(frame, limit + 1)
         shown = cells[:limit]

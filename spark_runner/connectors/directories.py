@@ -1,4 +1,4 @@
-"""Looks at a target directory, in whatever file system of Spark it is, before it is overwritten."""
+"""Checks a target directory in any file system of Spark before it is overwritten."""
 
 from pyspark.sql import SparkSession
 
@@ -10,13 +10,13 @@ _MARKERS = {"_SUCCESS", "_temporary", "_metadata", "_common_metadata"}
 
 
 def refuse_foreign_files(session: SparkSession, path: str) -> None:
-    """Raises ConnectorError if `path` holds anything that Spark would not have written there.
+    """Raise ConnectorError if `path` holds files that Spark did not write.
 
-    Overwriting deletes the whole directory first: with a wrong path, somebody's home.
+    An overwrite deletes the whole directory first: with a wrong path, a home directory.
     """
     jvm, java = session._jvm, session._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
     if jvm is None:
-        return  # Spark Connect: the file system is out of sight
+        return  # Spark Connect gives no access to the file system
     target = jvm.org.apache.hadoop.fs.Path(path)
     files = target.getFileSystem(java.sessionState().newHadoopConf())
     if not files.exists(target):

@@ -1,4 +1,4 @@
-"""Errors of connectors; the script that caused one is named by who catches it."""
+"""Errors of connectors; the caller adds the place in the script."""
 
 from typing import Literal
 
@@ -6,22 +6,22 @@ from spark_runner.errors import SparkRunnerError
 
 
 class ConnectorError(SparkRunnerError):
-    """A connector refused to read or write, and says why; nothing was changed."""
+    """A connector refused to read or write; nothing was changed."""
 
 
 class TargetChanged(ConnectorError):
-    """What was there was changed by somebody else in this moment; another attempt may have more luck."""
+    """Another writer changed the target at the same time; a further attempt may succeed."""
 
 
 class UnlikeColumns(ConnectorError):
-    """The rows of an INSERT INTO have other columns than those that they would be added to."""
+    """The rows of an INSERT INTO have other columns than the existing rows."""
 
 
 class OptionError(SparkRunnerError):
-    """An option of a table is unknown, missing or has a value that cannot be used.
+    """An option of a table is unknown, missing or has an invalid value.
 
-    `option` is the name as the user wrote it, or empty where the fault is not in one option; `fault` tells
-    whether its name or its value is wrong.
+    `option` is the name as the user wrote it, or empty if the fault is not in a single option; `fault` is the
+    wrong part, its name or its value.
     """
 
     def __init__(self, message: str, *, option: str = "", fault: Literal["name", "value"] = "name") -> None:

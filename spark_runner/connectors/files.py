@@ -27,29 +27,29 @@ class Files:
         """The files below `path`; a record that does not fit the declared columns fails the job."""
         reader = session.read.format(self.format).options(**self._format_options(options))
         if self.format != "parquet":
-            # Spark would turn what it cannot read into NULL and say nothing.
+            # Spark would silently turn unreadable values into NULL.
             reader = reader.option("mode", "FAILFAST")
         if self.format == "csv" and options["header"]:
-            # Otherwise declared columns are matched by position and the header is never looked at.
+            # Otherwise Spark matches declared columns by position and ignores the header.
             reader = reader.option("enforceSchema", "false")
         if schema is not None:
             reader = reader.schema(schema)
         try:
             return reader.load(options["path"])
         except AnalysisException as error:
-            # Its words say that there is nothing; soon there is again.
+            # The path is missing only during the swap of another job.
             if error.getCondition() == "PATH_NOT_FOUND" and is_in_swap(session, str(options["path"])):
                 raise TargetChanged(f"'{options['path']}' is being replaced by another job") from error
             raise
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
-        """Leave nothing of earlier attempts of this run, and no swap half done."""
+        """Remove the output of earlier attempts of this run, and finish incomplete swaps."""
         TargetDirectory(session, str(options["path"]), writer).recover()
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
-        """Write the frame beside its target, then put it there.
+        """Write the frame beside its target, then move it there.
 
-        Raises ConnectorError where that would destroy its input or foreign files, or mix unlike columns.
+        Raises ConnectorError if that would destroy its input or foreign files, or mix different columns.
         """
         path, session = str(options["path"]), frame.sparkSession
         _refuse_own_input(frame, path)
@@ -83,7 +83,7 @@ class Files:
                 if mode == "overwrite":
                     target.replace()
                 else:
-                    if is_empty:  # or was, before somebody else wrote there
+                    if is_empty:  # it was empty before, and another writer may have added rows
                         self._can_be_added(frame, target, options, mode)
                     target.add()
         finally:
@@ -93,7 +93,7 @@ class Files:
     def _can_be_added(
         self, frame: DataFrame, target: TargetDirectory, options: Mapping[str, Any], mode: str
     ) -> bool:
-        """Whether the target has no data; raises ConnectorError where it has those of other columns."""
+        """Whether the target has no data; raises ConnectorError if its data has other columns."""
         some_file, path = target.first_file(), str(options["path"])
         if some_file is None:
             return True
@@ -110,7 +110,7 @@ class Files:
         return False
 
     def _kept(self, frame: DataFrame, options: Mapping[str, Any]) -> Column:
-        """How many rows come into the files."""
+        """The number of rows that the files will hold."""
         names, _ = _divided(frame, options)
         if self.format == "csv" and not options["null_value"] and len(names) == 1:
             return sql.count(_column(names[0]))
@@ -119,12 +119,12 @@ class Files:
     def _refuse_unseen(
         self, session: SparkSession, target: TargetDirectory, options: Mapping[str, Any], rows: int
     ) -> None:
-        """Raise ConnectorError where executors of other hosts have written what this host does not see."""
+        """Raise ConnectorError if executors on other hosts wrote files that this host does not see."""
         seen, files = 0, target.staged_files()
         if files and self.format == "parquet":
             seen = session.read.parquet(target.staging).count()
         elif files:
-            # Lines: a value of several counts more than once, and no row less.
+            # Lines: a value with line breaks counts more than once, and every row at least once.
             headers = files if options.get("header") else 0
             seen = session.read.text(target.staging).count() - headers
         if seen < rows:
@@ -138,7 +138,7 @@ class Files:
         if self.format == "parquet":
             reader = reader.schema(frame.schema)  # Spark would run a job to find it in the files
         else:
-            # The text as it stands in the files; nothing is parsed, so nothing can fail to.
+            # The text in the files, unparsed, so that no value can fail to parse.
             names, partitions = _divided(frame, options)
             fields = [StructField(name, StringType()) for name in [*names, *partitions]]
             reader = reader.schema(StructType(fields))
@@ -146,7 +146,7 @@ class Files:
         return preview(text_cells(reader.load(options["path"]).select(*columns), PREVIEW_ROWS))
 
     def _format_options(self, options: Mapping[str, Any]) -> dict[str, str]:
-        """Spark's options that a reader and a writer share."""
+        """The options of Spark that readers and writers share."""
         if self.format != "csv":
             return {}
         return {
@@ -157,7 +157,7 @@ class Files:
 
 
 def _divided(frame: DataFrame, options: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The columns that stand in the files, and those that become folders."""
+    """The columns in the files, and the partition columns, which become folders."""
     partitions = {name.lower() for name in options["partition_by"]}
     names = [name for name in frame.columns if name.lower() not in partitions]
     return names, [name for name in frame.columns if name.lower() in partitions]
@@ -168,7 +168,7 @@ def _column(name: str) -> Column:
 
 
 def _refuse_own_input(frame: DataFrame, path: str) -> None:
-    """Refuse a target that holds files which the query reads, however they are named there."""
+    """Refuse a target that holds files which the query reads, under any name of theirs."""
     target = _local(urllib.parse.quote(path) if path.startswith("file:") else path)
     for name in _input_files(frame):
         found = _local(name)
@@ -177,7 +177,7 @@ def _refuse_own_input(frame: DataFrame, path: str) -> None:
 
 
 def _input_files(frame: DataFrame) -> list[str]:
-    """All files that a query reads; `DataFrame.inputFiles` alone leaves out those of subqueries."""
+    """All files that a query reads; `DataFrame.inputFiles` omits those of subqueries."""
     files = frame.inputFiles()
     java, jvm = frame.sparkSession._jsparkSession, frame.sparkSession._jvm  # noqa: SLF001 - no public way to subqueries
     if jvm is not None:
@@ -189,7 +189,7 @@ def _input_files(frame: DataFrame) -> list[str]:
 
 
 def _local(location: str) -> str:
-    """A local path with its links followed; other locations as they are."""
+    """A local path with its links resolved; other locations unchanged."""
     if location.startswith("file:"):
         location = urllib.parse.unquote("/" + location.removeprefix("file:").lstrip("/"))
     return os.path.realpath(location) if location.startswith("/") else location

@@ -1,4 +1,4 @@
-"""The `inline` connector: rows that stand in the script, for tests and small lookups."""
+"""The `inline` connector: rows in the script itself, for tests and small lookups."""
 
 import json
 from collections.abc import Mapping
@@ -21,5 +21,5 @@ class Inline:
         objects = [dict(zip(schema.fieldNames(), row, strict=True)) for row in json.loads(options["rows"])]
         text = session.createDataFrame([(json.dumps(objects),)], "rows STRING")
         parsed = sql.from_json("rows", ArrayType(schema), {"mode": "FAILFAST"})
-        # Collected now, so that a value of the wrong type is an error of this table and not of a later query.
+        # Collected here, so that a value of the wrong type is an error of this table, not of a later query.
         return session.createDataFrame(text.select(sql.inline(parsed)).collect(), schema)

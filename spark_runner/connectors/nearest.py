@@ -1,4 +1,4 @@
-"""Finds what a user probably meant."""
+"""Suggests the name that a user probably meant."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ _MAX_NAMES, _MAX_CHARACTERS = 1_000, 100  # a comparison takes the product of bo
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that is nearest to `name`, without regard to case; None if none is near."""
+    """The element of `known` nearest to `name`, ignoring case; None if none is near."""
     if len(name) > _MAX_CHARACTERS:
         return None
     by_lower = {one.lower(): one for one in islice(known, _MAX_NAMES) if len(one) <= _MAX_CHARACTERS}
@@ -17,6 +17,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error message that names the nearest of `known`, or nothing."""
+    """The end of an error message with the nearest of `known`; empty without one."""
     near = nearest(name, known)
     return f"; did you mean '{near}'?" if near is not None else ""

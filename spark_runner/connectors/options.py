@@ -1,6 +1,6 @@
-"""The options of every connector, checked where a job is submitted.
+"""The options of every connector, checked when a job is submitted.
 
-Option names are compared without case, `_` and `-`: `nullValue`, `null_value` and `NULLVALUE` are one.
+Option names ignore case, `_` and `-`: `nullValue`, `null_value` and `NULLVALUE` are the same.
 """
 
 import json
@@ -26,15 +26,15 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(_names)]
 
 
 class ConnectorOptions(BaseModel):
-    """What all connectors share."""
+    """The base of the options of all connectors."""
 
-    # A script uses few connectors: the others are never built.
+    # A script uses few connectors; pydantic builds only their models.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     readable: ClassVar[bool]
     writable: ClassVar[bool]
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Raises OptionError where the options do not fit the declared `columns` (empty: none declared)."""
+        """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
 
 
 class FileOptions(ConnectorOptions):
@@ -43,7 +43,7 @@ class FileOptions(ConnectorOptions):
     readable: ClassVar[bool] = True
     writable: ClassVar[bool] = True
     path: str = Field(min_length=1)
-    mode: Literal["append", "error"] = "append"  # of INSERT INTO; INSERT OVERWRITE replaces whatever it is
+    mode: Literal["append", "error"] = "append"  # of INSERT INTO; INSERT OVERWRITE ignores it
     partition_by: Names = ()
 
     @field_validator("mode", mode="before")
@@ -54,7 +54,7 @@ class FileOptions(ConnectorOptions):
         return value
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """`partition_by` may name declared columns only."""
+        """Check that `partition_by` names only declared columns."""
         known = {name.lower() for name in columns}
         for name in self.partition_by:
             if columns and name.lower() not in known:
@@ -84,7 +84,7 @@ class JsonOptions(FileOptions):
 
 
 class PrintOptions(ConnectorOptions):
-    """Rows shown on standard output, for a look at a query."""
+    """Rows on standard output, to inspect a query."""
 
     readable: ClassVar[bool] = False
     writable: ClassVar[bool] = True
@@ -92,7 +92,7 @@ class PrintOptions(ConnectorOptions):
 
 
 class InlineOptions(ConnectorOptions):
-    """Rows that stand in the script itself."""
+    """Rows in the script itself."""
 
     readable: ClassVar[bool] = True
     writable: ClassVar[bool] = False
@@ -112,7 +112,7 @@ class InlineOptions(ConnectorOptions):
         return value
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Rows need declared columns, and as many values as there are columns."""
+        """Check that columns are declared, and that each row has one value per column."""
         if not columns:
             raise OptionError("a table of connector 'inline' needs declared columns")
         for number, row in enumerate(json.loads(self.rows), start=1):
@@ -152,7 +152,7 @@ def validate(connector: str, options: Mapping[str, str]) -> ConnectorOptions:
 
 
 def to_plan(options: ConnectorOptions) -> dict[str, Any]:
-    """The options as a plan carries them to the driver."""
+    """The options as JSON for the plan."""
     return options.model_dump(mode="json")
 
 

@@ -1,4 +1,4 @@
-"""Which class reads and writes for which connector, in the driver."""
+"""The source and the sink of each connector, in the driver."""
 
 from collections.abc import Mapping
 

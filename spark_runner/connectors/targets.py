@@ -1,16 +1,16 @@
-"""A directory of files as one INSERT changes it: as a whole, by what was written beside it before.
+"""A target directory that one INSERT changes as a whole, with files that it wrote beside it before.
 
-Beside a directory `out`, in whatever file system of Spark:
+Beside a directory `out`, in any file system of Spark:
 
-    .orchestrator-<run key>-<attempt>-<sum>        what an INSERT has written so far
-    .orchestrator-<run key>-<attempt>-<sum>.old    what INSERT OVERWRITE replaces, for the moment of the swap
+    .orchestrator-<run key>-<attempt>-<sum>        the files that an INSERT has written so far
+    .orchestrator-<run key>-<attempt>-<sum>.old    the files that INSERT OVERWRITE replaces, during the swap
 
-Below `out` itself where there is no beside: it is the root of a file system, or others own the folder above.
+They are below `out` itself if it is the root of a file system, or the job may not write in the folder above.
 
-Where both are there, a swap is half done: what was staged has its new place otherwise, and the old goes.
+If both exist, a swap is incomplete. If only `.old` exists, the staged files are in place, and it is removed.
 
-Files that an INSERT INTO has added are called `part-<run key>-<attempt>-...`: so a further attempt of the run
-finds what the ones before it have added. All these names are hidden from readers, or those of data.
+The files of an INSERT INTO are named `part-<run key>-<attempt>-...`, so that a further attempt of the run
+finds the files that earlier ones added. All other names are hidden from readers.
 """
 
 import contextlib
@@ -33,17 +33,17 @@ _OLD = ".old"
 
 
 class TargetDirectory:
-    """One directory, for one writer; what Java raises comes as Py4JJavaError."""
+    """One directory, for one writer; errors of Java are raised as Py4JJavaError."""
 
     def __init__(self, session: SparkSession, location: str, writer: Writer) -> None:
-        java: Any = session._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
+        java: Any = session._jsparkSession  # noqa: SLF001 - PySpark has no public access to a file system
         jvm: Any = session._jvm  # noqa: SLF001 - likewise
         self._new_path: Any = jvm.org.apache.hadoop.fs.Path
         found = self._new_path(location)
         self._files: Any = found.getFileSystem(java.sessionState().newHadoopConf())
         path = self._files.makeQualified(found)
         self.is_local = path.toUri().getScheme() == "file"
-        if self.is_local:  # a link stays one, and what it names is replaced
+        if self.is_local:  # a link stays, and its target is replaced
             path = self._files.makeQualified(self._new_path(os.path.realpath(path.toUri().getPath())))
         self._location, self._path, self._writer = location, path, writer
         above = path.getParent()
@@ -52,24 +52,24 @@ class TargetDirectory:
 
     @property
     def staging(self) -> str:
-        """Where the writer puts its files first."""
+        """The directory to which the writer writes first."""
         return str(self._beside(f"{self._writer.name}-{self._sum}").toString())
 
     def first_file(self) -> str | None:
-        """The path below the directory of some file with data; None where there is none."""
+        """The path below the directory of any file with data; None without one."""
         return next((name for file, name in self._data_files(self._path) if file.getLen()), None)
 
     def staged_files(self) -> int:
-        """How many files with data are staged, as this host sees it."""
+        """The number of staged files with data that this host sees."""
         return sum(file.getLen() > 0 for file, _ in self._data_files(self._new_path(self.staging)))
 
     def check(self) -> None:
-        """Raise ConnectorError where there is something else than a directory."""
+        """Raise ConnectorError if the path is not a directory."""
         if self._files.exists(self._path) and not self._files.getFileStatus(self._path).isDirectory():
             raise ConnectorError(f"refused: '{self._location}' is a file; a target is a directory")
 
     def check_replaceable(self) -> None:
-        """Raise ConnectorError where another directory cannot take its place."""
+        """Raise ConnectorError if another directory cannot replace it."""
         if not self._has_beside:
             raise ConnectorError(
                 f"refused: INSERT OVERWRITE replaces a whole directory, and on '{self._location}' a file"
@@ -78,9 +78,9 @@ class TargetDirectory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else of this host changes the directory meanwhile, and no swap is half done."""
+        """Hold a lock against other jobs of this host, after incomplete swaps are finished."""
         with contextlib.ExitStack() as stack:
-            # A lock of the folder above leaves nothing behind and ends with its process. Some have none.
+            # A lock on the folder above leaves no file and ends with its process. Some systems have none.
             with contextlib.suppress(OSError):
                 if self.is_local:
                     lock = FileLock(Path(self._path.toUri().getPath()).parent, is_folder=True)
@@ -90,7 +90,7 @@ class TargetDirectory:
             yield
 
     def add(self) -> None:
-        """Add what is staged, all files or none."""
+        """Add the staged files, all or none."""
         staged = self._new_path(self.staging)
         if not self._files.exists(staged):
             raise TargetChanged(f"'{self._location}' was not changed: this run has a further attempt")
@@ -111,7 +111,7 @@ class TargetDirectory:
             raise
 
     def replace(self) -> None:
-        """Put what is staged in the place of what is there; where that fails, what is there stays."""
+        """Replace the directory by the staged one; on failure the old one stays."""
         staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
         if not self._files.exists(self._path):
             self._rename(staged, self._path)
@@ -125,7 +125,7 @@ class TargetDirectory:
             raise
 
     def discard(self) -> None:
-        """Remove what is staged, or was replaced; what cannot be removed is nobody's data any more."""
+        """Remove the staged and the replaced files; failures are ignored, as no reader sees them."""
         staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
         with contextlib.suppress(Py4JJavaError):
             if not (self._files.exists(old) and self._files.exists(staged)):
@@ -133,13 +133,13 @@ class TargetDirectory:
                 self._files.delete(old, True)
 
     def is_in_swap(self) -> bool:
-        """Whether the directory is missing because an INSERT OVERWRITE is about to replace it, or died."""
+        """Whether the directory is missing because an INSERT OVERWRITE is replacing it, or died meanwhile."""
         return not self._files.exists(self._path) and any(
             self._files.exists(self._staged_of(old)) for old in self._found_beside(f"*-{self._sum}{_OLD}")
         )
 
     def recover(self) -> None:
-        """Make good what dead drivers have left: a swap half done, and all of earlier attempts."""
+        """Repair what dead drivers left: finish incomplete swaps, and remove output of earlier attempts."""
         with self.locked():
             if self._writer.attempt > 1:
                 self._undo()
@@ -168,7 +168,7 @@ class TargetDirectory:
             self._files.delete(self._path, True)  # there was nothing before them
 
     def _move_files(self, root: Any, moved: list[Any] | None = None) -> None:
-        """Move the staged files below `root`, under names that say whose they are."""
+        """Move the staged files below `root`, under names with the writer."""
         staged = self._new_path(self.staging)
         for file, name in list(self._data_files(staged)):
             folder, _, own = name.rpartition("/")
@@ -181,14 +181,14 @@ class TargetDirectory:
                 moved.append(target)
 
     def _check_moved(self, moved: list[Any]) -> None:
-        """Where no lock holds off others, as in HDFS: one of them has moved away what was added to."""
+        """Raise TargetChanged if another job replaced the directory, as without a lock in HDFS."""
         if not all(self._files.exists(path) for path in moved):
             raise TargetChanged(f"'{self._location}' was replaced while files were added")
 
     def _data_files(self, root: Any) -> Iterator[tuple[Any, str]]:
         """The status of each file that readers see, and its path below `root`.
 
-        Of the folders below it these are partitions; others may be those of other tables.
+        Of the folders below it only partitions count; others may belong to other tables.
         """
         if not self._files.exists(root):
             return
@@ -212,7 +212,7 @@ class TargetDirectory:
         return [status.getPath() for status in found or ()]
 
     def _rename(self, source: Any, target: Any) -> None:
-        # Hadoop moves a directory into another one that is there: somebody else has just made it.
+        # Hadoop moves a directory into an existing one, which another job has just created.
         if self._files.exists(target) or not self._files.rename(source, target):
             raise TargetChanged(
                 f"'{self._location}' was not changed: {source.toString()} could not become"
@@ -221,15 +221,15 @@ class TargetDirectory:
 
 
 def is_in_swap(session: SparkSession, location: str) -> bool:
-    """Whether a directory that is not there is about to be."""
+    """Whether a missing directory is about to be replaced."""
     return TargetDirectory(session, location, Writer("")).is_in_swap()
 
 
 def _is_walled(path: str) -> bool:
-    """Whether a directory cannot be swapped for one beside it."""
+    """Whether a directory cannot be swapped with one beside it."""
     return Path(path).is_dir() and (os.path.ismount(path) or not os.access(Path(path).parent, os.W_OK))
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether Spark passes over it when it reads a directory."""
+    """Whether Spark ignores the name when it reads a directory."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

@@ -1,4 +1,4 @@
-"""Column definitions of a table, read as far as it goes without Spark: their names."""
+"""Reads the names of the column definitions of a table; their types are left to Spark."""
 
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.source import Passage
@@ -17,7 +17,7 @@ _CONSTRAINTS = {
 def column_names(columns: Passage) -> tuple[str, ...]:
     """The names in `a INT, b STRING, ...`; the types are left to Spark.
 
-    Raises SqlError at a definition that is missing, doubled, or not a column at all.
+    Raises SqlError at a definition that is missing, duplicate, or not a column.
     """
     cursor = Cursor(columns)
     names: dict[str, str] = {}
@@ -40,7 +40,7 @@ def column_names(columns: Passage) -> tuple[str, ...]:
 
 
 def _skip_definition(cursor: Cursor) -> None:
-    """Step to the comma behind this definition, or to the end."""
+    """Move to the comma behind this definition, or to the end."""
     depth = 0
     while cursor.here and not (depth == 0 and cursor.here.is_symbol(",")):
         token = cursor.take()

@@ -1,6 +1,6 @@
-"""Turns a script into a plan: checked as far as that goes without Spark, and plain JSON.
+"""Compiles a script into a plan: JSON, with all checks that need no Spark.
 
-The plan is what travels to the driver; `spark_runner.sql.execution` runs it there.
+The plan travels to the driver, where `spark_runner.sql.execution` runs it.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
     """The plan of a script.
 
     `file` is the name that errors show; relative paths are relative to `base_dir`. Raises SqlError at the
-    first thing that is wrong, or above one of the limits of `spark_runner.sql.limits`.
+    first error, or above a limit of `spark_runner.sql.limits`.
     """
     source = ScriptSource(file, text)
     if len(text) > MAX_SCRIPT_CHARACTERS:
@@ -44,10 +44,10 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
     if len(statements) > MAX_STATEMENTS:
         message = f"the script has {len(statements):,} statements, the limit is {MAX_STATEMENTS:,}"
         raise source.error(message, statements[MAX_STATEMENTS][0].start)
-    room = MAX_EXPANDED_CHARACTERS
+    left = MAX_EXPANDED_CHARACTERS
     for tokens in statements:
-        passage = expand(source, tokens, variables, room)
-        room -= len(passage.text)
+        passage = expand(source, tokens, variables, left)
+        left -= len(passage.text)
         planner.add(parse(passage))
     if not planner.inserts:
         raise source.error("nothing to do: the script has no INSERT", 0)
@@ -72,21 +72,21 @@ class _Table:
     spec: TableSpec
     step: dict[str, Any]
     line: int
-    place: str  # its location as it is compared with others; empty if it has none
+    place: str  # its comparable location; empty if it has none
 
 
 @dataclass
 class _Reads:
-    """What a query reads, through views too: each table once, in order, and how often all of them."""
+    """The tables that a query reads, also through views, each once and in order; and the number of reads."""
 
     tables: dict[int, _Table] = field(default_factory=dict)  # by identity: a name may be declared again
     times: int = 0
-    depth: int = 0  # of views that read views
+    depth: int = 0  # of nested views
 
 
 @dataclass
 class _View:
-    """A declared view and what it reads."""
+    """A declared view and the tables that it reads."""
 
     name: str
     line: int
@@ -95,16 +95,16 @@ class _View:
 
 @dataclass
 class _Planner:
-    """Adds statement after statement to the plan, knowing the names declared so far."""
+    """Adds one statement after another to the plan, and keeps the names declared so far."""
 
     base_dir: str
     steps: list[dict[str, Any]] = field(default_factory=list)
     inserts: int = 0
     names_files: bool = False  # a query names files by a relative path
-    formats: set[str] = field(default_factory=set)  # of files that queries name by themselves
-    needs_own_jvm: bool = False  # a statement may reach what other jobs in one JVM have
+    formats: set[str] = field(default_factory=set)  # of files that queries name directly
+    needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
     names: dict[str, _Table | _View] = field(default_factory=dict)
-    values: dict[str, int] = field(default_factory=dict)  # pasted texts and their numbers in the plan
+    values: dict[str, int] = field(default_factory=dict)  # pasted texts and their indices in the plan
 
     def add(self, statement: SetStatement | CreateTable | CreateView | Insert) -> None:
         """Check one statement and append its step."""
@@ -199,7 +199,7 @@ class _Planner:
         raise statement.passage.error(message, statement.target_offset)
 
     def _reads(self, query: Passage) -> _Reads:
-        """The declared tables that a query reads, each marked so in the plan."""
+        """The declared tables that a query reads; marks each as read in the plan."""
         tokens = Cursor(query).tokens
         self.formats |= formats_named(tokens)
         self.names_files |= names_relative_files(tokens)
@@ -234,7 +234,7 @@ class _Planner:
         return reads
 
     def _check_input_survives(self, statement: Insert, target: _Table, reads: _Reads) -> None:
-        """Refuse an INSERT that would change or delete what the script reads."""
+        """Refuse an INSERT that would change or delete input of the script."""
         location, place = target.spec.location, target.place
         if not place:
             return
@@ -246,7 +246,7 @@ class _Planner:
         for known in self.names.values():
             if not isinstance(known, _Table) or not known.place:
                 continue
-            # The same path twice is meant: a later statement reads or appends to what this one writes.
+            # The same path twice is intended: a later statement reads or extends the output of this one.
             if contains(place, known.place) and not contains(known.place, place):
                 raise _destroys(
                     statement, f"would delete table '{known.name}' in", known.spec.location, location

@@ -9,7 +9,7 @@ CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Cursor:
-    """A place among the tokens of `passage` that are more than space and comment."""
+    """A position among the tokens of `passage`, without space and comments."""
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
@@ -37,12 +37,12 @@ class Cursor:
         return self.passage.error(message, self.offset if offset is None else offset)
 
     def expected(self, what: str) -> SqlError:
-        """An error that says what should stand here."""
+        """An error that names what is expected here, and what was found."""
         found = f"'{self.here.text}'" if self.here else "the end of the statement"
         return self.error(f"expected {what}, found {found}")
 
     def take_words(self, *words: str) -> bool:
-        """Step over `words` if they are what comes next."""
+        """Skip `words` if they come next; returns whether they did."""
         found = [self.peek(ahead) for ahead in range(len(words))]
         if all(token and token.is_word(word) for token, word in zip(found, words, strict=True)):
             self.index += len(words)
@@ -50,19 +50,19 @@ class Cursor:
         return False
 
     def take_symbol(self, symbol: str) -> bool:
-        """Step over `symbol` if it comes next."""
+        """Skip `symbol` if it comes next; returns whether it did."""
         if self.here and self.here.is_symbol(symbol):
             self.index += 1
             return True
         return False
 
     def need_symbol(self, symbol: str) -> None:
-        """Step over `symbol`; raises SqlError if something else comes next."""
+        """Skip `symbol`; raises SqlError if something else comes next."""
         if not self.take_symbol(symbol):
             raise self.expected(f"'{symbol}'")
 
     def take(self) -> SqlToken:
-        """The next token, whatever it is."""
+        """Skip and return the next token; raises SqlError at the end."""
         token = self.here
         if token is None:
             raise self.expected("more")
@@ -80,7 +80,7 @@ class Cursor:
         return name_value(token.text), token.start
 
     def text_of(self, token: SqlToken) -> str:
-        """What a token stands for: a string for its value, anything else for itself."""
+        """The value of a string token; the text of any other token."""
         if token.kind is not TokenKind.STRING:
             return token.text
         try:
@@ -105,12 +105,12 @@ class Cursor:
         return self.passage.part(opening + 1, self.tokens[self.index - 1].start)
 
     def rest(self) -> Passage:
-        """All that is left, from the next token on."""
+        """The remaining text from the next token on."""
         passage = self.passage.part(self.offset, len(self.passage.text))
         self.index = len(self.tokens)
         return passage
 
     def finish(self, hint: str) -> None:
-        """Raises SqlError unless the statement ends here."""
+        """Raise SqlError unless the statement ends here."""
         if self.here:
             raise self.error(f"unexpected '{self.here.text}'; {hint}")

@@ -1,4 +1,4 @@
-"""Leads Spark's errors back to the line of the script that caused them."""
+"""Maps errors of Spark to the place in the script that caused them."""
 
 import re
 
@@ -9,21 +9,21 @@ from spark_runner.sql.errors import SqlError
 from spark_runner.sql.source import Passage
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""What PySpark raises when Spark refuses or fails."""
+"""The errors that PySpark raises when Spark refuses a request or fails."""
 
 _LINE_AND_COLUMN = (
     re.compile(r"\(line (\d+), pos (\d+)\)"),  # ParseException
     re.compile(r"; line (\d+) pos (\d+)"),  # AnalysisException without a query context
 )
-# Wrappers whose message repeats what their cause says better.
+# Wrappers, whose cause has a better message.
 _WRAPPERS = ("Job aborted", "Task failed", "[TASK_WRITE_FAILED]")
 
 
 class SentTexts:
-    """All texts that Spark got from one script.
+    """All texts of one script that were sent to Spark.
 
-    An error of Spark may come from any of them: a view fails when it is read. So each text is sent with so
-    many spaces before it that no two texts share an offset, and the offset alone tells which one it was.
+    An error of Spark may come from any of them: a view fails when it is read. So each text is sent behind
+    enough spaces that no two texts share an offset, and the offset alone identifies the text.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class SentTexts:
         self._end = 0
 
     def send(self, passage: Passage) -> str:
-        """What to hand to Spark instead of the text of `passage`."""
+        """The text to send to Spark for `passage`."""
         for start, known in self._sent:
             if known == passage:
                 return " " * start + passage.text
@@ -41,7 +41,7 @@ class SentTexts:
         return " " * start + passage.text
 
     def place(self, error: Exception, passage: Passage) -> tuple[Passage, int] | None:
-        """The text and the offset in it that Spark names, if any; `passage` is what it was busy with."""
+        """The text and the offset in it that Spark names, if any; `passage` is the text that it processed."""
         for context in _contexts(error):
             for start, known in self._sent:
                 if start <= context.startIndex() <= start + len(known.text):
@@ -57,13 +57,13 @@ class SentTexts:
         return None
 
     def located(self, error: Exception, passage: Passage) -> SqlError:
-        """The error at the place that Spark names, or at the start of `passage`."""
+        """A SqlError at the place that Spark names, or at the start of `passage`."""
         found, offset = self.place(error, passage) or (passage, 0)
         return found.error(reason(error), offset)
 
 
 def reason(error: Exception) -> str:
-    """What Spark says, without logical plan, query dump and Java stack."""
+    """The message of Spark without logical plan, query dump and Java stack."""
     if isinstance(error, Py4JJavaError):
         return _java_reason(error)
     if isinstance(error, PySparkException):
@@ -80,7 +80,7 @@ def _contexts(error: Exception) -> list[QueryContext]:
     if not isinstance(error, PySparkException):
         return []
     contexts = error.getQueryContext() or []
-    # A view of a catalog has a text of its own, which is not in the script.
+    # The text of a catalog view is not in the script.
     return [
         context
         for context in contexts

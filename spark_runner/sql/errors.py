@@ -1,16 +1,16 @@
-"""The error of a script, shown at the place in the user's file."""
+"""The error of a script, with its place in the user's file."""
 
 import unicodedata
 
 from spark_runner.errors import SparkRunnerError
 from spark_runner.shortened import shortened
 
-_MESSAGE_CHARACTERS = 4_000  # what a message quotes may be as long as the script
-_SHOWN_CHARACTERS = 160  # of a line: scripts that programs write may have only one
+_MESSAGE_CHARACTERS = 4_000  # a message may quote as much as the whole script
+_SHOWN_CHARACTERS = 160  # of a line: a generated script may be a single line
 
 
 class SqlError(SparkRunnerError):
-    """The script is wrong, or what it asked for failed, at `line` and `column` of `file` (both from 1)."""
+    """A script is invalid, or a statement failed, at `line` and `column` of `file` (both from 1)."""
 
     def __init__(self, message: str, *, file: str, line: int, column: int, source_line: str) -> None:
         message = shortened(message, _MESSAGE_CHARACTERS)
@@ -42,12 +42,12 @@ class SqlError(SparkRunnerError):
 
 
 def _blank(char: str) -> str:
-    # Tabs stay tabs and wide characters take two cells, so that the caret stands below its character.
+    # Tabs stay tabs and wide characters take two cells, so that the caret is below its character.
     if char == "\t":
         return "\t"
     return "  " if unicodedata.east_asian_width(char) in "WF" else " "
 
 
 def _rebuild(message: str, file: str, line: int, column: int, source_line: str) -> SqlError:
-    """Make the error again in another process; keyword arguments do not survive pickling by themselves."""
+    """Rebuild the error in another process; pickle does not keep keyword arguments."""
     return SqlError(message, file=file, line=line, column=column, source_line=source_line)

@@ -26,15 +26,12 @@ def execute(
     *,
     shares_jvm: bool = False,
 ) -> list[dict[str, Any]]:
-    """Run the statements of a plan in order; one dict per INSERT.
+    """Run the statements of a plan in order; returns one dict per INSERT.
 
-    A further attempt of a run begins without what the ones before it have added; `writer` None is a run of
-    its own.
-
-    Each has target, connector, location (empty if it has none), rows, seconds, line, columns, and preview:
-    up to five rows of the target as text. Settings, tables and views are of this run only: it works in a
-    session of its own. `shares_jvm`: other jobs use the same JVM. Raises SqlError at the place in the script
-    that failed.
+    Each dict has target, connector, location (empty if it has none), rows, seconds, line, columns, and
+    preview: up to five rows of the target as text. Settings, tables and views exist in a session of this run
+    only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
+    run has one attempt. `shares_jvm`: other jobs use the same JVM. Raises SqlError at the failed place.
     """
     check_plan(plan, shares_jvm=shares_jvm)
     plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
@@ -51,14 +48,14 @@ def execute(
 
 
 def _on_this_host(step: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same where another file system is the default, as HDFS: that folder is one of a host."""
+    """The step with a local path, even where another file system such as HDFS is the default."""
     if not step.get("beside"):
         return step
     return {**step, "options": {**step["options"], "path": f"file:{step['location']}"}}
 
 
 class _Execution(ScriptSession):
-    """Writes."""
+    """Runs the steps and writes the targets."""
 
     def __init__(
         self, session: SparkSession, plan: Mapping[str, Any], report: Callable[[str], None], writer: Writer
@@ -66,11 +63,11 @@ class _Execution(ScriptSession):
         super().__init__(session, plan, report)
         self.writer = writer
         self.inserts = sum(step["kind"] == "insert" for step in self.steps)
-        self.written: set[str] = set()  # places that this run has written to
+        self.written: set[str] = set()  # locations that this run has written to
         self.results: list[dict[str, Any]] = []
 
     def recover(self) -> None:
-        """Make the targets what they were before this run."""
+        """Restore the targets to their state before this run."""
         for step in self.steps:
             if step["kind"] == "table" and step["written"] and self.is_reached(step):
                 try:
@@ -78,12 +75,12 @@ class _Execution(ScriptSession):
                 except ConnectorError as error:
                     raise self.error(f"table '{step['name']}': {error}", step) from error
                 except SPARK_ERRORS as error:
-                    # What cannot be looked at cannot be written either: the first attempt says so there.
+                    # A target that cannot be read cannot be written: the first attempt fails at its write.
                     if self.writer.attempt > 1:
                         raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
 
     def insert(self, step: Mapping[str, Any]) -> None:
-        """Write what the query gives, and keep what is to be reported of it."""
+        """Write the result of the query, and keep a report of it."""
         table = self.tables[step["target"].lower()]
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
         self.report(f"INSERT {verb} {table['name']} ({len(self.results) + 1} of {self.inserts})")

@@ -1,6 +1,6 @@
-"""The statements a script may have, and how the head of each is read.
+"""The statements that a script may have, and the parser of their heads.
 
-Only heads are read here. Spark's own parser is the truth for every query, expression and type.
+Only heads are parsed here. Spark's own parser decides on every query, expression and type.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 @dataclass(frozen=True)
 class Statement:
-    """What all statements have: the text they were read from, and its tokens without space and comments."""
+    """The base of all statements: their text, and its tokens without space and comments."""
 
     passage: Passage
     tokens: Sequence[SqlToken]
@@ -45,7 +45,7 @@ class Option:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """`CREATE TABLE` in either accent; `connector` is empty if only the options name it (WITH)."""
+    """`CREATE TABLE` in either dialect; `connector` is empty if only the options name it (WITH)."""
 
     name: str
     name_offset: int
@@ -79,7 +79,7 @@ class Insert(Statement):
 
 
 def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
-    """Read one statement; raises SqlError where it is not what a script may have."""
+    """Parse one statement; raises SqlError for one that a script may not have."""
     cursor = Cursor(passage)
     _check_nesting(cursor)
     if cursor.take_words("SET"):
@@ -127,7 +127,7 @@ def _set(cursor: Cursor) -> SetStatement:
 
 
 def _setting_text(cursor: Cursor, start: int) -> str:
-    """The text from token `start` up to the cursor; a single string stands for its value."""
+    """The text from token `start` up to the cursor; of a single string its value."""
     tokens = cursor.tokens[start : cursor.index]
     if not tokens:
         return ""
@@ -193,7 +193,7 @@ def _option(cursor: Cursor) -> Option:
     while token.kind is TokenKind.WORD and cursor.take_symbol("."):
         parts.append(cursor.take().text)
     key = ".".join(parts)
-    _ = cursor.take_symbol("=")  # Spark's OPTIONS may leave it out
+    _ = cursor.take_symbol("=")  # optional in Spark's OPTIONS
     value_offset = cursor.offset
     sign = "-" if cursor.take_symbol("-") else ""
     value = cursor.here
@@ -216,7 +216,7 @@ def _insert(cursor: Cursor) -> Insert:
     overwrite = cursor.take_words("OVERWRITE")
     if not overwrite and not cursor.take_words("INTO"):
         raise cursor.expected("INTO or OVERWRITE")
-    # TABLE may stand before the name, and a table may be called `table`.
+    # TABLE may precede the name, and a table may be named `table`.
     following = cursor.peek(1)
     if (
         following

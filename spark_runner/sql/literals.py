@@ -1,4 +1,4 @@
-"""String literals and quoted names: their value, and how to write a value into one."""
+"""String literals and quoted names: reads their values, and escapes values for them."""
 
 import re
 import sys
@@ -9,14 +9,14 @@ _OCTAL_DIGITS = 3
 
 
 def string_value(literal: str) -> str:
-    """What a string literal stands for, by the rules of Spark's SparkParserUtils.unescapeSQLString.
+    """The value of a string literal, by the rules of Spark's SparkParserUtils.unescapeSQLString.
 
-    Raises ValueError for an escape that is no character.
+    Raises ValueError for an escape that is not a character.
     """
     if literal[0] in "rR":
         return literal[2:-1]
     quote, body = literal[0], literal[1:-1]
-    # A doubled quote can only be found outside of escapes, so both are replaced in one pass.
+    # A doubled quote occurs only outside of escapes, so one pass replaces both.
     pattern = re.compile(rf"{quote}{quote}|{_ESCAPE.pattern}", re.DOTALL)
     value = pattern.sub(lambda match: quote if match[1] is None else _unescape(match[1]), body)
     try:
@@ -40,17 +40,17 @@ def _unescape(code: str) -> str:
 
 
 def name_value(text: str) -> str:
-    """The name that a plain or back-ticked identifier stands for."""
+    """The name in a plain or back-ticked identifier."""
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
 def escape_into(opening: str, value: str) -> str | None:
-    """`value` as it must be written inside a literal that starts with `opening`; None if it cannot be."""
+    """`value` escaped for a literal that starts with `opening`; None if it cannot be written there."""
     if opening in {"'", '"'}:
         return value.replace("\\", "\\\\").replace(opening, f"\\{opening}")
     if opening == "`":
         return value.replace("`", "``")
-    # A raw string knows no escapes: what would end it cannot stand in it.
+    # A raw string has no escapes, so it cannot hold its own closing quote.
     return None if opening[-1] in value else value
 
 

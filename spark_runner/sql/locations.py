@@ -1,4 +1,4 @@
-"""Where the files of a table are: paths made absolute, and compared."""
+"""Locations of the files of a table: makes paths absolute, and compares them."""
 
 import os
 import posixpath
@@ -10,14 +10,14 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters at least: `C
 
 
 def is_relative(path: str) -> bool:
-    """Whether `path` means another place in another folder."""
+    """Whether the meaning of `path` depends on the folder."""
     return not (_SCHEME.match(path) or path.startswith(("/", "~")))
 
 
 def resolve(path: str, base_dir: str) -> str:
     """`path` made absolute against `base_dir`; `~` is expanded, a URI such as s3a://x/y stays as it is.
 
-    Raises ValueError for what no file system takes.
+    Raises ValueError for a path that no file system accepts.
     """
     if len(path) > MAX_PATH_CHARACTERS:
         message = f"a path of {len(path):,} characters is too long, the limit is {MAX_PATH_CHARACTERS:,}"
@@ -36,12 +36,12 @@ def contains(outer: str, inner: str) -> bool:
 
 
 def overlap(one: str, two: str) -> bool:
-    """Whether writing to one of the two changes what the other holds; both are `comparable`."""
+    """Whether a write to one of the two changes the contents of the other; both are `comparable`."""
     return contains(one, two) or contains(two, one)
 
 
 def comparable(location: str) -> str:
-    """One spelling for file:/x, file:///x and /x; links are followed where they can be seen from here."""
+    """The same spelling for file:/x, file:///x and /x; follows links that are visible on this host."""
     if location.startswith("file:"):
         location = "/" + location.removeprefix("file:").lstrip("/")
     if location.startswith("/"):

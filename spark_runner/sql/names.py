@@ -1,4 +1,4 @@
-"""The names that a script declares, as the session of Spark has them."""
+"""The session of a script: runs its steps, and keeps the tables and views that it declares."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ _NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
 class ScriptSession:
-    """Goes through the steps of a plan; what an INSERT does is up to the subclass."""
+    """Runs the steps of a plan in a session of Spark; a subclass defines INSERT."""
 
     def __init__(self, session: SparkSession, plan: Mapping[str, Any], report: Callable[[str], None]) -> None:
         self.session = session
@@ -37,10 +37,14 @@ class ScriptSession:
         self.report = report
         self.tables: dict[str, Mapping[str, Any]] = {}
         self.declared: list[Mapping[str, Any]] = []  # tables and views that can be read, in order
-        self.places: dict[int, str] = {}  # where tables are, as it is compared, by the step of the table
-        self.words: dict[int, frozenset[str] | None] = {}  # what may name a table in a view, by its step
+        self.places: dict[int, str] = {}  # comparable locations by the id of the step of the table
+        self.words: dict[
+            int, frozenset[str] | None
+        ] = {}  # possible table names in a view, by the id of its step
         self.sent = SentTexts()
-        self.inferred: dict[int, StructType] = {}  # what files say of their columns, by the step of the table
+        self.inferred: dict[
+            int, StructType
+        ] = {}  # columns found in files, by the id of the step of the table
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Run an INSERT."""
@@ -61,7 +65,7 @@ class ScriptSession:
                 raise self.error(f"this driver does not know the step '{kind}'", step)
 
     def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
-        """What an INSERT would write, with the columns that its table declares."""
+        """The rows that an INSERT writes, with the columns that its table declares."""
         query = self.passage(step["query"])
         try:
             frame = self.session.sql(self.sent.send(query))
@@ -74,11 +78,11 @@ class ScriptSession:
         return Passage.from_json(self.source, pieces, self.values)
 
     def is_reached(self, step: Mapping[str, Any]) -> bool:
-        """Whether the folder that its path is relative to is on this host."""
+        """Whether this host has the folder to which the path of a table is relative."""
         return not step["beside"] or is_accessible(self.plan["directory"])
 
     def error(self, message: str, step: Mapping[str, Any]) -> SqlError:
-        """What is wrong, at the place of the statement."""
+        """An error at the place of the statement."""
         return self._statement(step).error(message)
 
     def declare(self, step: Mapping[str, Any]) -> None:
@@ -88,7 +92,7 @@ class ScriptSession:
             frame.createOrReplaceTempView(quote_name(step["name"]))
 
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
-        """What readers of the table see; None where nothing is written yet."""
+        """The frame for readers of the table; None if nothing is written yet."""
         schema = self.schema(step) or self.inferred.get(id(step))
         try:
             frame = SOURCES[step["connector"]].read(self.session, step["options"], schema)
@@ -103,7 +107,7 @@ class ScriptSession:
         return frame
 
     def schema(self, step: Mapping[str, Any]) -> StructType | None:
-        """The columns that it declares; None without."""
+        """The declared columns of a table; None without any."""
         if step["columns"] is None:
             return None
         columns = self.passage(step["columns"])
@@ -115,18 +119,19 @@ class ScriptSession:
         return schema if isinstance(schema, StructType) else None
 
     def refresh(self, location: str) -> None:
-        """Declare again what has other files now; Spark keeps the list it saw first."""
+        """Declare the tables and views with new files again: Spark caches the list of files."""
         place = comparable(location)
         changed = {key for key, known in self.places.items() if overlap(place, known)}
         for key in changed:
-            self.inferred.pop(key, None)  # that was of the files before
+            self.inferred.pop(key, None)  # it described the previous files
         for step in self._reading(changed) if changed else ():
             self.declare(step)
 
     def _reading(self, changed: Collection[int]) -> Iterator[Mapping[str, Any]]:
-        """These tables, and the views that may read them, also through others, in order.
+        """These tables, and the views that may read them directly or through others, in order.
 
-        A view reads what its names meant where it was declared: with a name declared twice all are.
+        A view reads the tables that its names referred to at its declaration. If a name is declared twice,
+        the result is all tables and views.
         """
         names = {step["name"].lower() for step in self.declared}
         if len(names) < len(self.declared):
@@ -140,7 +145,7 @@ class ScriptSession:
                 yield step
 
     def _statement(self, step: Mapping[str, Any]) -> Passage:
-        """A passage without text that stands where the statement does."""
+        """An empty passage at the place of the statement."""
         return Passage(
             self.source, "", (Anchor(0, self.source.offset(step["line"], step["column"]), verbatim=True),)
         )
@@ -173,7 +178,7 @@ class ScriptSession:
     def _view_frame(self, step: Mapping[str, Any]) -> DataFrame:
         query = self.passage(step["query"])
         try:
-            # Not CREATE VIEW: where such a view fails, Spark 4 points at who reads it.
+            # Not CREATE VIEW: in an error of such a view, Spark 4 points at the query that reads it.
             return self.session.sql(self.sent.send(query))
         except SPARK_ERRORS as error:
             raise self.sent.located(error, query) from error

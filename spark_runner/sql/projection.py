@@ -1,4 +1,4 @@
-"""Makes the columns of a query those that its target declares."""
+"""Converts the columns of a query to those that its target declares."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -23,7 +23,7 @@ def fit(frame: DataFrame, schema: StructType, *, by_name: bool) -> DataFrame:
                 f" the table declares {len(fields)} ({', '.join(schema.fieldNames())})"
             )
         order = list(range(len(fields)))
-    # Positions, not names: a query may call two columns the same.
+    # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
     cells = zip(order, fields, strict=True)
     return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])

@@ -1,4 +1,4 @@
-"""Where a query stands: what begins there, and that it is no command, which Spark would run at once."""
+"""Checks the start of a query, and that it holds no command, which Spark would run at once."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ _CLOSING = frozenset(CLOSING.values())
 
 
 def query(cursor: Cursor) -> Passage:
-    """The rest, which must begin as a query does and may hold no command; raises SqlError."""
+    """The rest of the statement, which must be a query without commands; raises SqlError."""
     ahead = 0
     while (token := cursor.peek(ahead)) and token.is_symbol("("):
         ahead += 1
@@ -49,13 +49,13 @@ def _insert_in(tokens: Sequence[SqlToken]) -> SqlToken | None:
 
 
 def _command_behind(tokens: Sequence[SqlToken]) -> SqlToken | None:
-    """The command for which WITH a AS (...), b (...) defines names, if it is one and no query."""
+    """The command behind WITH a AS (...), b (...); None if a query follows."""
     depth = 0
     for token, behind in pairwise(tokens):
         if token.kind is not TokenKind.SYMBOL:
             continue
         depth += (token.text in CLOSING) - (token.text in _CLOSING)
-        # Behind the columns of a definition stands AS, MAX or a parenthesis, behind its query a comma.
+        # AS, MAX or a parenthesis follows the columns of a definition, and a comma its query.
         between = behind.kind is TokenKind.SYMBOL or behind.is_word("AS", "MAX")
         if depth == 0 and token.is_symbol(")") and not between:
             return behind if behind.is_word(*_COMMANDS) else None

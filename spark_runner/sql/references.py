@@ -1,4 +1,4 @@
-"""Finds which names a query reads, without Spark: enough to keep a script from eating its own input."""
+"""Finds the names that a query reads, without Spark: enough to keep a script from destroying its input."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +10,7 @@ from spark_runner.sql.tokens import SqlToken, TokenKind
 
 FILE_FORMATS = ("avro", "binaryfile", "csv", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")
-# Behind these words neither a comma nor a parenthesis stands before a table.
+# After these words neither a comma nor a parenthesis precedes a table.
 _OTHER_CLAUSES = (
     *("WITH", "SELECT", "VALUES", "WHERE", "GROUP", "HAVING", "ORDER"),
     *("SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "WINDOW"),
@@ -18,17 +18,17 @@ _OTHER_CLAUSES = (
 
 
 class Reference(NamedTuple):
-    """Where a name is used first, and how often."""
+    """The offset of the first use of a name, and the number of uses."""
 
     offset: int
     times: int
 
 
 def references(tokens: Sequence[SqlToken]) -> dict[str, Reference]:
-    """Lower-case names of one part that stand where a table stands, with their uses.
+    """Lower-case one-part names in the position of a table, with their uses.
 
-    Names that the query itself defines (WITH x AS ...) are left out. May name too much (`trim(BOTH FROM x)`),
-    so nothing may be concluded from a name that is neither a table nor a view of the script.
+    Names that the query itself defines (WITH x AS ...) are left out. The result may hold too many names
+    (`trim(BOTH FROM x)`), so a name that is neither a table nor a view of the script has no meaning.
     """
     scan = _Scan(tokens)
     for index in range(len(scan.tokens)):
@@ -37,9 +37,9 @@ def references(tokens: Sequence[SqlToken]) -> dict[str, Reference]:
 
 
 def names_in(tokens: Sequence[SqlToken]) -> frozenset[str] | None:
-    """Lower-case words and names of a query: all that may name a table; None where others may, too.
+    """Lower-case words and names of a query that may name a table; None if it may read others too.
 
-    IDENTIFIER() makes a name while it runs, and the path of files may be that of a table.
+    IDENTIFIER() computes a name at run time, and a path of files may be that of a table.
     """
     if formats_named(tokens) or any(token.is_word("IDENTIFIER") for token in tokens):
         return None
@@ -59,17 +59,17 @@ def names_relative_files(tokens: Sequence[SqlToken]) -> bool:
 
 
 def formats_named(tokens: Sequence[SqlToken]) -> set[str]:
-    """Lower-case names of formats whose files a query may name itself, as in csv.`/data/orders.csv`.
+    """Lower-case names of formats whose files a query may name directly, as in csv.`/data/orders.csv`.
 
-    Whatever stands before a dot and a quoted name may be one: also a table whose column is quoted.
+    Any name before a dot and a quoted name may be one, including a table with a quoted column.
     """
     return {name for name, is_quoted in _before_dots(tokens) if is_quoted and name in FILE_FORMATS}
 
 
 def names_files_of(tokens: Sequence[SqlToken], denied: Collection[str]) -> str | None:
-    """What may make Spark read files of a format that is denied; None where nothing may.
+    """The word that may make Spark read files of a denied format; None without one.
 
-    Spark takes the class of a format for its name too, and IDENTIFIER() a text that is made while it runs.
+    Spark also accepts the class of a format as its name, and IDENTIFIER() a text computed at run time.
     """
     if any(token.is_word("IDENTIFIER") for token in tokens):
         return "IDENTIFIER"
@@ -77,46 +77,46 @@ def names_files_of(tokens: Sequence[SqlToken], denied: Collection[str]) -> str |
 
 
 def _before_dots(tokens: Sequence[SqlToken]) -> Iterator[tuple[str, bool]]:
-    """What stands before a dot, as the name of a format, and whether the name behind is quoted."""
+    """Each name before a dot, as the name of a format, and whether the name behind the dot is quoted."""
     for first, dot, second in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if dot.is_symbol(".") and (name := _format(first)):
             yield name, _is_quoted(second)
 
 
 def _format(token: SqlToken) -> str:
-    """The name that Spark looks a format up by; empty for what is no name.
+    """The name by which Spark looks up a format; empty for a token that is not a name.
 
-    It compares letter by letter, each in both cases: a long s is an s, and a dotted capital I is an i.
+    Spark compares each letter in both cases: a long s equals an s, and a dotted capital I equals an i.
     """
     return _name(token).upper().replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I").lower()
 
 
 def _name(token: SqlToken) -> str:
-    """What a token is the name of; empty for what is none."""
+    """The name in a token; empty for a token that is not a name."""
     if token.kind is TokenKind.WORD or token.kind is TokenKind.QUOTED:
         return name_value(token.text)
     return token.text[1:-1] if _is_quoted(token) else ""
 
 
 def _is_quoted(token: SqlToken) -> bool:
-    # A setting makes names of strings in double quotes.
+    # A setting of Spark turns strings in double quotes into names.
     return token.kind is TokenKind.QUOTED or (token.kind is TokenKind.STRING and token.text.startswith('"'))
 
 
 class _Scan:
-    """Walks over the tokens of a query, knowing at each parenthesis whether tables are listed there."""
+    """Scans the tokens of a query, and tracks for each parenthesis whether tables are listed there."""
 
     def __init__(self, tokens: Sequence[SqlToken]) -> None:
         self.tokens = tokens
         self.found: dict[str, Reference] = {}
         self._listing = [False]  # per open parenthesis: whether tables are listed here
         self._with = [False]  # likewise: whether names are defined here
-        self._defined: list[list[str]] = [[]]  # likewise: names that are known until it closes
-        self._known = Counter[str]()  # the same, by how many of them define it
-        self._defining: list[tuple[int, str]] = []  # (depth, name): in its own body a name is not yet known
+        self._defined: list[list[str]] = [[]]  # likewise: names that are defined until it closes
+        self._known = Counter[str]()  # the same, with the number of definitions
+        self._defining: list[tuple[int, str]] = []  # (depth, name): a name is not yet defined in its own body
 
     def see(self, index: int) -> None:
-        """Take in one token."""
+        """Process one token."""
         token = self.tokens[index]
         if token.kind is TokenKind.SYMBOL:
             self._parenthesis(index)
@@ -166,7 +166,7 @@ class _Scan:
         return self._listing[-1] and opens
 
     def _defines(self, index: int) -> bool:
-        """Whether `name AS (` stands here, behind WITH, RECURSIVE or another definition."""
+        """Whether `name AS (` begins here, after WITH, RECURSIVE or another definition."""
         before, behind, opening = self._at(index - 1), self._at(index + 1), self._at(index + 2)
         starts = before is not None and (before.is_word("WITH", "RECURSIVE") or before.is_symbol(","))
         starts = starts and self._with[-1]

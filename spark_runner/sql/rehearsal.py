@@ -1,4 +1,4 @@
-"""A script gone through without writing: whether its INSERTs INTO one place give the same columns."""
+"""Runs a script without writes, to check that its INSERTs INTO one location have the same columns."""
 
 import contextlib
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _STRING = StringType()
 
 
 def adds_twice_to_one_place(plan: Mapping[str, Any]) -> bool:
-    """Whether there is anything to compare."""
+    """Whether two INSERTs add to one location, so that their columns must be compared."""
     tables: dict[str, str] = {}
     written: set[str] = set()
     for step in plan["steps"]:
@@ -34,10 +34,10 @@ def adds_twice_to_one_place(plan: Mapping[str, Any]) -> bool:
 
 
 class Rehearsal(ScriptSession):
-    """Knows of each place that an INSERT would write to which columns are there then; None = unknown."""
+    """Tracks the columns that each INSERT would leave at its location; None = unknown."""
 
     def run(self) -> None:
-        """Raise SqlError for INSERTs of unlike columns; whatever else is wrong shows in its turn."""
+        """Raise SqlError for INSERTs of different columns; the execution reports all other errors."""
         self.left: dict[str, StructType | None] = {}
         self.writers: dict[str, Mapping[str, Any]] = {}
         for step in self.steps:
@@ -48,7 +48,7 @@ class Rehearsal(ScriptSession):
                     raise
 
     def insert(self, step: Mapping[str, Any]) -> None:
-        """Note the columns that it would leave at its target, and compare them with those before."""
+        """Record the columns that it would leave at its target, and compare them with the previous ones."""
         table = self.tables[step["target"].lower()]
         if not table["location"]:
             return
@@ -70,7 +70,7 @@ class Rehearsal(ScriptSession):
             self.refresh(table["location"])
 
     def declare(self, step: Mapping[str, Any]) -> None:
-        """Make it readable, or unknown: what its name meant before may have other columns."""
+        """Make the name readable, or remove it: its previous meaning may have other columns."""
         try:
             super().declare(step)
         except SqlError:
@@ -78,7 +78,7 @@ class Rehearsal(ScriptSession):
                 self.session.catalog.dropTempView(step["name"])
 
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
-        """No rows, of the columns that readers will see; SqlError where nobody knows them yet."""
+        """An empty frame with the columns that readers will see; raises SqlError while they are unknown."""
         location = step["location"]
         read = comparable(location) if location else ""
         changed = [place for place in self.left if read and overlap(place, read)]
@@ -86,7 +86,7 @@ class Rehearsal(ScriptSession):
             return super().table_frame(step)
         columns = self.schema(step)
         if any(self.writers[place]["options"]["partition_by"] for place in changed):
-            columns = None  # Spark puts those that become folders behind the others
+            columns = None  # Spark moves partition columns behind the others
         elif columns is None and changed == [read]:
             columns = _read_back(step, self.writers[changed[0]], self.left[changed[0]])
         if columns is None:
@@ -98,7 +98,7 @@ class Rehearsal(ScriptSession):
 def _read_back(
     reader: Mapping[str, Any], writer: Mapping[str, Any], columns: StructType | None
 ) -> StructType | None:
-    """The columns of what was written as they are found in its files; None where Spark derives them."""
+    """The written columns as a reader finds them in the files; None where Spark derives them."""
     own = {"path": "", "mode": ""}
     options = {**reader["options"], **own}
     if (

@@ -1,4 +1,4 @@
-"""What a driver refuses of a plan: another program than our compiler may have written it to ZooKeeper."""
+"""Checks a plan in the driver: another program than the compiler may have written it to ZooKeeper."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,9 +18,9 @@ _RUN_ON_FILES = "spark.sql.runSQLOnFiles"
 
 
 def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
-    """Raise SqlError for commands, files of a denied format, and what a JVM of other jobs may not run.
+    """Raise SqlError for commands, files of a denied format, and statements that need their own JVM.
 
-    `denied_formats` of the plan come from the operator's policy, by the worker.
+    The worker sets `denied_formats` of the plan from the operator's policy.
     """
     denied = plan.get("denied_formats") or ()
     if not (denied or shares_jvm):
@@ -46,11 +46,12 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
 
 
 def session_settings(plan: Mapping[str, Any]) -> dict[str, str]:
-    """The settings of each session of a plan; what names files by itself is off where it is not allowed.
+    """The settings of each session of a plan.
 
-    A query that `check_plan` finds to name files of allowed formats alone needs it.
+    Queries that name files are off where formats are denied, unless a query that `check_plan` accepted names
+    files of an allowed format.
     """
-    # Variables are replaced already; Spark's own `${...}` would read the driver's environment.
+    # The compiler has replaced variables; Spark's own `${...}` would read the environment of the driver.
     settings = {"spark.sql.variable.substitute": "false"}
     if plan.get("denied_formats"):
         source = ScriptSource(plan["file"], plan["source"])

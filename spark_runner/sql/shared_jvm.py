@@ -1,6 +1,6 @@
-"""Which statements may run in a JVM that other jobs use too: those that only compute.
+"""Decides whether a statement may run in a JVM that other jobs share: it may only compute.
 
-One that reaches Java, a program or the settings of the JVM can end it, or read what belongs to other jobs.
+A statement that reaches Java, a program or the settings of the JVM can end it, or read data of other jobs.
 Its script gets a JVM of its own.
 """
 
@@ -13,16 +13,16 @@ from spark_runner.sql.tokens import SqlToken, TokenKind
 JAVA_FUNCTIONS = ("reflect", "java_method", "try_reflect")
 """Functions of Spark that call any static method of Java."""
 
-# IDENTIFIER('re' || 'flect')(...) calls a function by a name that no one sees here.
+# IDENTIFIER('re' || 'flect')(...) calls a function by a name that is not visible here.
 _JAVA = frozenset({*map(str.upper, JAVA_FUNCTIONS), "IDENTIFIER"})
 _SCRIPTS = frozenset({"TRANSFORM", "MAP", "REDUCE"})  # with USING they start a program
 # Spark's own `${env:NAME}` reads the environment of the JVM.
 _SUBSTITUTES = "spark.sql.variable.substitute"
-_PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # no name of a class, which has dots
+_PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # not the name of a class, which has dots
 
 
 def may_share(statement: Statement) -> bool:
-    """Whether it may run there; where that is in doubt, it may not."""
+    """Whether a statement may run there; in doubt it may not."""
     if isinstance(statement, SetStatement):
         return setting_may_share(statement.key, statement.value)
     return tokens_may_share(statement.tokens)
@@ -42,12 +42,12 @@ def tokens_may_share(tokens: Iterable[SqlToken]) -> bool:
 
 
 def _names(token: SqlToken) -> Collection[str]:
-    """What Spark may read a token as: its lexer takes upper case, the lookup of a function lower case.
+    """The names that Spark may read in a token: its lexer uses upper case, its function lookup lower case.
 
-    The two are not the same beyond ASCII: upper case makes an S of a long s, lower case a k of a Kelvin sign.
+    The two differ beyond ASCII: upper case turns a long s into an S, lower case a Kelvin sign into a k.
     """
     if token.kind is TokenKind.QUOTED or (token.kind is TokenKind.STRING and token.text[0] == '"'):
-        text = token.text[1:-1]  # a setting makes names of strings in double quotes
+        text = token.text[1:-1]  # a setting of Spark turns strings in double quotes into names
     elif token.kind is TokenKind.WORD:
         text = token.text
     else:

@@ -1,7 +1,7 @@
-"""A script's text, and passages of it that still know where they came from.
+"""The text of a script, and passages of it that keep their origin.
 
-A passage is what Spark gets to see: text in which variables are already replaced. Its anchors lead every
-offset back to the user's file, so that an error after a long value still points at the right column.
+A passage is text for Spark, in which variables are already replaced. Its anchors map every offset to the
+user's file, so that an error after a long value still points at the right column.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ class Anchor(NamedTuple):
 
     offset: int
     origin: int
-    verbatim: bool  # False: a variable's value stands here; all of it belongs to `origin`
+    verbatim: bool  # False: the value of a variable; all of it belongs to `origin`
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ScriptSource:
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        # Only "\n" ends a line, as for Spark's parser; the "\r" of a Windows file is cut when it is shown.
+        # Only "\n" ends a line, as for Spark's parser; errors do not show the "\r" of a Windows file.
         return [0, *(index + 1 for index, char in enumerate(self.text) if char == "\n")]
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -73,7 +73,7 @@ class Passage:
         return self.source.error(message, self.origin(offset))
 
     def part(self, start: int, end: int) -> "Passage":
-        """The text from `start` to `end`, still knowing where it came from."""
+        """The text from `start` to `end`, with its origin."""
         first = self._anchor_index(start)
         verbatim = self.anchors[first].verbatim
         later = [anchor for anchor in self.anchors[first + 1 :] if anchor.offset < end]
@@ -82,10 +82,10 @@ class Passage:
         return Passage(self.source, self.text[start:end], anchors)
 
     def to_json(self, values: dict[str, int]) -> list[list[int]]:
-        """The pieces kept in a plan, so that no text stands there twice.
+        """The pieces for a plan, which holds no text twice.
 
-        Text of the file is [origin, length]; a pasted one is [origin, length, its number in `values`], to
-        which it is added.
+        Text of the file is [origin, length]. A pasted text is added to `values`, and its piece is
+        [origin, length, index in `values`].
         """
         ends = (*(anchor.offset for anchor in self.anchors[1:]), len(self.text))
         pieces = list[list[int]]()
@@ -100,7 +100,7 @@ class Passage:
     def from_json(
         cls, source: ScriptSource, pieces: Iterable[Sequence[int]], values: Sequence[str]
     ) -> "Passage":
-        """Read what `to_json` wrote."""
+        """Read the pieces that `to_json` wrote."""
         texts, anchors, offset = list[str](), list[Anchor](), 0
         for origin, length, *number in pieces:
             text = values[number[0]] if number else source.text[origin : origin + length]

@@ -1,4 +1,4 @@
-"""Maps both spellings of CREATE TABLE to one checked specification."""
+"""Maps both dialects of CREATE TABLE to one checked specification."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,18 +15,18 @@ _FILE_FORMATS = tuple(name for name, model in CONNECTORS.items() if issubclass(m
 
 @dataclass(frozen=True)
 class TableSpec:
-    """One table: which connector, with which options, and where."""
+    """One table: its connector, options and location."""
 
     connector: str
     options: dict[str, Any]
     location: str  # absolute path or URI; empty if the connector has none
-    beside: bool  # it was given relative to the folder of the definition
+    beside: bool  # the path is relative to the folder of the definition
     readable: bool
     writable: bool
 
 
 def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
-    """Check a CREATE TABLE; raises SqlError at the option, connector or statement that is wrong."""
+    """Check a CREATE TABLE; raises SqlError at the wrong option, connector or statement."""
     options = {option.key: option for option in statement.options}
     connector = _connector(statement, options)
     try:
@@ -53,7 +53,7 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
 
 
 def _connector(statement: CreateTable, options: dict[str, Option]) -> str:
-    """The connector's name; takes 'connector' and 'format' of the WITH accent out of `options`."""
+    """The name of the connector; removes 'connector' and 'format' of the WITH dialect from `options`."""
     if statement.connector:
         return _known(statement, statement.connector, statement.connector_offset, tuple(CONNECTORS))
     given = _pop(options, "connector")

@@ -1,4 +1,4 @@
-"""Cuts a script into tokens by the rules of Spark's lexer; every character lands in exactly one token."""
+"""Splits a script into tokens by the rules of Spark's lexer; every character is in exactly one token."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from spark_runner.sql.source import ScriptSource
 
 
 class TokenKind(StrEnum):
-    """What a token is, as far as a script's headers need to know."""
+    """The kinds of tokens that the parser of statement heads distinguishes."""
 
     SPACE = "space"
     COMMENT = "comment"
@@ -106,7 +106,7 @@ def _comment_end(source: ScriptSource, start: int) -> int:
 
 
 def split(source: ScriptSource) -> list[list[SqlToken]]:
-    """The statements of a script: their tokens from the first to the last that means something, no `;`."""
+    """The statements of a script: their tokens without `;`, and without space and comments at both ends."""
     statements: list[list[SqlToken]] = []
     current: list[SqlToken] = []
     for token in tokenize(source):
@@ -120,7 +120,7 @@ def split(source: ScriptSource) -> list[list[SqlToken]]:
 
 
 def meaningful(token: SqlToken) -> bool:
-    """Whether a token is more than space or comment."""
+    """Whether a token is neither space nor comment."""
     return token.kind is not _SPACE and token.kind is not _COMMENT
 
 

@@ -1,4 +1,4 @@
-"""Replaces `${name}` and `${name:-default}` in one statement, so that a value stays where it was put."""
+"""Replaces `${name}` and `${name:-default}` in one statement; a value cannot break out of its place."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from spark_runner.sql.literals import escape_into
 from spark_runner.sql.source import Anchor, Passage, ScriptSource
 from spark_runner.sql.tokens import SqlToken, TokenKind, tokenize
 
-# Without its `}` the rest of the line is text, taken in one step: no later `${` of it has one either.
+# Without its `}` the rest of the line is text, matched in one step: no later `${` of it is closed either.
 _VARIABLE = re.compile(r"\$\{([^}\n]*)(\})?")
-# In '..' and ".." a backslash takes the next character with it: '\${x}' is the text ${x}.
+# In '..' and ".." a backslash escapes the next character: '\${x}' is the text ${x}.
 _ESCAPE_OR_VARIABLE = re.compile(r"\\.|\$\{([^}\n]*)(\})?", re.DOTALL)
 _REFERENCE = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*?)(?::-(.*))?", re.DOTALL)
 
@@ -21,15 +21,15 @@ def expand(
     source: ScriptSource,
     tokens: Sequence[SqlToken],
     variables: Mapping[str, str],
-    room: int = MAX_EXPANDED_CHARACTERS,
+    limit: int = MAX_EXPANDED_CHARACTERS,
 ) -> Passage:
     """The text of a statement with its variables replaced; comments are left as they are.
 
     Outside of quotes a value is pasted as SQL; it must be whole tokens and may hold no `;` and no comment.
-    Inside of quotes it is escaped. `room`: characters that the text may have. Raises SqlError at a variable.
+    Inside of quotes it is escaped. `limit` is in characters of the text. Raises SqlError at a variable.
     """
-    pieces = _Pieces(source, room)
-    done = tokens[0].start  # what stands between two variables is copied at once
+    pieces = _Pieces(source, limit)
+    done = tokens[0].start  # the text between two variables is copied at once
     for token in tokens:
         if "${" not in token.text or token.kind is TokenKind.COMMENT:
             continue
@@ -49,17 +49,17 @@ def expand(
 
 
 class _Pieces:
-    """Collects text and the anchors that lead back from it."""
+    """Collects text and the anchors that map it to its origin."""
 
-    def __init__(self, source: ScriptSource, room: int) -> None:
+    def __init__(self, source: ScriptSource, limit: int) -> None:
         self.source = source
-        self._room = room
+        self._limit = limit
         self._texts: list[str] = []
         self._anchors: list[Anchor] = []
         self._length = 0
 
     def copy(self, text: str, origin: int) -> None:
-        """Append text of the file; one anchor serves all that follows without a gap."""
+        """Append text of the file; contiguous text shares one anchor."""
         if not text:
             return
         if not (self._anchors and self._anchors[-1].verbatim):
@@ -73,7 +73,7 @@ class _Pieces:
 
     def _append(self, text: str, origin: int) -> None:
         self._length += len(text)
-        if self._length > self._room:
+        if self._length > self._limit:
             message = (
                 f"with the values of its variables the script has more than {MAX_EXPANDED_CHARACTERS:,}"
                 " characters, which is the limit; let it read what is so long from files"
@@ -82,7 +82,7 @@ class _Pieces:
         self._texts.append(text)
 
     def passage(self) -> Passage:
-        """All that was appended."""
+        """The passage of all pieces."""
         return Passage(self.source, "".join(self._texts), tuple(self._anchors))
 
 
@@ -135,7 +135,7 @@ def _check_pasted(source: ScriptSource, value: str, token: SqlToken) -> None:
 
 
 def _check_joined(passage: Passage, tokens: Sequence[SqlToken]) -> None:
-    """Refuse values that only together with their neighbours become something else, as `-${n}` with -1."""
+    """Refuse values that form other tokens with their neighbours, as `-${n}` with -1 does."""
     comments = [token.text for token in tokens if token.kind is TokenKind.COMMENT]
     pasted = next(anchor for anchor in passage.anchors if not anchor.verbatim)
     message = "with its value, this variable changes where comments and quotes begin; put spaces around it"
