@@ -1,4 +1,4 @@
-"""The tokens of one folder that may be free, in the order in which they are due."""
+"""The tokens of one folder that may be free, in due order."""
 
 import math
 import random
@@ -10,26 +10,26 @@ from dataclasses import dataclass
 from queues.folder import WatchedFolder
 from queues.names import Token, due_of, id_of, is_token, order_of
 
-_FEW = 64  # names; to put so many in their places takes less than to sort all
+_FEW = 64  # names; inserting so many one by one is cheaper than sorting all
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which items a consumer takes first: those whose id falls to its place among `of` consumers.
+    """The items that a consumer takes first: those whose hashed id selects its index among `of` consumers.
 
-    So consumers do not race for the same head. What the others leave lying is taken as well, a little later.
+    So consumers do not compete for the same head. Items that others leave are taken over a little later.
     """
 
     place: int | None = 0
     of: int = 1
 
     def contains(self, item_id: str) -> bool:
-        """Whether the item falls to this consumer."""
+        """Whether the item belongs to this consumer's share."""
         return self.of == 1 or zlib.crc32(item_id.encode()) % self.of == self.place
 
 
 class Backlog:
-    """Names of tokens, soonest last, so that taking one costs nothing; names only: 200,000 fit well."""
+    """Names of tokens, earliest last, so that taking one is cheap; only names, so that 200,000 fit."""
 
     def __init__(
         self, queue: str, pool: str, folder: WatchedFolder, foreign: Callable[[str, str], None]
@@ -45,23 +45,23 @@ class Backlog:
         self._listed_at = ""  # the ensemble's time at the last listing, as due times are written
 
     def refresh(self, now: str, *, force: bool = False) -> bool:
-        """List the folder when that is needed, or wanted by `force`; True when there is something new.
+        """List the folder if needed or if `force`; True if there is something new.
 
-        While the next token was due before the last listing, nothing that was put since with a due time of
-        its own can precede it. `now` is the ensemble's time as eleven hex digits, as everywhere here.
+        If the next token was due before the last listing, no item put since can precede it. `now` is the
+        ensemble's time as eleven hex digits, as everywhere in this class.
         """
-        has_come = self._learn(now)
+        has_come = self._apply_news(now)
         if not (force or self._needs_listing(now)):
             return has_come
         if not self.folder.refresh(urgent=self._is_due(now)):
             return has_come
         self._listed_at = now
         self._sort()
-        self._learn(now)
+        self._apply_news(now)
         return True
 
-    def _learn(self, now: str) -> bool:
-        """Take over what a large folder tells of itself; True when something has come."""
+    def _apply_news(self, now: str) -> bool:
+        """Apply the reported changes of a followed folder; True if a token was added."""
         if not self.folder.is_followed:
             return False
         has_come = False
@@ -74,11 +74,11 @@ class Backlog:
                 has_come = True
             else:
                 self._drop(name)
-        self._listed_at = now  # nothing that is not known can precede
+        self._listed_at = now  # no unknown token can precede
         return has_come
 
     def rest_left(self, now: str) -> float:
-        """Seconds until `refresh` will list the folder; infinite when nothing has changed or matters."""
+        """Seconds until `refresh` lists the folder; infinite if nothing relevant has changed."""
         if self.folder.has_news:
             return 0.0
         return self.folder.rest_left(urgent=self._is_due(now)) if self._needs_listing(now) else math.inf
@@ -90,7 +90,7 @@ class Backlog:
         return not (self._is_due(now) and due_of(self._mine[-1]) <= self._listed_at)
 
     def divide(self, share: Share) -> None:
-        """Go by this share from now on."""
+        """Divide the tokens by this share from now on."""
         if share != self._share:
             self._share = share
             self.folder.readers = share.of
@@ -103,7 +103,7 @@ class Backlog:
                 names.append(name)
             else:
                 self._foreign(self.queue, name)
-        self.folder.names = []  # they are here now
+        self.folder.names = []  # moved into this backlog
         self._deferred = []
         self._divide(names)
 
@@ -119,7 +119,7 @@ class Backlog:
         return self._mine if self._share.contains(id_of(name)) else self._others
 
     def _insert(self, name: str) -> None:
-        """Add one name where it belongs: to sort 200,000 names takes a tenth of a second."""
+        """Insert one name in order: sorting 200,000 names takes a tenth of a second."""
         names = self._share_of(name)
         place, is_there = _find(name, names)
         if not is_there:
@@ -135,10 +135,10 @@ class Backlog:
 
     # ------------------------------------------------------------------ take
     def take(self, now: str, is_free: Callable[[str], bool]) -> str | None:
-        """The next token of our share that is due and free; None when there is none for now."""
+        """The next token of our share that is due and free; None if there is none now."""
         while self._mine and (due := due_of(self._mine[-1])) <= now:
             if self.folder.changed and due > self._listed_at:
-                return None  # something put since may precede it: list first
+                return None  # an item put since may precede it: list first
             name = self._mine.pop()
             if is_free(id_of(name)):
                 return name
@@ -146,7 +146,7 @@ class Backlog:
         return None
 
     def take_over(self, due_before: str, limit: int, is_free: Callable[[str], bool]) -> list[str]:
-        """Some tokens of other consumers' shares that have been due for a while, from a random place on."""
+        """Some tokens of other shares that have been due for a while, from a random position."""
         others = self._others
         first = bisect_left(others, True, key=lambda name: due_of(name) <= due_before)
         count = len(others) - first
@@ -161,7 +161,7 @@ class Backlog:
         return free
 
     def find(self, ids: Collection[str]) -> list[str]:
-        """The tokens of these items, due or not, which are taken out."""
+        """Remove and return the tokens of these items, due or not."""
         found = []
         for names in (self._mine, self._others, self._deferred):
             mine = [name for name in names if id_of(name) in ids]
@@ -171,32 +171,32 @@ class Backlog:
         return found
 
     def invalidate(self) -> None:
-        """What was listed turns out to be stale: take nothing more before the next listing."""
-        if not self.folder.is_followed:  # else it is told what is gone
+        """Mark the listing as stale: nothing more is taken before the next one."""
+        if not self.folder.is_followed:  # a followed folder reports deletions
             self.folder.changed = True
             self._listed_at = ""
 
     # ------------------------------------------------------------------ give back
     def defer(self, name: str) -> None:
-        """Somebody seems to hold it: until the locks have changed."""
+        """Defer a token that seems to be held until the locks change."""
         self._deferred.append(name)
 
     def put_back(self, name: str) -> None:
-        """It may be free still."""
+        """Insert a token again that may still be free."""
         self._insert(name)
 
     def has_deferred(self) -> bool:
-        """Whether something waits for the locks to change."""
+        """Whether tokens are deferred until the locks change."""
         return bool(self._deferred)
 
     def restore_deferred(self, is_free: Callable[[str], bool]) -> None:
-        """The locks have changed: what is free now may be taken."""
-        # Each is asked for once: what became free between two answers would be in neither list.
-        back, aside = list[str](), list[str]()
+        """Return the deferred tokens that are free after a change of the locks."""
+        # Each is tested once: an item that became free between two tests would be in neither list.
+        back, deferred = list[str](), list[str]()
         for name in self._deferred:
-            (back if is_free(id_of(name)) else aside).append(name)
+            (back if is_free(id_of(name)) else deferred).append(name)
         if back:
-            self._deferred = aside
+            self._deferred = deferred
             if len(back) > _FEW:
                 self._divide([*self._mine, *self._others, *back])
             else:
@@ -205,21 +205,21 @@ class Backlog:
 
     # ------------------------------------------------------------------ when
     def next_due(self, *, others: bool) -> str | None:
-        """When the next token is due, of our share or of the others'."""
+        """The due time of the next token, of our share or of the others."""
         names = self._others if others else self._mine
         return due_of(names[-1]) if names else None
 
     def next_id(self) -> str | None:
-        """The item whose turn it is in our share, due or not."""
+        """The id of the next item of our share, due or not."""
         return id_of(self._mine[-1]) if self._mine else None
 
     def must_list_first(self) -> bool:
-        """Whether the next token has to wait for a listing."""
+        """Whether the next token must wait for a listing."""
         return self.folder.changed and bool(self._mine) and due_of(self._mine[-1]) > self._listed_at
 
 
 def _find(name: str, names: list[str]) -> tuple[int, bool]:
-    """Where a name belongs among names of which the soonest is the last, and whether it stands there."""
+    """The position of a name among names sorted earliest last, and whether it is there."""
     order, low, high = order_of(name), 0, len(names)
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""The bound of a pool, which binds puts and never moves."""
+"""The capacity of a pool: it limits puts, never moves."""
 
 import threading
 import time
@@ -13,10 +13,11 @@ _MAX_AGE_SECONDS = 1.0
 
 
 class Capacity:
-    """How many more items each folder takes.
+    """The free capacity of each folder.
 
-    One producer keeps to it exactly. Single puts count on for up to a second, within a tenth of what was
-    free, before they look again: ZooKeeper has no bounded folder, and several producers can overshoot.
+    One producer never exceeds it. Single puts use a count for up to one second, and for at most a tenth of
+    the free capacity, before they read it again: ZooKeeper has no bounded folders, so that several
+    producers together can exceed the bound.
     """
 
     def __init__(self, root: Root) -> None:
@@ -26,7 +27,7 @@ class Capacity:
 
     @contextmanager
     def room(self, queue: str, pools: Sequence[str]) -> Iterator[list[bool]]:
-        """Whether there is room for each of these puts, one per pool named; kept while the context lasts."""
+        """Whether there is capacity for each put, one per pool named; reserved within the context."""
         granted = {pool: self._room(queue, pool).take(count) for pool, count in Counter(pools).items()}
         left = dict(granted)
         answers = []
@@ -40,7 +41,7 @@ class Capacity:
                 self._room(queue, pool).settle(count)
 
     def error(self, queue: str, pool: str) -> QueueFull:
-        """What to tell who got no room."""
+        """The error of a put that got no capacity."""
         return QueueFull(queue, pool, self._room(queue, pool).bound)
 
     def _room(self, queue: str, pool: str) -> "_FolderCapacity":
@@ -52,35 +53,35 @@ class Capacity:
 
 
 class _FolderCapacity:
-    """How many more items one folder takes."""
+    """The free capacity of one folder."""
 
     def __init__(self, root: Root, queue: str, pool: str) -> None:
         self._root = root
         self._queue = queue
         self._pool = pool
         self._guard = threading.Lock()
-        self._under_way = 0  # granted, and not yet known to be there
-        self._allowance = 0
+        self._in_flight = 0  # granted, and not yet confirmed
+        self._budget = 0
         self._counted_at = -_MAX_AGE_SECONDS
         self.bound = 0
 
     def take(self, count: int) -> int:
-        """How many of so many puts there is room for; to be settled when they are done."""
+        """Reserve capacity for up to `count` puts; returns the number granted, to be settled afterwards."""
         with self._guard:
-            if count > 1 or self._allowance <= 0 or time.monotonic() - self._counted_at > _MAX_AGE_SECONDS:
+            if count > 1 or self._budget <= 0 or time.monotonic() - self._counted_at > _MAX_AGE_SECONDS:
                 free = self._count()
-                self._allowance = free if count > 1 or free <= 0 else max(1, free // 10)
-            granted = max(0, min(count, self._allowance))
-            self._allowance = 0 if count > 1 else self._allowance - granted
-            self._under_way += granted
+                self._budget = free if count > 1 or free <= 0 else max(1, free // 10)
+            granted = max(0, min(count, self._budget))
+            self._budget = 0 if count > 1 else self._budget - granted
+            self._in_flight += granted
             return granted
 
     def settle(self, granted: int) -> None:
         with self._guard:
-            self._under_way -= granted
+            self._in_flight -= granted
 
     def _count(self) -> int:
         self.bound = self._root.pools.limits(self._pool)[0].bound
         stat = self._root.session.exists(self._root.layout.queue(self._queue, self._pool))
         self._counted_at = time.monotonic()
-        return self.bound - (0 if stat is None else stat.children) - self._under_way
+        return self.bound - (0 if stat is None else stat.children) - self._in_flight

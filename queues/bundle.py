@@ -1,4 +1,4 @@
-"""Many steps in few multis: what comes together travels together."""
+"""Commits many transactions in few multis."""
 
 import time
 from collections import Counter, deque
@@ -20,16 +20,16 @@ _CHANGES = Create | Set | Delete
 
 
 def commit_many(
-    session: Session, steps: Iterable[Transaction], receipts: Receipts | None = None
+    session: Session, transactions: Iterable[Transaction], receipts: Receipts | None = None
 ) -> list[QueueError | None]:
-    """Commit each step, all or nothing for itself; returns None or the error for each, in their order.
+    """Commit each transaction atomically; returns None or the error for each, in their order.
 
-    Steps ride together in few multis. One that is refused takes its companions with it: they are sent again
-    without it, and without those that would be refused for the same reason. When a reply is lost, a multi
-    with a receipt is sent again as it was; without, its steps go one by one, and a conflict is then
-    ambiguous.
+    Transactions are batched in few multis. A refused transaction rejects its whole multi: the others are sent
+    again without it, and without those that would be refused for the same reason. If a reply is lost, a multi
+    with a receipt is sent again unchanged; without a receipt its transactions are sent one by one, and a
+    conflict is then ambiguous.
     """
-    return _MultiBatch(session, steps, receipts).commit()
+    return _MultiBatch(session, transactions, receipts).commit()
 
 
 def commit_once(session: Session, operations: Transaction, receipts: Receipts) -> bool:
@@ -42,7 +42,7 @@ def commit_once(session: Session, operations: Transaction, receipts: Receipts) -
 
 @dataclass(slots=True)
 class _Chunk:
-    """The steps of one multi, by their places, and how it was sent."""
+    """The transactions of one multi, by index, and how it was sent."""
 
     places: list[int]
     operations: list[Operation]
@@ -51,20 +51,22 @@ class _Chunk:
 
 
 class _MultiBatch:
-    """Steps on their way, by their place in the sequence that was given."""
+    """Transactions in flight, by their index in the given sequence."""
 
-    def __init__(self, session: Session, steps: Iterable[Transaction], receipts: Receipts | None) -> None:
+    def __init__(
+        self, session: Session, transactions: Iterable[Transaction], receipts: Receipts | None
+    ) -> None:
         self._session = session
-        # Steps are made while those before them are under way: the server need not wait for the last one.
-        self._source = iter(steps)
-        self._steps: list[Transaction] = []
+        # Transactions are made while earlier ones are in flight: the server need not wait for the last one.
+        self._source = iter(transactions)
+        self._transactions: list[Transaction] = []
         self._left_over: Transaction | None = None
         self._is_exhausted = False
         self._receipts = receipts
         self._deadline = time.monotonic() + session.settings.call_timeout
         self._outcomes: dict[int, QueueError] = {}
-        self._waiting: deque[list[int]] = deque()  # chunks that were refused, without the culprit
-        self._away: QueueError | None = None
+        self._waiting: deque[list[int]] = deque()  # refused chunks, without the culprit
+        self._unavailable: QueueError | None = None
         self._doubtful: list[int] = []  # sent without a receipt, and the reply was lost
 
     def commit(self) -> list[QueueError | None]:
@@ -84,14 +86,16 @@ class _MultiBatch:
                 self._give_up()
         for place in self._doubtful:
             try:
-                insist(self._session, self._steps[place], self._deadline, sent=True)
+                insist(self._session, self._transactions[place], self._deadline, sent=True)
             except QueueError as error:
                 self._outcomes[place] = error
-        return [self._outcomes.get(place) for place in range(len(self._steps))]
+        return [self._outcomes.get(place) for place in range(len(self._transactions))]
 
     def _give_up(self) -> None:
         hosts = self._session.settings.hosts
-        away = self._away or OutcomeUnknown(f"no connection to ZooKeeper at {hosts}; nothing was changed")
+        away = self._unavailable or OutcomeUnknown(
+            f"no connection to ZooKeeper at {hosts}; nothing was changed"
+        )
         while not self._is_exhausted:
             self._waiting.append(self._next_chunk())
         self._fail([place for places in self._waiting for place in places], away)
@@ -100,8 +104,8 @@ class _MultiBatch:
     def _post(self, places: list[int]) -> _Chunk:
         receipt = None if self._receipts is None else self._receipts.take()
         operations: list[Operation] = [] if receipt is None else [receipt.operation]
-        operations += [operation for place in places for operation in self._steps[place]]
-        # As long as it goes on, there is time: many steps take longer than one call may.
+        operations += [operation for place in places for operation in self._transactions[place]]
+        # Progress extends the deadline: many transactions take longer than the timeout of one call.
         self._deadline = time.monotonic() + self._session.settings.call_timeout
         return _Chunk(places, operations, receipt, self._session.post(operations))
 
@@ -122,7 +126,7 @@ class _MultiBatch:
                 self._fail(chunk.places, error)
                 return
         if conflict is not None and chunk.receipt is not None and conflict.index == 0:
-            self._waiting.appendleft(chunk.places)  # the receipt was removed: with another one
+            self._waiting.appendleft(chunk.places)  # the receipt was removed: send with another one
             return
         if chunk.receipt is not None and self._receipts is not None:
             self._receipts.give_back(chunk.receipt, used=conflict is None)
@@ -130,30 +134,30 @@ class _MultiBatch:
             self._refuse(chunk, conflict)
 
     def _send_again(self, chunk: _Chunk) -> Conflict | None:
-        """The identical multi once more: its receipt tells whether it was carried out the first time."""
+        """Send the identical multi again: its receipt shows whether the first send was committed."""
         try:
             insist(self._session, chunk.operations, self._deadline, sent=True)
         except Conflict as conflict:
             if conflict.index != 0:
-                return conflict  # the receipt was as before: this is a refusal, and no echo
+                return conflict  # the receipt was unchanged: this is a refusal, not an echo
             if conflict.reason != "BadVersion":
                 raise OutcomeUnknown(
-                    "a receipt is gone; what it was for may or may not have been done"
+                    "a receipt no longer exists; its multi may or may not have been committed"
                 ) from conflict
         return None
 
     def _refuse(self, chunk: _Chunk, conflict: Conflict) -> None:
-        """Give the refused step its error, and bring its companions on their way again."""
+        """Record the error of the refused transaction, and queue the others of its multi again."""
         first = index = conflict.index - (chunk.receipt is not None)
         place = chunk.places[0]
         for place in chunk.places:
-            if index < len(self._steps[place]):
+            if index < len(self._transactions[place]):
                 break
-            index -= len(self._steps[place])
+            index -= len(self._transactions[place])
         before = chunk.operations[: conflict.index - index]
         culprit = chunk.operations[conflict.index]
         if first != index and any(isinstance(o, _CHANGES) and o.path == culprit.path for o in before):
-            # A companion was in its way, and was not done either: it gets an answer of its own.
+            # Another transaction of the multi caused the refusal, and was rejected too: send this one again.
             self._waiting.append([place])
         else:
             self._outcomes[place] = Conflict(index, culprit, conflict.reason, ambiguous=False)
@@ -162,18 +166,20 @@ class _MultiBatch:
             self._waiting.appendleft(rest)
 
     def _sift(self, places: list[int], kind: type[Operation]) -> list[int]:
-        """Those that are not refused by such an operation of their own, as one read tells.
+        """The indexes without those that one read shows would be refused by an operation of this kind.
 
-        A multi names one culprit only: where others are at work too, each would cost a multi of all.
+        A multi names only one culprit: under contention, each further one would cost a multi of all.
         """
-        steps = [(place, self._steps[place]) for place in places]
-        changes = Counter(o.path for _, step in steps for o in step if isinstance(o, _CHANGES))
-        # What one of them changes may be as another needs it by then.
+        transactions = [(place, self._transactions[place]) for place in places]
+        changes = Counter(
+            o.path for _, transaction in transactions for o in transaction if isinstance(o, _CHANGES)
+        )
+        # A path that another transaction changes may be in the expected state by then.
         own = 0 if kind is Check else 1
         asked = [
             (place, index, operation)
-            for place, step in steps
-            for index, operation in enumerate(step)
+            for place, transaction in transactions
+            for index, operation in enumerate(transaction)
             if type(operation) is kind and changes[operation.path] == own
         ]
         if not self._is_connected(0):
@@ -181,7 +187,7 @@ class _MultiBatch:
         try:
             nodes = self._session.get_many([operation.path for _, _, operation in asked])
         except QueueError:
-            return places  # then the server will tell
+            return places  # the server decides
         for (place, index, operation), node in zip(asked, nodes, strict=True):
             reason = _objection(operation, node)
             if reason is not None:
@@ -191,39 +197,39 @@ class _MultiBatch:
     def _is_connected(self, seconds: float) -> bool:
         try:
             return self._session.wait_connected(seconds)
-        except QueueError as error:  # closed, or not let in
-            self._away = error
+        except QueueError as error:  # closed, or access denied
+            self._unavailable = error
             return False
 
     def _next_chunk(self) -> list[int]:
-        """Places of the next steps that fit in one multi; what fits in none gets its error as outcome."""
+        """Indexes of the next transactions that fit in one multi; one that fits in none gets its error."""
         places: list[int] = []
         filled = 0
         operations = 0
         while operations < _OPERATIONS_PER_MULTI:
-            step = self._left_over if self._left_over is not None else next(self._source, None)
+            transaction = self._left_over if self._left_over is not None else next(self._source, None)
             self._left_over = None
-            if step is None:
+            if transaction is None:
                 self._is_exhausted = True
                 break
-            weight = size(step)
+            weight = size(transaction)
             if places and filled + weight > MAX_MULTI_BYTES:
-                self._left_over = step
+                self._left_over = transaction
                 break
-            self._steps.append(step)
+            self._transactions.append(transaction)
             try:
                 check_size(weight)
             except TooLarge as error:
-                self._outcomes[len(self._steps) - 1] = error
+                self._outcomes[len(self._transactions) - 1] = error
                 continue
-            places.append(len(self._steps) - 1)
+            places.append(len(self._transactions) - 1)
             filled += weight
-            operations += len(step)
+            operations += len(transaction)
         return places
 
 
 def _objection(operation: Operation, node: Found) -> str | None:
-    """Why this operation would be refused with the node as it is."""
+    """The reason why this operation would be refused with the current node."""
     if isinstance(operation, Create):
         return None if node is None else "NodeExists"
     if node is None:

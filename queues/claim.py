@@ -265,7 +265,7 @@ class Transition:
         """Commit it. Raises ClaimLost, or Conflict if only one of `extra` was refused."""
         claim = self.claim
         if not claim.held:
-            raise ClaimLost(claim.id, "it was let go before")
+            raise ClaimLost(claim.id, "it was released before")
         started = time.monotonic()
         for _ in range(_MAX_SENDS):
             refused = None

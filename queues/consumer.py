@@ -1,4 +1,4 @@
-"""The loop that finds due items nobody holds: watches are the hint, the rescan is the truth."""
+"""The loop that finds due, free items: watches are hints, the rescan is authoritative."""
 
 import logging
 import random
@@ -17,20 +17,20 @@ from queues.session import SessionState
 
 log = logging.getLogger(__name__)
 
-RESCAN_SECONDS = 5.0  # how long a lost watch can hide an item; short against a job, long against a request
+RESCAN_SECONDS = 5.0  # longest delay by a lost watch; short against a job, long against a request
 _RETRY_SECONDS = 1.0
-_FULL_SECONDS = 0.2  # until a pool at its cap is looked at again
+_FULL_SECONDS = 0.2  # until a pool at its cap is tried again
 _BATCH = 200  # claims at once: two multis of a hundred
 
 
 class Consumer:
     """Claims due items of the given queues, earlier queues first, and hands each to `hand_out`.
 
-    `room(queue)` says how many more items of a queue may be taken now, `total` how many of all queues
-    together; `hand_out` must not block. An item that somebody asked to stop is taken from any queue, due or
-    not, room or not; `on_stop` is told when somebody asks so of an item that this consumer has handed out.
-    `accepts(id)` says which items are served here at all, `declines(queue, id)` which are left for now:
-    that is not asked of an item that somebody asked to stop. `pools` and `pool_room`: as for PoolViews.
+    `room(queue)` returns how many more items of a queue may be taken now, `total` how many of all queues
+    together; `hand_out` must not block. An item with a request to stop is taken from any queue, due or not,
+    regardless of room; `on_stop` is called for such a request if this consumer has handed out the item.
+    `accepts(id)` selects the items that are served here at all, `declines(queue, id)` those that are left
+    for now; it is not called for an item with a request to stop. `pools`, `pool_room`: see PoolViews.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Consumer:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._rescan_at = 0.0
-        self._rearm = False  # the connection was away, and all watches with it
+        self._rearm = False  # the connection broke, and all watches are lost
         self._views = PoolViews(
             queue_set.root,
             queue_set.claimer,
@@ -71,19 +71,19 @@ class Consumer:
         )
         self._thread = threading.Thread(target=self._loop, name="consumer", daemon=True)
         self._heartbeat = Heartbeat(self._thread)
-        self._failing = "it has not looked yet"  # why the last scan was none
+        self._failing = "it has not scanned yet"  # why the last scan failed
 
     def start(self) -> None:
-        """Start the loop in its own thread; raises Unreachable, and may be called again then."""
+        """Start the loop in its own thread. Raises Unreachable, and may then be called again."""
         self._views.start()
         self._set.session.on_change(self._on_session_change)
         self._set.claimer.on_return(self._on_return)
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Claim nothing more; False when the loop has not ended after `timeout` seconds.
+        """Claim nothing more; False if the loop has not ended after `timeout` seconds.
 
-        Then it waits for ZooKeeper, and may hand out once more what it is just claiming.
+        In that case it waits for ZooKeeper, and may still hand out the items that it is claiming.
         """
         self._stopping.set()
         self._wake.set()
@@ -91,15 +91,15 @@ class Consumer:
         return not self._thread.is_alive()
 
     def look_again(self) -> None:
-        """Scan now: room has become free."""
+        """Scan now, because there is room again."""
         self._wake.set()
 
     def trouble(self) -> str:
-        """Why its loop does not get on, empty when it does or was asked to stop."""
+        """Why the loop makes no progress; empty if it does, or was asked to stop."""
         return "" if self._stopping.is_set() else self._heartbeat.trouble()
 
     def failing(self) -> str:
-        """Why it takes nothing, empty when it does: the error of the last look, or that there was none."""
+        """Why it claims nothing: the error of the last scan, or that there was no scan; empty if it scans."""
         return self._failing
 
     def _on_session_change(self) -> None:
@@ -107,7 +107,7 @@ class Consumer:
         self._wake.set()
 
     def _on_return(self, queue: str, pool: str) -> None:
-        # Its token was taken out of the backlog and has not changed: no watch will tell.
+        # Its token was taken out of the backlog and has not changed: no watch fires.
         view = self._views.get(pool)
         if view is not None and queue in self._queues:
             view.backlog_of(queue).folder.changed = True
@@ -125,7 +125,7 @@ class Consumer:
             except QueueError as error:
                 self._failing = str(error)
                 log.warning("scan failed, trying again in %.0f s: %s", pause, error)
-            except Exception as error:  # a bug in a scan must not silence the queue: it is tried again
+            except Exception as error:  # a bug in a scan must not stop the queue
                 self._failing = f"{type(error).__name__}: {error}"
                 log.exception("scan failed, trying again in %.0f s", pause)
             self._heartbeat.rest()
@@ -133,9 +133,9 @@ class Consumer:
         self._views.stop()
 
     def _scan(self) -> float:
-        """Hand out all that can be; returns the seconds until something may be due."""
+        """Hand out all available items; returns the seconds until something may be due."""
         while not self._stopping.is_set():
-            self._look()  # in each round: pools come, and watches get lost, also while there is much to do
+            self._look()  # in each round: pools are added, and watches get lost, under load too
             candidates = self._views.pick(self._rooms(), min(self._total(), _BATCH))
             if not candidates:
                 break
@@ -145,7 +145,7 @@ class Consumer:
         return max(0.0, min(self._rescan_at - time.monotonic(), self._views.pause(room)))
 
     def _look(self) -> None:
-        """Learn what has changed, and rescan when it is time to."""
+        """Read changes, and rescan if it is due."""
         if self._rearm:
             self._rearm, self._rescan_at = False, 0.0
             self._views.rearm()
@@ -165,20 +165,20 @@ class Consumer:
         try:
             outcomes = self._set.claimer.claim(candidates)
         except BaseException:
-            for candidate in candidates:  # they were taken out of the backlog: list it again
+            for candidate in candidates:  # they left the backlog: list it again
                 self._views[candidate.pool].backlog_of(candidate.queue).folder.changed = True
             raise
         claims = [outcome for outcome in outcomes if isinstance(outcome, Claim)]
         for claim in claims:
             try:
                 self._hand_out(claim)
-            except Exception:  # the others are to be handed out all the same
+            except Exception:  # one failure must not block the others
                 log.exception("%s could not be handed out", claim.id)
                 claim.abandon()
-        self._doubt(candidates, outcomes)
+        self._invalidate(candidates, outcomes)
         trouble: QueueError | None = None
         for candidate, outcome in zip(candidates, outcomes, strict=True):
-            if isinstance(outcome, QueueError) and not self._explain(candidate, outcome):
+            if isinstance(outcome, QueueError) and not self._handle_refusal(candidate, outcome):
                 trouble = outcome
         if trouble is not None:
             raise trouble
@@ -193,8 +193,8 @@ class Consumer:
             for pool in {candidate.pool for candidate in candidates}:
                 self._views[pool].take_over_at = time.monotonic() + random.uniform(0.05, 0.2)  # noqa: S311 - not for security
 
-    def _doubt(self, candidates: Sequence[Candidate], outcomes: Sequence[Claim | QueueError]) -> None:
-        """Others are at work where we are: beyond one miss in ten a new listing is cheaper."""
+    def _invalidate(self, candidates: Sequence[Candidate], outcomes: Sequence[Claim | QueueError]) -> None:
+        """Invalidate backlogs under contention: beyond one miss in ten a new listing is cheaper."""
         missed = [
             candidate
             for candidate, outcome in zip(candidates, outcomes, strict=True)
@@ -204,8 +204,8 @@ class Consumer:
             for pool, queue in {(candidate.pool, candidate.queue) for candidate in missed}:
                 self._views[pool].backlog_of(queue).invalidate()
 
-    def _explain(self, candidate: Candidate, error: QueueError) -> bool:
-        """Do what follows from a refusal; False when ZooKeeper does not answer."""
+    def _handle_refusal(self, candidate: Candidate, error: QueueError) -> bool:
+        """Handle one refusal; False if ZooKeeper did not answer."""
         view = self._views[candidate.pool]
         backlog, name = view.backlog_of(candidate.queue), candidate.token.name
         match error:

@@ -101,4 +101,4 @@ class AdminOperations:
         try:
             return str(decode(found[0]).get("worker", ""))
         except ValueError:
-            return "somebody who left no name"
+            return "an unnamed holder"

@@ -1,4 +1,4 @@
-"""What stands in nodes: JSON that a person can read with zkCli."""
+"""The content of nodes: JSON that is readable with zkCli."""
 
 import json
 import os
@@ -6,25 +6,25 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-# What contains itself fails by its depth, as what is too deep does: no need to look for it each time.
+# A document that contains itself fails by its depth, so that a check for cycles is not needed.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "), check_circular=False)
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_told = (0, "")  # milliseconds, and how they are told
+_latest = (0, "")  # milliseconds, and their text
 
 
 def encode(document: dict[str, Any]) -> bytes:
-    """JSON bytes of a document, uncompressed, keys in their own order."""
+    """JSON bytes of a document, uncompressed, keys in insertion order."""
     return _ENCODER.encode(document).encode()
 
 
 def decode(data: bytes) -> dict[str, Any]:
     """The document in these bytes; raises ValueError unless they are a JSON object that can be written again.
 
-    One with half of a surrogate pair cannot: no path, log or terminal takes that either.
+    An object with half of a surrogate pair cannot: no path, log or terminal accepts that either.
     """
     try:
         document = json.loads(data.decode())
-        if b"\\u" in data:  # UTF-8 has halves only as escapes
+        if b"\\u" in data:  # in UTF-8, half pairs occur only as escapes
             _ENCODER.encode(document).encode()
     except RecursionError:
         message = "it is nested too deeply"
@@ -36,7 +36,7 @@ def decode(data: bytes) -> dict[str, Any]:
 
 
 def new_nonce() -> str:
-    """A name that nothing else has: 32 hex digits, at a tenth of what a UUID object costs."""
+    """A unique name of 32 hex digits, at a tenth of the cost of a UUID object."""
     return os.urandom(16).hex()
 
 
@@ -48,10 +48,10 @@ def new_uuid() -> str:
 
 
 def timestamp() -> str:
-    """The time now as people and other programs read it: ISO 8601, UTC, milliseconds."""
-    global _told  # noqa: PLW0603 - many are asked for in one millisecond
+    """The current time as ISO 8601 text: UTC, milliseconds."""
+    global _latest  # noqa: PLW0603 - a cache: many calls fall into one millisecond
     now = time.time_ns() // 1_000_000
-    if now != _told[0]:
+    if now != _latest[0]:
         moment = _EPOCH + timedelta(milliseconds=now)
-        _told = (now, moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
-    return _told[1]
+        _latest = (now, moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    return _latest[1]

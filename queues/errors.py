@@ -1,4 +1,4 @@
-"""Errors of `queues`: one tree, each message fit for a user."""
+"""The errors of `queues`: one tree, with messages for users."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -48,9 +48,9 @@ class TooLarge(QueueError):
 
 
 class Conflict(QueueError):
-    """A multi was refused as a whole because the state it was made for is gone.
+    """A multi was refused as a whole because the state that it expected no longer exists.
 
-    `index` is the place of the refused operation; `ambiguous` is True when an earlier send of the same
+    `index` is that of the refused operation; `ambiguous` is True if an earlier send of the same
     multi had lost its reply, so that the refusal may be the echo of our own success.
     """
 
@@ -63,7 +63,7 @@ class Conflict(QueueError):
 
 
 class InvalidName(QueueError):
-    """An id or pool name has characters that a node name must not have."""
+    """An id or pool name is not a valid node name."""
 
 
 class IdTaken(QueueError):
@@ -83,7 +83,7 @@ class ItemNotFound(QueueError):
 
 
 class ClaimLost(QueueError):
-    """The item is no longer ours: its lock, token or record has changed under us."""
+    """The claim is no longer valid: its lock, token or record has changed."""
 
     def __init__(self, item_id: str, reason: str) -> None:
         super().__init__(f"the claim on {item_id!r} is lost: {reason}")
@@ -120,19 +120,19 @@ class QueueFull(QueueError):
 
 
 class TooManyPools(QueueError):
-    """A put named a pool that is not there yet, and there are as many as there may be."""
+    """A put named a new pool, and the maximum number of pools exists."""
 
     def __init__(self, pool: str, limit: int) -> None:
         super().__init__(
-            f"pool {pool!r} would be one too many: {limit:,} is the limit, low lanes among them; "
-            "use a pool that is there, remove those that nobody needs, or raise `max_pools`"
+            f"pool {pool!r} would exceed the limit of {limit:,} pools, low lanes included; "
+            "use an existing pool, remove unused ones, or raise `max_pools`"
         )
         self.pool = pool
         self.limit = limit
 
 
 class PoolInUse(QueueError):
-    """A pool cannot be removed: items stand in it, or a consumer serves it by name."""
+    """A pool cannot be removed: it contains items, or a consumer serves it by name."""
 
     def __init__(self, pool: str, reason: str) -> None:
         super().__init__(f"pool {pool!r} is in use and was not removed: {reason}")
@@ -141,29 +141,29 @@ class PoolInUse(QueueError):
 
 
 class ItemHeld(QueueError):
-    """Somebody holds the item; wait until it is let go, or use force: the holder then loses its claim."""
+    """The item is held; wait until it is released, or use force: the holder then loses its claim."""
 
     def __init__(self, item_id: str, holder: str) -> None:
         super().__init__(
-            f"{item_id!r} is held by {holder or 'somebody'}; wait until it is let go, or use force"
+            f"{item_id!r} is held by {holder or 'an unnamed holder'}; wait until it is released, or use force"
         )
         self.item_id = item_id
         self.holder = holder
 
 
 class Refusal(StrEnum):
-    """Why an item could not be claimed."""
+    """The reason why an item was not claimed."""
 
     MOVED_ON = "it has moved on"
     POOL_CHANGED = "the limits of its pool have changed"
-    HELD = "somebody holds it"
+    HELD = "it is held"
     CHANGED = "its record has changed"
     NO_STOP = "the request to stop it is gone"
     FULL = "its pool has reached its cap"
 
 
 class NotClaimed(QueueError):
-    """An item was not free when it should be claimed; look again."""
+    """An item was not free when it was to be claimed; read it again."""
 
     def __init__(self, item_id: str, reason: Refusal) -> None:
         super().__init__(f"{item_id!r} was not claimed: {reason}")
@@ -172,7 +172,7 @@ class NotClaimed(QueueError):
 
 
 class UnknownQueue(QueueError):
-    """There is no queue of this name."""
+    """No queue has this name."""
 
     def __init__(self, queue: str, known: Sequence[str]) -> None:
         super().__init__(f"there is no queue {queue!r}; there are {', '.join(known)}")
@@ -189,7 +189,7 @@ class PutsFailed(QueueError):
 
 
 class InvalidPayload(QueueError):
-    """The payload of an item is not what JSON can carry."""
+    """The payload of an item cannot be written as JSON."""
 
     def __init__(self, item_id: str, error: Exception) -> None:
         super().__init__(f"the payload of {item_id!r} cannot be written as JSON: {error}")

@@ -1,4 +1,4 @@
-"""What happened to items, told to whoever wants to count, log or trace it."""
+"""Events about items, for listeners that count, log or trace them."""
 
 import logging
 from collections.abc import Callable
@@ -9,15 +9,15 @@ log = logging.getLogger(__name__)
 
 
 class EventKind(StrEnum):
-    """What an event tells. Each is sent after the change was accepted by ZooKeeper."""
+    """The kind of an event. Each is sent after ZooKeeper has accepted the change."""
 
     PUT = "put"
     CLAIM = "claim"
-    COMMIT = "commit"  # payload changed, queue and due time kept; or let go without a change
+    COMMIT = "commit"  # payload changed, same queue and due time; or released without a change
     REQUEUE = "requeue"  # same queue, another due time
     MOVE = "move"  # another queue or pool
     REMOVE = "remove"
-    DEAD = "dead"  # brought to the dead queue
+    DEAD = "dead"  # moved to the dead queue
     LOST = "lost"  # a claim was found to be lost
     SESSION = "session"  # the connection changed; `detail` is its state now
 
@@ -28,17 +28,17 @@ class Event:
 
     kind: EventKind
     id: str = ""
-    queue: str = ""  # where the item stood before
+    queue: str = ""  # the queue before the event
     pool: str = ""
-    to_queue: str = ""  # where it stands now
+    to_queue: str = ""  # the queue after it
     to_pool: str = ""
-    due: int = 0  # when it is due there
+    due: int = 0  # epoch milliseconds
     run_key: str = ""
     version: int = 0  # of the record, after the change: the fence
     nonce: str = ""  # in the record, after the change
     released: bool = False
     seconds: float = 0.0
-    same_session: bool = True  # of a lost claim: whether its session lives, so that it was taken by force
+    same_session: bool = True  # of a lost claim: True if its session exists, so the item was taken by force
     detail: str = ""
 
 
@@ -52,16 +52,16 @@ class EventListeners:
         self._listeners: tuple[Listener, ...] = ()
 
     def add(self, listener: Listener) -> None:
-        """Call this one too, from now on."""
+        """Add a listener."""
         self._listeners = (*self._listeners, listener)
 
     def __bool__(self) -> bool:
         return bool(self._listeners)
 
     def notify(self, event: Event) -> None:
-        """Tell all; called on the thread that made the change."""
+        """Call all listeners, on the thread that made the change."""
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception:  # whoever listens must not be able to break a queue
+            except Exception:  # a listener must not break a queue
                 log.exception("a listener failed on %s", event)

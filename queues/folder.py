@@ -1,4 +1,4 @@
-"""The children of one node, listed again only when they have changed."""
+"""A watched folder: the children of one node, listed again only after a change."""
 
 import logging
 import math
@@ -13,24 +13,24 @@ log = logging.getLogger(__name__)
 
 # A listing of 10,000 names takes some 25 ms; one folder then takes at most a tenth of its reader's time.
 _REST = 10
-_PLAUSIBLE_SECONDS, _PER_NAME_SECONDS = 0.005, 20e-6  # beyond that somebody was in the way, once
-_CHEAP_SECONDS = 0.005  # so much for a listing is always there when it is urgent
-# What is new in a folder waits for it, unless that is so large that it is followed.
+_PLAUSIBLE_SECONDS, _PER_NAME_SECONDS = 0.005, 20e-6  # a higher cost has another cause and is not repeated
+_CHEAP_SECONDS = 0.005  # a listing up to this cost is made at once if urgent
+# A new child waits at most this long for a listing, unless the folder is large and followed.
 _LONGEST_REST_SECONDS = 1.0
-# Of 200,000 names a listing takes the server, the wire and its reader up to a second together. An event per
-# child that comes or goes costs its reader some 30 us: it is less, unless there are many of them in a small
-# folder. Pools keep to 10,000 by default.
+# A listing of 200,000 names takes up to one second in the server, on the wire and in the reader together. One
+# event per created or deleted child costs the reader some 30 us, which is less unless a small folder has many
+# changes. Pools are limited to 10,000 items by default.
 LARGE = 12_000
-_MAX_NEWS = 100_000  # changes that nobody has fetched; then a listing is cheaper
+_MAX_NEWS = 100_000  # unread changes; beyond that a listing is cheaper
 
 
 class WatchedFolder:
-    """What was listed last, whether that is still true, and when it may be listed again.
+    """The last listing of a folder, whether it is current, and when the folder may be listed again.
 
-    `rest`: seconds between listings, if that is longer than what their cost asks for. `readers`: how many
-    list it, as far as is known: when it is urgent to all of them, the server lists for one of them at a time.
-    `follows`: once it is large, each change is told by its name, see `take_news`, and no listing is needed
-    as long as the connection lasts.
+    `rest`: minimum seconds between listings, if longer than their cost requires. `readers`: the known number
+    of readers; if all are in a hurry, the server lists for one of them at a time. `follows`: a large folder
+    is followed: each change arrives by name, see `take_news`, and no listing is needed while the connection
+    lasts.
     """
 
     def __init__(
@@ -48,23 +48,23 @@ class WatchedFolder:
         self.readers = 1
         self._session = session
         self._wake = wake
-        self._zxid = -1  # of the last change that is known
+        self._zxid = -1  # of the last known change
         self._rest = rest
         self._listed_at = -math.inf
         self._cost = 0.0
         self._is_large = False
         self._follows = follows
-        self._followed = -1  # on which connection
+        self._followed = -1  # the number of the connection
         self._news: deque[tuple[str, bool]] = deque()
 
     def notice(self, stat: Stat | None) -> None:
-        """Compare with what somebody has just seen of the node: a watch may have been lost."""
+        """Compare with a stat of the node that was just read: a watch may have been lost."""
         zxid = -1 if stat is None else stat.children_zxid
         if zxid != self._zxid:
             self.changed = True
 
     def rest_left(self, *, urgent: bool = False) -> float:
-        """Seconds until a change may be listed, infinite when there is none; `urgent`: all waits for it."""
+        """Seconds until a change may be listed, infinite without a change; `urgent`: claims depend on it."""
         if not self.changed:
             return math.inf
         rest = max(_REST * self._cost, self._rest)
@@ -75,17 +75,17 @@ class WatchedFolder:
         return max(0.0, self._listed_at + rest - time.monotonic())
 
     def refresh(self, *, urgent: bool = False) -> bool:
-        """List it if it has changed and has rested; True when it was listed."""
+        """List the folder if it has changed and its rest is over; True if it was listed."""
         if self.rest_left(urgent=urgent) > 0:
             return False
         self._list()
         if self._is_large and self._follows and not self.is_followed and self._follow():
-            self._list()  # what came in between was told by nobody
+            self._list()  # changes in between had no watch
         return True
 
     def _list(self) -> None:
-        self.changed = False  # what changes from here on is told by the new watch
-        self._news.clear()  # a listing from here on has it
+        self.changed = False  # the new watch reports changes from here on
+        self._news.clear()  # the listing includes it
         started = time.monotonic()
         try:
             listed = self._session.listing(self.path, self._on_change)
@@ -93,7 +93,7 @@ class WatchedFolder:
             self.changed = True
             raise
         self.names, zxid = ([], -1) if listed is None else (listed[0], listed[1].children_zxid)
-        # What is told meanwhile may be later; the number of a node that was made anew as well.
+        # A change reported meanwhile may be later, as may the zxid of a recreated node.
         self._zxid = max(self._zxid, zxid) if self.is_followed else zxid
         self._is_large = len(self.names) >= LARGE
         self._listed_at = time.monotonic()
@@ -108,18 +108,18 @@ class WatchedFolder:
     # ------------------------------------------------------------------ follow
     @property
     def is_followed(self) -> bool:
-        """Whether each change is told by its name."""
+        """Whether each change is reported by name."""
         return self._followed >= 0 and self._followed == self._session.connections
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to take."""
+        """Whether there are unread changes."""
         return self.is_followed and bool(self._news)
 
     def take_news(self) -> list[tuple[str, bool]]:
-        """The names that have come (True) and gone since the last listing, each change once, in their order.
+        """The names created (True) and deleted since the last listing, each change once, in order.
 
-        One that was listed already may be among them.
+        A name that was listed already may be among them.
         """
         return [self._news.popleft() for _ in range(len(self._news))]
 
@@ -128,7 +128,11 @@ class WatchedFolder:
         try:
             self._session.follow(self.path, self._on_news)
         except Refused as error:
-            log.warning("what comes into %s is seen late, as it is large: %s", self.path, error)
+            log.warning(
+                "new nodes in the large folder %s are detected late: it cannot be followed: %s",
+                self.path,
+                error,
+            )
             self._follows = False
             return False
         self._followed = connection

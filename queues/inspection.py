@@ -1,4 +1,4 @@
-"""Looking at items without touching them."""
+"""Read-only views of items, queues and locks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _READ_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds an item. `since` is ISO 8601 in the holder's time, `seconds` by the ensemble's clock."""
+    """The holder of an item. `since` is ISO 8601 by the holder's clock, `seconds` by the ensemble's."""
 
     id: str
     pool: str
@@ -34,7 +34,7 @@ class Page:
 
 
 class Inspection:
-    """Read-only: what there is, how much of it, since when, and who has it."""
+    """Reads items, counts, ages and holders."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -44,7 +44,7 @@ class Inspection:
         return self._root.session.exists(self._root.layout.record(check_id(item_id))) is not None
 
     def tokens(self, queue: str, pool: str) -> list[Token]:
-        """The tokens of a queue in the order in which they are due; foreign nodes are left out."""
+        """The tokens of a queue in due order, without foreign nodes."""
         names = self._root.session.children(self._root.layout.queue(queue, pool)) or []
         return sorted(token for name in names if (token := Token.parse(name)) is not None)
 
@@ -57,9 +57,9 @@ class Inspection:
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
-        """Up to `limit` items that satisfy `where`, in the order in which they are due, from `after` on.
+        """Up to `limit` items that satisfy `where`, in due order, from `after` on.
 
-        Items that cannot be read are left out: dead names them.
+        Unreadable items are omitted: dead lists them.
         """
         matching = (record for record in self._records(queue, pool, after) if where(record))
         items = tuple(islice(matching, limit))
@@ -83,7 +83,7 @@ class Inspection:
                     continue
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """How many nodes stand in each queue, by pool; from the counts of the folders, in one request."""
+        """The number of nodes in each queue, by pool; read from the stats of the folders in one request."""
         root = self._root
         pools = root.pools.names(low=True)
         places = [(queue, pool) for queue in root.queues for pool in pools]
@@ -94,21 +94,21 @@ class Inspection:
         return counts
 
     def count(self, queue: str, pool: str) -> int:
-        """How many nodes stand in one queue of a pool, without listing them."""
+        """The number of nodes in one queue of a pool, without listing them."""
         stat = self._root.session.exists(self._root.layout.queue(queue, pool))
         return 0 if stat is None else stat.children
 
     def next_due(self, queue: str, pool: str) -> Token | None:
-        """The token that is due first; None in an empty queue."""
+        """The token that is due first; None if the queue is empty."""
         return min(self.tokens(queue, pool), default=None)
 
     def oldest_seconds(self, queue: str, pool: str) -> float:
-        """How long ago the oldest item of a queue was put, by its sequence; 0 in an empty queue."""
+        """Seconds since the oldest item of a queue was put, by its sequence; 0 if the queue is empty."""
         first = min((token.seq for token in self.tokens(queue, pool)), default=None)
         return 0.0 if first is None else max(0.0, self._root.clock.now_ms() / 1000 - first / 1_000_000)
 
     def held(self, pool: str) -> list[Holder]:
-        """Who holds which items of a pool."""
+        """The holders of the items of a pool."""
         root = self._root
         ids = sorted(root.session.children(root.layout.locks(pool)) or ())
         now = root.clock.now_ms()
@@ -116,7 +116,7 @@ class Inspection:
         found = root.session.get_many([root.layout.lock(pool, item_id) for item_id in ids])
         for item_id, node in zip(ids, found, strict=True):
             if node is None:
-                continue  # let go meanwhile
+                continue  # released meanwhile
             try:
                 document = decode(node[0])
             except ValueError:

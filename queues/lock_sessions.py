@@ -1,4 +1,4 @@
-"""The sessions that own our ephemerals: a further one where the paths of one would become too many.
+"""The sessions that own our ephemerals; another is opened when one would own too many paths.
 
 When a session ends, ZooKeeper writes the paths of all its ephemerals into one transaction. One that is larger
 than jute.maxbuffer (1 MB) takes the whole ensemble down and keeps it from starting (ZOOKEEPER-4306).
@@ -15,7 +15,7 @@ class LockSessions:
     def __init__(self, session: Session) -> None:
         self._first = session
         self._limit = session.settings.max_ephemeral_bytes
-        # The server counts the folder of `hosts` too: twice, as a reservation is for a lock and a place.
+        # The server counts the folder of `hosts` too: twice, as a reservation covers a lock and a slot.
         self._extra = 2 * len(session.folder)
         self._guard = threading.Lock()
         self._used: dict[Session, int] = {session: 0}
@@ -23,11 +23,11 @@ class LockSessions:
 
     @property
     def first(self) -> Session:
-        """The one that does all but own further locks."""
+        """The session for everything except further locks."""
         return self._first
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of sessions."""
         return len(self._used)
 
     def reserve(self, size: int) -> Session:
@@ -45,24 +45,24 @@ class LockSessions:
             return session
 
     def give_back(self, session: Session, size: int) -> None:
-        """So many bytes are not needed any more."""
+        """Release `size` bytes of a reservation."""
         with self._guard:
-            if session in self._used:  # it may have been closed meanwhile
+            if session in self._used:  # it may be closed already
                 self._used[session] -= size + self._extra
 
     def owns(self, session_id: int) -> bool:
-        """Whether one of ours has this id."""
+        """Whether one of these sessions has this id."""
         return any(session.id == session_id for session in tuple(self._used))
 
     def on_change(self, wake: Wake) -> None:
-        """Call `wake` at each change of the connection of any of ours."""
+        """Call `wake` at each connection change of any of these sessions."""
         with self._guard:
             self._listeners.append(wake)
             for session in self._used:
                 session.on_change(wake)
 
     def close(self) -> None:
-        """Close those opened here; the first one belongs to who opened it."""
+        """Close the sessions opened here; the first belongs to the caller that opened it."""
         with self._guard:
             for session in self._used:
                 if session is not self._first:

@@ -13,12 +13,12 @@ _TOKEN = re.compile(r"queue-\|(?P<id>[A-Za-z0-9._-]{1,128})\|(?P<due>[0-9a-f]{11
 
 DEFAULT_POOL = "default"
 LOW = ".low"
-"""What the name of a pool's low lane ends with: `P.low` is served when P has nothing due."""
+"""The suffix of a pool's low lane: `P.low` is served when P has nothing due."""
 MAX_DUE = 0xFFFFFFFFFFF
 
 
 def check_id(item_id: str) -> str:
-    """The id unchanged; raises InvalidName when it cannot be a node name. Ids are never rewritten."""
+    """The id unchanged; raises InvalidName if it cannot be a node name. Ids are never rewritten."""
     if not _ID.fullmatch(item_id) or item_id in {".", ".."}:
         message = f"id {item_id!r} is not valid: 1 to 128 of A-Z a-z 0-9 . _ - and not '.' or '..'"
         raise InvalidName(message)
@@ -26,7 +26,7 @@ def check_id(item_id: str) -> str:
 
 
 def check_pool(pool: str) -> str:
-    """The pool name unchanged; raises InvalidName when it cannot be a node name."""
+    """The pool name unchanged; raises InvalidName if it cannot be a node name."""
     if not _POOL.fullmatch(pool):
         message = f"pool {pool!r} is not valid: 1 to 64 of A-Z a-z 0-9 _ -, then .low for its low lane"
         raise InvalidName(message)
@@ -34,17 +34,17 @@ def check_pool(pool: str) -> str:
 
 
 def is_pool(name: str) -> bool:
-    """Whether a node name can be that of a pool, or of its low lane."""
+    """Whether a node name is a valid name of a pool or low lane."""
     return _POOL.fullmatch(name) is not None
 
 
 def is_token(name: str) -> bool:
-    """Whether a node name looks like one of ours, without taking it apart."""
+    """Whether a node name looks like a token, without parsing it."""
     return name.startswith("queue-|") and name[-14:-13] == "|" == name[-26:-25]
 
 
 def order_of(name: str) -> str:
-    """What sorts the names of tokens as tokens: due time and sequence have a fixed width."""
+    """The sort key of a token's name: due time and sequence have a fixed width."""
     return name[-25:]
 
 
@@ -60,10 +60,10 @@ def id_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Token:
-    """Where an item stands in its queue: by due time, then by the order in which items were put.
+    """The position of an item in its queue: by due time, then by the order in which items were put.
 
     `due` is epoch milliseconds of the ensemble's clock; `seq` is allocated once, when the item is put, and
-    stays for its life, so that a token's name is known before the multi that makes it.
+    never changes, so that a token's name is known before the multi that makes it.
     """
 
     due: int
@@ -73,15 +73,15 @@ class Token:
     """The node name, for example `queue-|flights|019a0c5e1f2|6441f0b3c2a10`."""
 
     def __post_init__(self) -> None:
-        # Eleven hex digits end in the year 2527: who asks for later means never.
+        # Eleven hex digits end in the year 2527: a later due time means never.
         due = min(max(self.due, 0), MAX_DUE)
         object.__setattr__(self, "due", due)
         object.__setattr__(self, "name", f"queue-|{self.id}|{due:011x}|{self.seq:013x}")
 
     @staticmethod
-    @lru_cache(maxsize=1024)  # a name is parsed where it is listed, and again where its record tells it
+    @lru_cache(maxsize=1024)  # a name is parsed when listed, and again when its record is read
     def parse(name: str) -> "Token | None":
-        """The token that a node name stands for; None for a node that is not one of ours."""
+        """The token with this node name; None for a foreign node."""
         match = _TOKEN.fullmatch(name)
         if match is None:
             return None
@@ -114,32 +114,32 @@ class Layout:
         return f"{self.root}/queues/{queue}/{pool}"
 
     def token(self, queue: str, pool: str, token: Token) -> str:
-        """The node that says: this item stands in this queue."""
+        """The node that represents an item in a queue."""
         return f"{self.queue(queue, pool)}/{token.name}"
 
     def locks(self, pool: str) -> str:
-        """The folder of the locks of one pool, whatever queue the items stand in."""
+        """The folder of the locks of one pool, for all queues."""
         return f"{self.root}/locks/{pool}"
 
     def lock(self, pool: str, item_id: str) -> str:
-        """The ephemeral that says who holds an item."""
+        """The ephemeral that names the holder of an item."""
         return f"{self.locks(pool)}/{item_id}"
 
     def holds(self, pool: str) -> str:
-        """The folder of the numbered places of a capped pool."""
+        """The folder of the numbered slots of a capped pool."""
         return f"{self.root}/holds/{pool}"
 
-    def hold(self, pool: str, place: int) -> str:
-        """The ephemeral that takes one place of a capped pool."""
-        return f"{self.holds(pool)}/{place}"
+    def hold(self, pool: str, slot: int) -> str:
+        """The ephemeral that takes one slot of a capped pool."""
+        return f"{self.holds(pool)}/{slot}"
 
     @property
     def consumers(self) -> str:
-        """The folder of the ephemerals of those who take items."""
+        """The folder of the ephemerals of all consumers."""
         return f"{self.root}/consumers"
 
     def consumer(self, name: str) -> str:
-        """The ephemeral that says who takes items of which queues and pools."""
+        """The ephemeral that announces a consumer with its queues and pools."""
         return f"{self.consumers}/{name}"
 
     def stops(self, pool: str) -> str:
@@ -147,7 +147,7 @@ class Layout:
         return f"{self.root}/stops/{pool}"
 
     def stop(self, pool: str, item_id: str) -> str:
-        """The node that says: somebody asked to stop this item; it needs no lock."""
+        """The request to stop an item; it needs no lock."""
         return f"{self.stops(pool)}/{item_id}"
 
     @property
@@ -165,7 +165,7 @@ class Layout:
         return f"{self.root}/receipts"
 
     def receipt(self, name: str) -> str:
-        """The node that proves which puts of a producer were carried out."""
+        """The node that proves which puts of a producer were committed."""
         return f"{self.receipts}/{name}"
 
     @property
@@ -175,5 +175,5 @@ class Layout:
 
     @property
     def clock_jump(self) -> str:
-        """An ephemeral that tells by how much the ensemble's clock is off, as those know who saw it jump."""
+        """The ephemeral with the offset of the ensemble's clock, written by clients that saw it jump."""
         return f"{self.clock}-jump"

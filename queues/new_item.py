@@ -1,4 +1,4 @@
-"""What is put."""
+"""An item to put."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,4 +22,4 @@ class NewItem:
     due_ms: int | None = None
     run_key: str = ""
     riders: Callable[[str], Iterable[Operation]] = lambda _record: ()
-    """Gets the path of the record and returns operations that ride in the same multi."""
+    """Gets the path of the record and returns operations for the same multi."""

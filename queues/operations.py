@@ -1,7 +1,7 @@
-"""The four operations a multi is made of, as values.
+"""The four operations of a multi, as values.
 
-Nobody changes one; they are not `frozen` because making one would take three times as long, ten times for
-each item that is moved.
+They are never modified. They are not `frozen`, because construction would take three times as long, and each
+move of an item constructs ten of them.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 @dataclass(slots=True)
 class Check:
-    """The node is there, at this version; -1 = at any version."""
+    """The node exists at this version; -1 means any version."""
 
     path: str
     version: int = -1
@@ -21,11 +21,11 @@ class Check:
 
 READ, WRITE, CREATE, DELETE = 1, 2, 4, 8
 ALL = 31
-"""Read, write, create, delete, and change the rights."""
+"""Read, write, create, delete, and change the ACL."""
 
 
 class Grant(NamedTuple):
-    """One entry of a node's ACL: what whoever `scheme` knows as `id` may do."""
+    """One entry of a node's ACL: the permissions of the identity `id` in `scheme`."""
 
     perms: int
     scheme: str
@@ -33,18 +33,18 @@ class Grant(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is for everybody who reaches ZooKeeper."""
+        """Whether it applies to every client of ZooKeeper."""
         return (self.scheme, self.id) == ("world", "anyone")
 
 
 @dataclass(slots=True)
 class Create:
-    """Make a node that is not there yet."""
+    """Create a node that does not exist yet."""
 
     path: str
     data: bytes = b""
     ephemeral: bool = False
-    grant: Grant | None = None  # beside the rights that the session gives to all that it makes
+    grant: Grant | None = None  # in addition to the session's default ACL
 
     def __str__(self) -> str:
         return f"create {self.path}"
@@ -52,7 +52,7 @@ class Create:
 
 @dataclass(slots=True)
 class Set:
-    """Replace the data of a node at this version; -1 = at any version."""
+    """Replace the data of a node at this version; -1 means any version."""
 
     path: str
     data: bytes
@@ -64,7 +64,7 @@ class Set:
 
 @dataclass(slots=True)
 class Delete:
-    """Remove a childless node at this version; -1 = at any version."""
+    """Remove a childless node at this version; -1 means any version."""
 
     path: str
     version: int = -1

@@ -1,4 +1,4 @@
-"""The nodes of a pool: made together, mended after damage by hand, and removed together."""
+"""The nodes of a pool: made together, restored after manual damage, and removed together."""
 
 import logging
 import posixpath
@@ -20,13 +20,13 @@ from queues.transaction import commit
 log = logging.getLogger(__name__)
 
 MAX_POOLS = 1_000
-"""Low lanes count too. Each costs every consumer some 10 watches, and time at each of its rescans."""
+"""Low lanes count too. Each pool costs every consumer some 10 watches, and time at each rescan."""
 
 
 class PoolFolders:
-    """Makes and removes all nodes of a pool in one multi, so that a folder is there only with its pool.
+    """Makes and removes all nodes of a pool in one multi, so that no folder exists without its pool.
 
-    A token that was put into a folder whose pool no listing names would never be found.
+    A token in a folder of an unlisted pool would never be found.
     """
 
     def __init__(
@@ -45,28 +45,28 @@ class PoolFolders:
 
     # ------------------------------------------------------------------ make
     def ensure(self, pool: str, *, bounded: bool = False) -> None:
-        """Make what is missing of a pool, and of the pool whose low lane it is.
+        """Make the missing nodes of a pool, and of the pool whose low lane it is.
 
-        `bounded`: raise TooManyPools where that would be one pool too many.
+        `bounded`: raise TooManyPools if the pool would exceed the limit.
         """
         while pool not in self._made:
             missing, there = self._look(check_pool(pool))
             self._make(pool, missing, there, bounded=bounded)
 
     def restore(self, pool: str) -> bool:
-        """Make again what was removed by hand, with the last limits known here; False when all is gone."""
+        """Restore nodes that were removed manually, with the last known limits; False if none is left."""
         self._made.discard(pool)
         while pool not in self._made:
             missing, there = self._look(pool)
             if not there:
                 return False
             if missing:
-                log.warning("pool %s lacks nodes, which are made: %s", pool, missing)
+                log.warning("pool %s lacks nodes, which are restored: %s", pool, missing)
             self._make(pool, missing, there, bounded=False)
         return True
 
     def restore_unnamed(self) -> None:
-        """Make the node of each pool that has items and is in no listing: no consumer would serve it."""
+        """Make the node of each unlisted pool that has items: no consumer would serve it."""
         named = set(self._pools.names(low=True))
         for queue in self._queues:
             folder = self._layout.queue(queue, "").rstrip("/")
@@ -78,7 +78,7 @@ class PoolFolders:
                     self.restore(pool)
 
     def forget(self, there: Iterable[str] = ()) -> None:
-        """Look again before the next use of all pools but these."""
+        """Check all pools except these again before their next use."""
         self._made.intersection_update(there)
 
     def _folders(self, pool: str) -> list[str]:
@@ -87,9 +87,9 @@ class PoolFolders:
         return [layout.pool(pool), *folders, layout.locks(pool), layout.stops(pool), layout.holds(pool)]
 
     def _look(self, pool: str) -> tuple[list[str], list[str]]:
-        """What is missing, and what is there."""
+        """The missing nodes, and the existing ones."""
         folders = self._folders(pool)
-        # Mostly all are there: one look tells, where each by itself would take a round trip or more.
+        # Usually all exist: one request shows it, where each alone would take a round trip or more.
         found = list(zip(folders, self._session.get_many(folders), strict=True))
         return [path for path, node in found if node is None], [path for path, node in found if node]
 
@@ -102,7 +102,7 @@ class PoolFolders:
         if missing:
             try:
                 commit(self._session, self._making(pool, missing, there))
-            except Conflict:  # somebody else makes or removes it: look again
+            except Conflict:  # another client makes or removes it: check again
                 self._made.discard(main)
                 return
         self._made.add(pool)
@@ -115,9 +115,11 @@ class PoolFolders:
         limits = self._pools.last_good(pool) if there else None
         data = b"" if limits is None else encode(asdict(limits))
         main = pool.removesuffix(LOW)
-        step: list[Operation] = [] if main == pool else [Check(self._layout.pool(main))]
-        step += [Check(path) for path in there]
-        return step + [Create(path, data if path == self._layout.pool(pool) else b"") for path in missing]
+        operations: list[Operation] = [] if main == pool else [Check(self._layout.pool(main))]
+        operations += [Check(path) for path in there]
+        return operations + [
+            Create(path, data if path == self._layout.pool(pool) else b"") for path in missing
+        ]
 
     def _check_number(self, pool: str) -> None:
         stat, limit = self._session.exists(self._layout.pools), self._max_pools()
@@ -128,33 +130,33 @@ class PoolFolders:
 
     # ------------------------------------------------------------------ remove
     def remove(self, pool: str, riders: Callable[[], Sequence[Operation]] = tuple) -> bool:
-        """Remove an empty pool that no consumer names, with its low lane; False when there is none.
+        """Remove an empty pool that no consumer names, with its low lane; False if there is no such pool.
 
-        Raises PoolInUse. One multi removes all nodes or none, and `riders` returns what else it does. A
-        folder with a token in it is not removed: whoever puts at the same moment is either faster, or finds
-        no folder and makes the pool again.
+        Raises PoolInUse. One multi removes all nodes or none; `riders` returns further operations for it. A
+        folder that contains a token is not removed: a concurrent put is either faster, or finds no folder
+        and makes the pool again.
         """
         lane = check_pool(pool) + LOW
         while True:
             nodes = [self._layout.pool(name) for name in (pool, lane) if is_pool(name)]
-            # By each of their nodes: what was removed by hand in part goes as well.
+            # By each of their nodes, so that a partly removed pool is removed as well.
             has_own, *low = (bool(self._look(name)[1]) for name in (pool, lane) if is_pool(name))
             if not (has_own or any(low)):
                 return False
             pools = [lane, pool] if any(low) else [pool]
-            step: list[Operation] = []
-            if low and not any(low):  # and it stays so
-                step += [Create(nodes[1]), Delete(nodes[1])]
+            operations: list[Operation] = []
+            if low and not any(low):  # and still is in the multi
+                operations += [Create(nodes[1]), Delete(nodes[1])]
             for name in pools:
                 self.forget(self._made - {name})
                 self.ensure(name)
-                step += [Delete(path) for path in reversed(self._folders(name))]
+                operations += [Delete(path) for path in reversed(self._folders(name))]
             self._check_use(pool, pools)
-            # A second sending is not for a pool that was made anew meanwhile.
-            if commit_once(self._session, [*step, *riders()], self._receipts):
+            # A receipt: a resend must not remove a pool that was recreated meanwhile.
+            if commit_once(self._session, [*operations, *riders()], self._receipts):
                 self.forget(self._made - set(pools))
                 return True
-            # It is in use now, or somebody else removes it.
+            # It is in use now, or another client removes it.
 
     def _check_use(self, pool: str, lanes: Sequence[str]) -> None:
         paths = [path for lane in lanes for path in self._folders(lane)]

@@ -1,4 +1,4 @@
-"""What one consumer sees of one pool: its backlogs, locks, stops, fellow consumers and limits."""
+"""One consumer's view of one pool: its backlogs, locks, requests to stop, and limits."""
 
 import logging
 import math
@@ -16,9 +16,9 @@ from queues.session.multi_read import Found
 
 log = logging.getLogger(__name__)
 
-# Locks come and go with every claim of anybody: they are listed again only so often, and where it matters.
+# Locks change with every claim in the cluster: they are listed at this interval at most, and where needed.
 _LOCKS_REST_SECONDS = 0.2
-# What falls to another consumer is left to it for so long after it is due.
+# Another consumer's share is left to it for this time after an item is due.
 TAKE_OVER_AFTER_MS = 250
 MAX_TAKEN_OVER = 50
 
@@ -41,9 +41,9 @@ class PoolView:
     ) -> None:
         self.pool = pool
         self._membership = membership
-        self._divided = -1  # by which version of the membership
+        self._divided = -1  # the version of the membership that the shares reflect
         self.blocked_until = 0.0  # monotonic; the pool is at its cap
-        self.take_over_at = 0.0  # monotonic; a round of stealing was in vain
+        self.take_over_at = 0.0  # monotonic; set after an unsuccessful take-over
         self._root = root
         self._claimer = claimer
         self._accepts = accepts
@@ -70,19 +70,19 @@ class PoolView:
 
     # ------------------------------------------------------------------ refresh
     def watched(self) -> list[str]:
-        """The nodes whose change is of interest here; the answer goes to `notice`."""
+        """The paths of the nodes to read in a rescan; their contents go to `notice`."""
         return [folder.path for folder in self._folders()] + [self._root.layout.pool(self.pool)]
 
     def notice(self, found: Sequence[Found]) -> None:
-        """What a rescan has read of the watched nodes."""
+        """Compare with the watched nodes as a rescan has read them."""
         for folder, node in zip(self._folders(), found, strict=False):
             folder.notice(None if node is None else node[1])
         self._root.pools.learn(self.pool, found[-1])
 
     def refresh(self, now: str, *, has_room: bool = True, eager: bool = False) -> bool:
-        """List what has changed and matters now, or may matter when `eager`; True when tokens were listed.
+        """List relevant changes, or all if `eager`; True if tokens were listed.
 
-        Without room for anything, only what shall stop matters.
+        Without room, only items to stop are relevant.
         """
         if self._divided != self._membership.version:
             self._divided = self._membership.version
@@ -91,7 +91,7 @@ class PoolView:
         if self._stops.refresh():
             self._stopped = frozenset(self._stops.names)
             for item_id in self._stopped:
-                if self._claimer.holds(item_id):  # who has it in hand is told, all others take it from here
+                if self._claimer.holds(item_id):  # its holder is notified; free items are claimed from here
                     self._on_stop(item_id)
         if not (has_room or self._stopped):
             return False
@@ -101,31 +101,31 @@ class PoolView:
         return any(listed)
 
     def refresh_locks(self, *, urgent: bool = False) -> None:
-        """List the locks, and bring back what is not locked any more."""
+        """List the locks, and restore deferred tokens that are no longer locked."""
         if self._locks.refresh(urgent=urgent):
             self._locked = frozenset(self._locks.names)
             self.restore_deferred()
 
     def restore_deferred(self) -> None:
-        """Consider again what was put aside."""
+        """Restore the deferred tokens that are free."""
         for backlog in self.backlogs:
             backlog.restore_deferred(self._free_in(backlog))
 
     def locked(self) -> frozenset[str]:
-        """The ids that were locked when the locks were listed last."""
+        """The ids that were locked at the last listing of the locks."""
         return self._locked
 
     def is_free(self, item_id: str) -> bool:
-        """Whether nobody seems to hold an item that may be taken here."""
+        """Whether an item may be taken here and seems to be free."""
         return item_id not in self._locked and not self._claimer.holds(item_id) and self._accepts(item_id)
 
     def _free_in(self, backlog: Backlog) -> Callable[[str], bool]:
-        """Whether an item of this backlog is free, and not to be left for now."""
+        """A test whether an item of this backlog is free and not declined for now."""
         return lambda item_id: self.is_free(item_id) and not self._declines(backlog.queue, item_id)
 
     # ------------------------------------------------------------------ candidates
     def take_stopped(self) -> list[Candidate]:
-        """The items that somebody asked to stop: due or not, room or not."""
+        """The items with a request to stop, regardless of due time and room."""
         if not self._stopped:
             return []
         candidates = []
@@ -138,10 +138,10 @@ class PoolView:
         return candidates
 
     def take(self, now: str, room: Mapping[str, int]) -> Candidate | None:
-        """The next item of our share that is due, of a queue with room; None when there is none."""
+        """The next due item of our share in a queue with room; None if there is none."""
         for backlog in self.backlogs:
             if self._locks.changed and backlog.next_id() in self._locked:
-                self.refresh_locks(urgent=True)  # it may have been let go: its turn is before the others'
+                self.refresh_locks(urgent=True)  # it may have been released: it precedes the others
             if room[backlog.queue] > 0 and (name := backlog.take(now, self._free_in(backlog))) is not None:
                 candidates = self._candidates(backlog, [name])
                 if candidates:
@@ -149,7 +149,7 @@ class PoolView:
         return None
 
     def take_over(self, due_before: str, room: Mapping[str, int]) -> list[Candidate]:
-        """Items of other consumers' shares that these leave lying."""
+        """Items of other shares that their consumers have left."""
         for backlog in self.backlogs:
             limit = min(room[backlog.queue], MAX_TAKEN_OVER)
             due = backlog.next_due(others=True)
@@ -157,9 +157,9 @@ class PoolView:
                 continue
             backlog.refresh(due_before, force=True)
             self.refresh_locks()
-            stolen = self._candidates(backlog, backlog.take_over(due_before, limit, self._free_in(backlog)))
-            if stolen:
-                return stolen
+            taken = self._candidates(backlog, backlog.take_over(due_before, limit, self._free_in(backlog)))
+            if taken:
+                return taken
         return []
 
     def backlog_of(self, queue: str) -> Backlog:
@@ -182,18 +182,18 @@ class PoolView:
             log.warning("foreign node %r in queue %s is left alone", name, queue)
 
     def forget_stops(self) -> None:
-        """A request to stop that was seen here is gone: list them again."""
+        """List the requests to stop again, because one no longer exists."""
         self._stopped = frozenset()
         self._stops.changed = True
 
     def rearm(self) -> None:
-        """The watches are gone with the connection: only a listing sets them again."""
+        """List all folders again: their watches were lost with the connection."""
         for folder in self._folders():
             folder.changed = True
 
     # ------------------------------------------------------------------ when
     def wait(self, now_ms: int, room: Mapping[str, int]) -> float:
-        """Seconds until a token of a queue with room may be taken; infinite when nothing is in sight."""
+        """Seconds until a token of a queue with room may be taken; infinite if there is none."""
         waits = [math.inf]
         for backlog in self.backlogs:
             if room[backlog.queue] <= 0:
@@ -208,7 +208,7 @@ class PoolView:
         return max(min(waits), self.blocked_until - time.monotonic())
 
     def rest_left(self, now: str, *, has_room: bool) -> float:
-        """Seconds until `refresh` will list something; infinite when it would not."""
+        """Seconds until `refresh` lists something; infinite if it would not."""
         folders = [self._stops]
         waits = [math.inf]
         if has_room or self._stopped:

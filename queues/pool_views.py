@@ -120,7 +120,7 @@ class PoolViews:
             try:
                 self._arrange()
             except BaseException:
-                self._names.changed = True  # no watch tells again what is not served yet
+                self._names.changed = True  # no watch fires again for pools that are not served yet
                 raise
         until = time.monotonic() + _ARRANGE_SECONDS
         while self._coming:
@@ -132,7 +132,7 @@ class PoolViews:
         self._membership.refresh()
 
     def reconsider(self, pools: Iterable[str]) -> None:
-        """Their limits were not as known here: mend those whose node is gone, which would be so for ever."""
+        """Refresh stale limits, and restore pools whose node is missing: they would stay unclaimable."""
         for pool in pools:
             gone = [
                 name
@@ -145,7 +145,7 @@ class PoolViews:
                 self._restore(name)
 
     def _restore(self, pool: str) -> bool:
-        """Mend a pool of which something was removed by hand; False when it was removed as a whole."""
+        """Restore a pool whose nodes were removed manually in part; False if the whole pool was removed."""
         if not self._root.pool_folders.restore(pool):
             self._names.changed = True
             return False
@@ -155,7 +155,7 @@ class PoolViews:
         return True
 
     def _arrange(self) -> None:
-        there = set(filter(is_pool, self._names.names))  # any other is somebody's note
+        there = set(filter(is_pool, self._names.names))  # other names are foreign nodes
         self._root.pool_folders.forget(there)
         there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
         mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
@@ -168,7 +168,7 @@ class PoolViews:
     def _serve(self, pool: str) -> None:
         if pool in (self._pools or ()):
             self._root.ensure_pool(pool)
-        elif not self._restore(pool):  # removed since it was listed: to make it again would bring it back
+        elif not self._restore(pool):  # removed since it was listed: it must not be made again
             return
         if pool not in self._views:
             self._views[pool] = PoolView(
@@ -185,7 +185,7 @@ class PoolViews:
 
     # ------------------------------------------------------------------ whose turn it is
     def pick(self, room: Room, total: int) -> list[Candidate]:
-        """What to claim next, up to `total` items, beside all that somebody asked to stop."""
+        """The next candidates: up to `total` items, and all with a request to stop."""
         now_ms = self._root.clock.now_ms()
         now, left = f"{now_ms:011x}", dict(room)
         has_room = total > 0 and any(free > 0 for free in left.values())
@@ -224,7 +224,7 @@ class PoolViews:
         started = time.monotonic()
         if view.refresh(now, has_room=has_room, eager=self._extra.is_left()):
             self._extra.spend(time.monotonic() - started)
-            self._views[view.pool] = self._views.pop(view.pool)  # others are first next time
+            self._views[view.pool] = self._views.pop(view.pool)  # other pools come first next time
 
     def _take_over(
         self,
@@ -236,26 +236,28 @@ class PoolViews:
         views = [view for view in serving.values() if time.monotonic() >= view.take_over_at]
         random.shuffle(views)
         for view in views:
-            if stolen := view.take_over(due_before, _within(room, bounds[view.pool])):
-                return stolen
+            if taken := view.take_over(due_before, _within(room, bounds[view.pool])):
+                return taken
         return []
 
     def pause(self, room: Room) -> float:
-        """Seconds until something may be to do, if no watch fires before; infinite when nothing is due."""
+        """Seconds until there may be work unless a watch fires earlier; infinite if nothing is due."""
         now_ms = self._root.clock.now_ms()
         has_room = any(free > 0 for free in room.values())
         if self._coming:
             return 0.0
-        # No watch fires again for a pool that came during the rest.
+        # No watch fires again for a pool that was added during the rest.
         pauses = [self._names.rest_left(urgent=True), self._membership.folder.rest_left()]
         for pool, view in self._views.items():
             pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
-            pauses.append(view.wait(now_ms, _within(room, self._bounds(pool))))  # limits wake us
+            pauses.append(
+                view.wait(now_ms, _within(room, self._bounds(pool)))
+            )  # a change of limits wakes the loop
         return min(pauses)
 
     def _bounds(self, pool: str) -> dict[str, int]:
-        """How many items of a pool may be taken, by those queues for which it says so."""
-        # Who pauses a pool means its low lane too.
+        """The number of items of a pool that may be taken, for the queues with a limit."""
+        # A pause of a pool includes its low lane.
         names = {pool, pool.removesuffix(LOW)}
         if any(self._root.pools.limits(name, self._wake)[0].paused for name in names):
             return dict.fromkeys(self._root.paused_queues, 0)

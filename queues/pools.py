@@ -1,4 +1,4 @@
-"""Limits of pools: nodes that operators change while everything runs."""
+"""Limits of pools, in nodes that operators can change at run time."""
 
 import logging
 import time
@@ -16,17 +16,17 @@ from queues.transaction import commit
 log = logging.getLogger(__name__)
 
 DEFAULT_BOUND = 10_000
-# Of names with their lengths in one reply: Java clients refuse a larger one (jute.maxbuffer).
+# Names with their lengths in one reply: Java clients refuse a larger one (jute.maxbuffer).
 _LS_BYTES = 1_048_575
 _LENGTH_BYTES = 4
 USUAL_ID_CHARACTERS = 36  # a UUID
 LONGEST_ID_CHARACTERS = 128
-_KEPT_CHANGES = 10  # some 200 bytes each, in a node that each consumer reads
-_LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change; claims check the version in any case
+_KEPT_CHANGES = 10  # some 200 bytes each, in a node that every consumer reads
+_LOOK_AGAIN_SECONDS = 15.0  # longest delay by a lost watch; claims check the version in any case
 
 
 def ls_limit(id_characters: int) -> int:
-    """How many items with such ids `ls` of ZooKeeper's own tools can list in one queue of a pool."""
+    """The number of items with such ids that `ls` of ZooKeeper's own tools can list in one folder."""
     return _LS_BYTES // (len(Token(0, 0, "x" * id_characters).name) + _LENGTH_BYTES)
 
 
@@ -44,13 +44,13 @@ LS_LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """What binds one pool. All can be changed at any time; the next claim goes by the new values."""
+    """The limits of one pool. All can be changed at any time; the next claim uses the new values."""
 
-    weight: int = 1  # turns that it gets while other pools get one
+    weight: int = 1  # turns per turn of a pool with weight 1
     bound: int = DEFAULT_BOUND  # items in one queue of the pool, for puts; moves are never refused
     cap: int = 0  # items of the pool held at a time, by all consumers together; 0 = no limit
-    paused: bool = False  # nothing is claimed; puts and moves go on
-    low_share: float = 0.1  # of the pool's turns that its low lane gets at least
+    paused: bool = False  # nothing is claimed; puts and moves continue
+    low_share: float = 0.1  # minimum share of the pool's turns for its low lane
 
     def __post_init__(self) -> None:
         for name, low, high in (("weight", 1, 1000), ("bound", 1, 1_000_000), ("cap", 0, 100_000)):
@@ -65,7 +65,7 @@ class PoolLimits:
 
     @classmethod
     def decode(cls, pool: str, data: bytes, last_good: "PoolLimits | None" = None) -> "PoolLimits":
-        """The limits in these bytes, defaults for what they do not name; broken bytes leave the last good."""
+        """The limits in these bytes, defaults for missing names; the last good ones for invalid bytes."""
         if not data:
             return cls()
         try:
@@ -74,23 +74,23 @@ class PoolLimits:
             return cls(**{name: value for name, value in document.items() if name in known})
         except (ValueError, InvalidLimit) as error:
             stay = cls() if last_good is None else last_good
-            log.warning("the limits of pool %s cannot be read, it goes by %s: %s", pool, stay, error)
+            log.warning("the limits of pool %s cannot be read, %s apply: %s", pool, stay, error)
             return stay
 
 
 VersionedLimits = tuple[PoolLimits, int]
-"""Limits and the version of the node they stood in; -1 where there was no node."""
+"""Limits and the version of their node; -1 if there was no node."""
 
 
 Note = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], Sequence[Operation]]]
-"""Gets the limits that change, as they were and as they will be.
+"""Gets the old and the new values of the changed limits.
 
-Returns what the node keeps of the change, and operations that ride in its multi.
+Returns the entry that the node keeps of the change, and operations for the same multi.
 """
 
 
 class Pools:
-    """Reads limits, remembered until their node changes, and changes them."""
+    """Reads limits, cached until their node changes, and changes them."""
 
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session = session
@@ -98,7 +98,7 @@ class Pools:
         self._seen: dict[str, tuple[VersionedLimits, float]] = {}
         self._last_good: dict[str, PoolLimits] = {}
         self._wakes: dict[str, list[Callable[[], None]]] = {}
-        session.on_change(self.forget)  # watches are gone with the connection
+        session.on_change(self.forget)  # watches are lost with the connection
 
     def forget(self, pool: str | None = None) -> None:
         """Read the limits again at their next use."""
@@ -108,12 +108,12 @@ class Pools:
             self._seen.pop(pool, None)
 
     def limits(self, pool: str, wake: Callable[[], None] | None = None) -> VersionedLimits:
-        """The limits of a pool as known now, some seconds old at most; `wake` is called when they change.
+        """The limits of a pool, at most some seconds old; `wake` is called when they change.
 
-        A pool without a node is read each time: nothing would report that it has come.
+        A pool without a node is read each time: no watch would report its creation.
         """
         if wake is not None and wake not in (wakes := self._wakes.setdefault(pool, [])):
-            wakes.append(wake)  # also when the node is watched already, on behalf of another
+            wakes.append(wake)  # also if the node is already watched for another caller
         known = self._seen.get(pool)
         now = time.monotonic()
         if known is not None and now - known[1] < _LOOK_AGAIN_SECONDS:
@@ -124,25 +124,25 @@ class Pools:
         return seen
 
     def on_change(self, pool: str) -> None:
-        """The limits of a pool have changed: called on kazoo's thread."""
+        """Forget the limits of a pool that have changed; called on kazoo's thread."""
         self.forget(pool)
         for wake in self._wakes.get(pool, ()):
             wake()
 
     def learn(self, pool: str, found: tuple[bytes, Stat] | None) -> None:
-        """Take note of what somebody has just read of a pool whose limits are known and watched here."""
+        """Update the cached and watched limits of a pool from a node that was just read."""
         if found is not None and pool in self._seen:
             self._seen[pool] = ((self._decode(pool, found[0]), found[1].version), time.monotonic())
 
     def read(self, pool: str, wake: Callable[[], None] | None = None) -> VersionedLimits:
-        """The limits of a pool as they stand in ZooKeeper."""
+        """The limits of a pool, read from ZooKeeper."""
         found = self._session.get(self._layout.pool(check_pool(pool)), wake, await_creation=False)
         if found is None:
             return PoolLimits(), -1
         return self._decode(pool, found[0]), found[1].version
 
     def last_good(self, pool: str) -> PoolLimits | None:
-        """The limits of a pool as they were last read here, None when they never were."""
+        """The limits of a pool as last read by this client; None if it never read them."""
         return self._last_good.get(pool)
 
     def _decode(self, pool: str, data: bytes) -> PoolLimits:
@@ -150,7 +150,7 @@ class Pools:
         return limits
 
     def changed(self, pool: str) -> Sequence[Mapping[str, Any]]:
-        """What the node of a pool has kept of its last changes, oldest first."""
+        """The entries of the last changes in the node of a pool, oldest first."""
         found = self._session.get(self._layout.pool(check_pool(pool)), await_creation=False)
         try:
             kept = decode(found[0]).get("changed") if found is not None and found[0] else None
@@ -160,7 +160,7 @@ class Pools:
         return [entry for entry in entries if isinstance(entry, dict)][-_KEPT_CHANGES:]
 
     def change(self, pool: str, note: Note | None = None, **changes: Any) -> PoolLimits:
-        """Change some limits of a pool; raises InvalidLimit. The folders of the pool must be there."""
+        """Change some limits of a pool; raises InvalidLimit. The folders of the pool must exist."""
         path = self._layout.pool(check_pool(pool))
         while True:
             before, version = self.read(pool)
@@ -171,7 +171,7 @@ class Pools:
             after = PoolLimits(**{**asdict(before), **changes})
             self._session.ensure_path(path)
             was, will_be = _difference(before, after)
-            kept = self.changed(pool)  # of this version, or the change is refused
+            kept = self.changed(pool)  # read at this version, or the change is refused
             riders: Sequence[Operation] = ()
             if note is not None and will_be:
                 entry, riders = note(was, will_be)
@@ -180,12 +180,12 @@ class Pools:
             try:
                 commit(self._session, [Set(path, encode(document), max(version, 0)), *riders])
             except Conflict:
-                continue  # somebody else changed it meanwhile: theirs and ours
+                continue  # changed concurrently: apply this change to the new limits
             self.forget(pool)
             return after
 
     def names(self, *, low: bool = False) -> list[str]:
-        """The pools that there are; low lanes only when asked for, nodes that are no pool never."""
+        """The names of the existing pools, with low lanes if `low`; foreign nodes are omitted."""
         names = self._session.children(self._layout.pools) or []
         return sorted(name for name in names if is_pool(name) and (low or not name.endswith(LOW)))
 

@@ -1,4 +1,4 @@
-"""The side that puts: one item, many, or in the background."""
+"""Puts items: one, many, or in the background."""
 
 import contextlib
 import threading
@@ -19,8 +19,8 @@ from queues.record import Record
 from queues.root import Root
 from queues.transaction import Transaction
 
-_POLL_FULL_SECONDS = 0.2  # while a put waits for room
-_MAX_SENDS = 5  # each was refused because a folder was removed just then
+_POLL_FULL_SECONDS = 0.2  # while a put waits for capacity
+_MAX_SENDS = 5  # sends that were refused because a folder had just been removed
 
 
 class Producer:
@@ -39,7 +39,7 @@ class Producer:
     def put(self, queue: str, item: NewItem, *, max_wait: float = 0.0, existing: bool = False) -> Record:
         """Put one item; raises IdTaken, QueueFull, TooLarge, OutcomeUnknown.
 
-        `max_wait`: seconds to wait for room in a full pool. `existing`: return the item that has the id
+        `max_wait`: seconds to wait for capacity in a full pool. `existing`: return the item that has the id
         instead of raising IdTaken.
         """
         (outcome,) = self._put(queue, [item], max_wait=max_wait, existing=existing)
@@ -50,7 +50,7 @@ class Producer:
     def put_many(
         self, queue: str, items: Sequence[NewItem], *, max_wait: float = 0.0, existing: bool = False
     ) -> list[Record]:
-        """Put many items in few requests, each exactly once; raises PutsFailed when some were not put."""
+        """Put many items in few requests, each exactly once; raises PutsFailed if some were not put."""
         outcomes = self._put(queue, items, max_wait=max_wait, existing=existing)
         errors = {
             item.id or str(place): outcome
@@ -90,7 +90,7 @@ class Producer:
             items = [entry for entry in items if _needs_folder(sent[entry[0]])]
             if not items:
                 break
-            self._root.forget_folders()  # a pool was removed, and is made again
+            self._root.forget_folders()  # the pool was removed: make it again
         return outcomes
 
     def _send_once(
@@ -98,21 +98,21 @@ class Producer:
     ) -> dict[int, Record | Exception]:
         root = self._root
         outcomes: dict[int, Record | Exception] = {}
-        records: dict[int, Record] = {}  # what was sent, by its place
+        records: dict[int, Record] = {}  # the sent records, by index
 
-        def steps() -> Iterator[Transaction]:
+        def transactions() -> Iterator[Transaction]:
             for place, item in items:
                 try:
                     record = self._record(queue, item)
-                    step = self._step(record, item)
-                except Exception as error:  # noqa: BLE001 - of this item alone; riders are the caller's code
+                    transaction = self._transaction(record, item)
+                except Exception as error:  # noqa: BLE001 - it concerns this item only; riders are the caller's code
                     outcomes[place] = error
                     continue
                 outcomes[place] = records[place] = record
-                yield step
+                yield transaction
 
         started = time.monotonic()
-        refusals = commit_many(root.session, steps(), root.receipts)
+        refusals = commit_many(root.session, transactions(), root.receipts)
         seconds = time.monotonic() - started
         for place, refusal in zip(records, refusals, strict=True):
             record = records[place]
@@ -137,7 +137,7 @@ class Producer:
             payload=item.payload,
         )
 
-    def _step(self, record: Record, item: NewItem) -> Transaction:
+    def _transaction(self, record: Record, item: NewItem) -> Transaction:
         root, layout = self._root, self._root.layout
         data = record.encode(root.max_record_bytes)
         root.ensure_bucket(record.id)
@@ -151,35 +151,35 @@ class Producer:
             return error
         if error.index != 0 or error.reason != "NodeExists":
             return error
-        # The id is there, and not by our own lost reply: that would have shown at the receipt.
+        # The id exists, and not because of our own lost reply: the receipt would have shown that.
         if existing:
             with contextlib.suppress(QueueError):
                 return root.read(record.id)[0]
         return IdTaken(record.id)
 
     def _next_seq(self, now_ms: int) -> int:
-        # Microseconds of the ensemble's time, and never twice from one process.
+        # Microseconds of the ensemble's time, unique within one process.
         with self._guard:
             self._last_seq = max(self._last_seq + 1, now_ms * 1000 + time.time_ns() // 1000 % 1000)
             return self._last_seq
 
     # ------------------------------------------------------------------ background
     def put_background(self, queue: str, item: NewItem) -> "Future[Record]":
-        """Put soon, together with others; the future has the record, or raises what `put` would."""
+        """Put in the background, batched with others; the future has the record or the error of `put`."""
         self._root.check_queue(queue)
         return self._background.add(queue, item)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until every background put so far is done; False when some are not after `timeout` seconds."""
+        """Wait until every background put so far is done; False if some are not after `timeout` seconds."""
         return self._background.flush(timeout)
 
     def close(self, timeout: float) -> bool:
-        """Take no more background puts and wait for those at hand; False as for `flush`."""
+        """Refuse further background puts and wait for the pending ones; False as for `flush`."""
         done = self._background.close(timeout)
         self._root.receipts.close()
         return done
 
 
 def _needs_folder(outcome: Record | Exception) -> bool:
-    """Whether a put was refused because the folder of its record or of its token is gone."""
+    """Whether a put was refused because the folder of its record or token is missing."""
     return isinstance(outcome, Conflict) and outcome.index in {0, 1} and outcome.reason == "NoNode"

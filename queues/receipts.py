@@ -1,9 +1,9 @@
-"""Proof that a multi was carried out, also when what it was about has come and gone meanwhile.
+"""Receipts prove that a multi was committed, even if its effects have been removed since.
 
-A multi whose reply was lost is sent again. What a holder sends names the token, which no other put has: it is
-refused where a later item has the id. A put, a repair and a request to stop name none. When a put was carried
-out and a consumer was quick, its item has been handled and removed by then, and would be put a second time.
-So each such multi also sets a node of its client from the version last seen: the second sending of the same
+A multi whose reply was lost is sent again. A holder's multi names the token, which is unique to one put: it
+is refused if a later item has the id. A put, a repair and a request to stop name no token. If a put was
+committed and a consumer was quick, its item may have been removed already, and would be put a second time.
+Therefore each such multi also sets a node of its client at the version last seen: a second send of the same
 multi is refused there.
 """
 
@@ -21,19 +21,19 @@ from queues.transaction import commit
 
 @dataclass(slots=True)
 class Receipt:
-    """A node that one multi at a time sets; `version` is the one it has now."""
+    """A node that one multi at a time sets; `version` is its current version."""
 
     path: str
     version: int = 0
 
     @property
     def operation(self) -> Set:
-        """What rides in the multi, as its first operation."""
+        """The first operation of the multi."""
         return Set(self.path, b"", self.version)
 
 
 class Receipts:
-    """The receipts of one client: as many as it had multis under way at once."""
+    """The receipts of one client: as many as its peak number of multis in flight."""
 
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session = session
@@ -42,7 +42,7 @@ class Receipts:
         self._free: list[Receipt] = []
 
     def take(self) -> Receipt:
-        """A receipt that no other multi under way uses."""
+        """A receipt that no other multi in flight uses."""
         with self._guard:
             if self._free:
                 return self._free.pop()
@@ -51,18 +51,18 @@ class Receipts:
         try:
             commit(self._session, [Create(receipt.path)])
         except Conflict as conflict:
-            if not conflict.ambiguous:  # our own lost reply, as nobody else has this name
+            if not conflict.ambiguous:  # an echo of our own lost reply, as the name is unique
                 raise
         return receipt
 
     def give_back(self, receipt: Receipt, *, used: bool) -> None:
-        """The multi was answered; `used`: it was carried out."""
+        """Return a receipt after the reply; `used`: the multi was committed."""
         receipt.version += used
         with self._guard:
             self._free.append(receipt)
 
     def close(self) -> None:
-        """Remove the nodes; what a crash leaves is removed by the scrubber."""
+        """Remove the nodes. The scrubber removes those that a crash leaves."""
         with self._guard:
             free, self._free = self._free, []
         for receipt in free:

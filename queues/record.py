@@ -1,4 +1,4 @@
-"""The record of an item: where it stands, who holds it, and the payload of its owner."""
+"""The record of an item: its queue, its pool, its token, and its payload."""
 
 import re
 from collections.abc import Mapping
@@ -9,20 +9,20 @@ from queues.documents import decode, encode
 from queues.errors import CorruptRecord, InvalidPayload, TooLarge
 from queues.names import Token
 
-# An item is state, not data: everything in ZooKeeper lives in memory, on every server.
+# An item is state, not data: ZooKeeper keeps everything in memory, on every server.
 MAX_RECORD_BYTES = 64 * 1024
-# What is noted beside a payload must not keep an item from being claimed, moved or brought to dead: counts,
-# the last error, the longer name of another queue.
+# Facts beside the payload (counts, the last error, a longer queue name) must not prevent a claim, a move, or
+# a move to dead.
 NOTE_BYTES = 16 * 1024
 _RUN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # part of the names of nodes and directories
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One item. `run_key` names this put for ever; `nonce` names the last accepted change.
+    """One item. `run_key` identifies this put permanently; `nonce` identifies the last accepted change.
 
-    `claims` counts how often it was claimed since its last step, `failures` how often handling it has failed
-    in its queue; `error` is the last failure: reason, traceback, queue, since.
+    `claims` counts the claims since its last transition, `failures` the failed handler runs in its queue;
+    `error` is the last failure: reason, traceback, queue, since.
     """
 
     id: str
@@ -54,7 +54,11 @@ class Record:
             document["error"] = dict(self.error)
         try:
             data = encode(document)
-        except (TypeError, ValueError, RecursionError) as error:  # ValueError: also text that is no Unicode
+        except (
+            TypeError,
+            ValueError,
+            RecursionError,
+        ) as error:  # ValueError: also text that is not valid Unicode
             raise InvalidPayload(self.id, error) from error
         if len(data) > limit:
             raise TooLarge(f"the record of {self.id!r}", len(data), limit)
@@ -96,7 +100,7 @@ class Record:
 
 
 def _is_relative(name: str) -> bool:
-    """Whether a path with this name would be another one, or none."""
+    """Whether a path with this name would be resolved to another path, or be invalid."""
     return any(part in {"", ".", ".."} for part in name.split("/"))
 
 

@@ -1,4 +1,4 @@
-"""What all parts of one set of queues share."""
+"""The state that all parts of one set of queues share."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -33,10 +33,10 @@ class Root:
         self.layout = layout
         self.queues = tuple(check_pool(queue) for queue in queues)
         self.dead = dead
-        self.owner = owner  # for people who look at a lock: who holds it
+        self.owner = owner  # the name of the holder in each lock, for display
         self.max_record_bytes = max_record_bytes
         self.caps = caps  # whether a pool's cap limits the items that are held
-        # What a pause of a pool binds: of a life with several queues perhaps the first alone.
+        # The queues that a pause of a pool affects: in a chain of queues perhaps only the first.
         self.paused_queues = frozenset(self.queues if paused_queues is None else paused_queues)
         self.clock = EnsembleClock(session, layout)
         self.pools = Pools(session, layout)
@@ -63,7 +63,7 @@ class Root:
         same_session: bool = True,
         detail: str = "",
     ) -> None:
-        """Tell the listeners what happened to an item; `after` is the same when nothing else is given."""
+        """Notify the listeners of an event of an item; `after` defaults to `before`."""
         if not self.listeners:
             return
         after = before if after is None else after
@@ -92,14 +92,14 @@ class Root:
         self.pool_folders.ensure(pool)
 
     def ensure_bucket(self, item_id: str) -> None:
-        """Make the folder in which the record of an item stands."""
+        """Make the folder of the record of an item."""
         bucket = self.layout.record(item_id).rpartition("/")[0]
         if bucket not in self._buckets:
             self.session.ensure_path(bucket)
             self._buckets.add(bucket)
 
     def forget_folders(self) -> None:
-        """Somebody has removed a folder that was there: look before the next use."""
+        """Forget the known folders after one was removed, so that the next use checks them."""
         self._buckets.clear()
         self.pool_folders.forget()
 

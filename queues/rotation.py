@@ -1,4 +1,4 @@
-"""Whose turn it is: weighted round robin over pools, each with its low lane."""
+"""Weighted round robin over pools, each with its low lane."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class Lane:
 class Rotation(Generic[T]):
     """Gives turns to pools in proportion to their weights, evenly spread: nginx's smooth round robin.
 
-    A pool that has nothing loses its turn and saves none up. Within the turns of a pool its low lane gets
-    those for which the pool itself has nothing, and `low_share` of them in any case.
+    An empty pool loses its turn and accumulates none. Within the turns of a pool, its low lane gets those for
+    which the pool itself has nothing, and at least `low_share` of them.
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class Rotation(Generic[T]):
         lane.weight, lane.low_share = weight, low_share
 
     def keep(self, pools: set[str]) -> None:
-        """Drop all others."""
+        """Remove all other pools."""
         self._lanes = {pool: lane for pool, lane in self._lanes.items() if pool in pools}
 
     def collect(self, take: Callable[[str, bool], T | None], limit: int) -> list[T]:
-        """Up to `limit` things; `take(pool, low)` gives the next of a pool or of its low lane, or None."""
+        """Up to `limit` values; `take(pool, low)` returns the next of a pool or its low lane, or None."""
         taken: list[T] = []
         lanes = list(self._lanes.values())
         while lanes and len(taken) < limit:
@@ -69,7 +69,7 @@ class Rotation(Generic[T]):
         for low in (True, False) if lane.low_credit >= 1 else (False, True):
             thing = take(lane.pool, low)
             if thing is not None:
-                if low:  # what it gets beyond its share is not held against it
+                if low:  # turns beyond its share do not reduce it
                     lane.low_credit = max(0.0, lane.low_credit - 1)
                 return thing
         return None

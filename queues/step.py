@@ -23,7 +23,7 @@ def run_transitions(transitions: Iterable[Transition]) -> list[tuple[Transition,
                 held.append(transition)
                 yield transition.operations
             else:
-                outcomes.append((transition, ClaimLost(transition.claim.id, "it was let go before")))
+                outcomes.append((transition, ClaimLost(transition.claim.id, "it was released before")))
 
     for session, group in groupby(transitions, lambda transition: transition.claim.hold.session):
         held: list[Transition] = []

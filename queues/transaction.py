@@ -11,12 +11,12 @@ from queues.session import ReplyLost, Session, refusal
 # The server drops the connection of a request above 1,048,575 bytes (jute.maxbuffer) instead of refusing it.
 MAX_MULTI_BYTES = 768 * 1024
 _OPERATION_OVERHEAD_BYTES = 64
-# The break is known here before the session reports it: without a pause the next send would be in vain.
+# The break is noticed here before the session reports it: without a pause the next send would fail too.
 _RESEND_PAUSE_SECONDS = 0.05
-_WITH_DATA = (Create, Set)  # a tuple: asked for each operation, and a union is five times slower
+_WITH_DATA = (Create, Set)  # a tuple: it is tested for each operation, and a union is five times slower
 
 Transaction = Sequence[Operation]
-"""Operations that are done together or not at all."""
+"""Operations that are committed together or not at all."""
 
 
 def commit(
@@ -24,9 +24,9 @@ def commit(
 ) -> list[Any]:
     """Commit all operations or none; returns ZooKeeper's result for each.
 
-    When the connection breaks the outcome is unknown: the identical multi is sent again, so every multi must
-    hold something that can succeed only once. `before_again` is called before that, and raises when it is not
-    to be sent any more. Raises Conflict when it is refused, OutcomeUnknown when no answer came before the
+    If the connection breaks, the outcome is unknown and the identical multi is sent again, so every multi
+    must contain an operation that can succeed only once. `before_again` is called before each resend and may
+    raise to prevent it. Raises Conflict if it is refused, OutcomeUnknown if no answer came within the
     session's call timeout, TooLarge before anything is sent.
     """
     check_size(size(operations))
@@ -42,7 +42,7 @@ def insist(
     sent: bool,
     before_again: Callable[[], object] = lambda: None,
 ) -> list[Any]:
-    """Send until there is an answer; `sent`: it was sent before, and its reply was lost."""
+    """Send until there is an answer. `sent`: it was sent before, and its reply was lost."""
     while (left := deadline - time.monotonic()) > 0:
         if not session.wait_connected(left):
             break
@@ -66,20 +66,20 @@ def insist(
 
 
 def examine(operations: Transaction, results: Sequence[Any], *, sent: bool) -> Conflict | None:
-    """The conflict that refused a multi, None when it was done; raises OutcomeUnknown when neither shows."""
+    """The conflict that refused a multi, None if it was committed; raises OutcomeUnknown if neither shows."""
     if len(results) == len(operations) and not any(isinstance(result, Exception) for result in results):
         return None
     for index, result in enumerate(results):
         reason = refusal(result)
         if reason is not None:
             return Conflict(index, operations[index], reason, ambiguous=sent)
-    # No real error and yet not every operation done: kazoo would have told nobody.
+    # No real error, and yet not every operation was done: kazoo would not report it.
     message = f"ZooKeeper rolled a multi back without a reason: {results!r}"
     raise OutcomeUnknown(message)
 
 
 def size(operations: Transaction) -> int:
-    """Bytes that these operations take on the wire, or some more."""
+    """An upper bound of the bytes that these operations take on the wire."""
     total = 0
     for operation in operations:
         total += len(operation.path) + _OPERATION_OVERHEAD_BYTES
@@ -89,6 +89,6 @@ def size(operations: Transaction) -> int:
 
 
 def check_size(total: int) -> None:
-    """Raise TooLarge for what one multi must not carry."""
+    """Raise TooLarge if `total` bytes exceed the limit of one multi."""
     if total > MAX_MULTI_BYTES:
         raise TooLarge("the request to ZooKeeper", total, MAX_MULTI_BYTES)
