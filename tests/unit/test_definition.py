@@ -150,11 +150,11 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         parse_seconds(text)
 
 
-def test_the_definition_in_the_readme_is_accepted(tmp_path: Path) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    block = readme.partition("```yaml\n")[2].partition("```")[0]
+def test_the_definition_in_the_reference_is_accepted(tmp_path: Path) -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
+    block = reference.partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "flights.sql").write_text("SELECT 1", encoding="utf-8")
-    definition = parse_definition(block, "README.md", tmp_path)
+    definition = parse_definition(block, "reference.md", tmp_path)
     assert definition.retry.on == ("lost", "submission", "infrastructure", "memory", "user")
     assert definition.spark.conf == {"spark.sql.shuffle.partitions": "4"}
 
