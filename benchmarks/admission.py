@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 from orchestrator import Client
-from orchestrator.models.definition import build_definition
-from orchestrator.states import Status
+from orchestrator.model.definition import build_definition
+from orchestrator.model.states import Status
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 
 DEAD_SECONDS = 1800.0

@@ -22,9 +22,9 @@ from loguru import logger
 from noop_jobs import last_zxid, noop_items
 from noop_runner import NoopRunner
 
-from orchestrator.settings import Settings
-from orchestrator.states import Queue
-from orchestrator.wiring import build_queue_set, build_worker, open_session
+from orchestrator.compose import build_queue_set, build_worker, open_session
+from orchestrator.config.settings import Settings
+from orchestrator.model.states import Queue
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from spark_runner.runners.registry import Runners
 

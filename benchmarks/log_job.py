@@ -14,7 +14,7 @@ from typing import Any
 import log_site
 from quiet import wait_idle
 
-from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import Exit
 
 _LINES = 100_000
 _LINE = "x" * 99  # with its end 100 bytes: ten megabytes

@@ -13,8 +13,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for the servers of the tests
 
-from orchestrator.logs.indices import DailyIndices
 from orchestrator.logs.shipping.http import Http
+from orchestrator.logs.shipping.indices import DailyIndices
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
 

@@ -1,11 +1,11 @@
 """What the benchmarks of jobs share: jobs whose drivers do nothing, and the server's counter of writes."""
 
-from orchestrator.models.definition import build_definition
-from orchestrator.models.job import JobState
-from queues.documents import encode
-from queues.embedded.four_letter import ask
-from queues.new_item import NewItem
-from queues.operations import Create
+from orchestrator.model.definition import build_definition
+from orchestrator.model.job import JobState
+from queues.embedded.packets import ask
+from queues.model.codec import encode
+from queues.model.operations import Create
+from queues.model.record import NewItem
 
 
 def noop_items(count: int) -> list[NewItem]:

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from queues.bundle import commit_many
-from queues.documents import timestamp
-from queues.operations import Create, Delete, Operation
+from queues.model.codec import timestamp
+from queues.model.operations import Create, Delete, Operation
 from queues.session import Session, SessionSettings
-from spark_runner.attempt import Attempt, AttemptState
-from spark_runner.process import current_boot_id
+from queues.store.batch import commit_many
+from spark_runner.protocol.attempt import Attempt, AttemptState
+from spark_runner.protocol.process import current_boot_id
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 
 _DRIVERS_PER_SESSION = 2_000  # a session owns at most 512 KiB of paths of ephemerals

@@ -17,15 +17,14 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, ClassVar
 
-from queues.actions import DONE
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.claimer import Claimer
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.claims.claimer import Claimer
+from queues.dispatch.handler_pool import DONE, HandlerPool
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.errors import QueueError
-from queues.handling import HandlerPool
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.model.errors import QueueError
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 
 QUEUES = ["todo"]
 ROOT = "/herd"

@@ -16,11 +16,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from queues.actions import DONE
+from queues.dispatch.handler_pool import DONE, HandlerPool
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.embedded.four_letter import ask
-from queues.handling import HandlerPool
-from queues.queue import QueueSet
+from queues.embedded.packets import ask
+from queues.queue_set import QueueSet
 
 QUEUES = ["accept", "running", "fail", "success", "kill", "finish", "dead"]
 POOLS = 20

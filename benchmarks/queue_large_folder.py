@@ -17,10 +17,10 @@ import time
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from queues.consumer import Consumer
+from queues.consumer.consumer import Consumer
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 
 QUEUES = ["accept", "dead"]
 ROOT = "/large"

@@ -25,13 +25,12 @@ from typing import Any
 import curator_peer
 from kazoo.client import KazooClient
 
-from queues.actions import Move
-from queues.claim import Claim
+from queues.claims.claim import Claim
+from queues.dispatch.handler_pool import HandlerPool, Move
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.events import Event, EventKind
-from queues.handling import HandlerPool
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.model.events import Event, EventKind
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 
 QUEUES = ["todo", "next"]
 PAYLOAD = {"text": "x" * 189}  # 200 bytes of JSON

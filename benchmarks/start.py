@@ -26,9 +26,9 @@ from run_overhead import spark_submit
 from start_site import LOOK_SECONDS, Site, make_archive, run_ours, site, wait_warm
 from start_work import Work
 
-from orchestrator.models.definition import Definition
-from orchestrator.states import Status
-from spark_runner.attempt import run_name
+from orchestrator.model.definition import Definition
+from orchestrator.model.states import Status
+from spark_runner.protocol.attempt import run_name
 from spark_runner.runners.run_directory import run_directories
 
 WARM_UPS = 5  # jobs before the first that counts: a server serves hundreds

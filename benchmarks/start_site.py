@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import Client
-from orchestrator.states import Status
+from orchestrator.model.states import Status
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.errors import ItemNotFound
+from queues.model.errors import ItemNotFound
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.class_archive.fit import fit_of
-from spark_runner.runners.environment import for_drivers
-from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, quick_flags
+from spark_runner.runners.class_archive.store import fit_of
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, chosen_options, for_drivers, quick_flags
 
 DEAD_SECONDS = 900.0
 LOOK_SECONDS = 0.01  # between two looks at what is waited for: figures are as exact as this

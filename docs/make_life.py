@@ -5,11 +5,11 @@ import inspect
 import sys
 from pathlib import Path
 
-from orchestrator import states
-from orchestrator.states import FINAL, TRANSITIONS, Status
+from orchestrator.model import states
+from orchestrator.model.states import FINAL, TRANSITIONS, Status
 
 TARGET = Path(__file__).with_name("life-of-a-job.md")
-BEGIN = "<!-- made by docs/make_life.py from orchestrator/states.py -->"
+BEGIN = "<!-- made by docs/make_life.py from orchestrator/model/states.py -->"
 END = "<!-- end -->"
 
 

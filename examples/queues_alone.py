@@ -2,11 +2,10 @@
 
 import sys
 
-from queues.actions import DONE, Action, Move
-from queues.claim import Claim
-from queues.handling import HandlerPool
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 
 
 def handle(claim: Claim) -> Action:

@@ -9,19 +9,19 @@ that needs it, with a comment that begins with "lazy:".
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from orchestrator.client import Client
-    from orchestrator.models.definition import Definition
+    from orchestrator.client.client import Client
+    from orchestrator.model.definition import Definition
 
 __all__ = ["Client", "Definition"]
 
 
 def __getattr__(name: str) -> object:
     if name == "Client":
-        from orchestrator.client import Client  # noqa: PLC0415 - lazy: for users of the library alone
+        from orchestrator.client.client import Client  # noqa: PLC0415 - lazy: for users of the library alone
 
         return Client
     if name == "Definition":
-        from orchestrator.models.definition import Definition  # noqa: PLC0415 - lazy: likewise
+        from orchestrator.model.definition import Definition  # noqa: PLC0415 - lazy: likewise
 
         return Definition
     message = f"module {__name__!r} has no attribute {name!r}"

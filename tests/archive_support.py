@@ -19,16 +19,16 @@ from orchestrator.handlers.actions import Action, Keep
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.worker_context import Admission, DriverControl, Reporting, WorkerContext
 from orchestrator.logs import files
-from orchestrator.models.job import JobState
-from orchestrator.nodes import Nodes
-from orchestrator.states import Queue, Status
+from orchestrator.model.job import JobState
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue, Status
 from orchestrator.worker.transitions import Transitions
-from queues.documents import encode
-from queues.names import Layout
-from queues.operations import Create
-from queues.queue import QueueSet
+from queues.model.codec import encode
+from queues.model.names import Layout
+from queues.model.operations import Create
+from queues.queue_set import QueueSet
 from queues.session import Session
-from spark_runner.attempt import attempt_path
+from spark_runner.protocol.attempt import attempt_path
 from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.registry import Runners
 from tests.claims_support import claim_of

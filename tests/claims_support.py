@@ -5,10 +5,10 @@ from typing import Any, Self
 
 import pytest
 
-from queues.claim import Claim
-from queues.consumer import Consumer
-from queues.operations import Operation
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.consumer.consumer import Consumer
+from queues.model.operations import Operation
+from queues.queue_set import QueueSet
 from queues.session import Posted, ReplyLost, Session
 from tests.waiting import wait_until
 

@@ -14,12 +14,10 @@ from pathlib import Path
 
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.class_archive.fit import Fit, fit_of
-from spark_runner.runners.class_archive.store import ArchiveStore
-from spark_runner.runners.environment import for_drivers
-from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options
+from spark_runner.runners.class_archive.store import ArchiveStore, Fit, fit_of
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, chosen_options, for_drivers
 from tests.servers.cache import cache_folder
 from tests.waiting import wait_until
 
@@ -29,9 +27,9 @@ SUBMIT_OPTIONS = " ".join(SHORT_JOB_FLAGS)
 _RUNNER = Path(__file__).parents[1] / "spark_runner"
 _MAKERS = (
     *sorted((_RUNNER / "runners" / "class_archive").glob("*.py")),
-    _RUNNER / "runners" / "java_flags.py",
+    _RUNNER / "runners" / "spark_settings.py",
     _RUNNER / "runners" / "launch.py",
-    _RUNNER / "class_sample.py",
+    _RUNNER / "driver" / "class_sample.py",
 )
 _NAME = "drivers"
 _MAKE_S = 600

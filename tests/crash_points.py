@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from queues.operations import Create, Delete, Operation, Set
+from queues.model.operations import Create, Delete, Operation, Set
 from queues.session import Posted, Session
 from spark_runner.runners.base import Runner
 

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.compose import DRIVER_MAIN, build_runners, build_worker, open_session
+from orchestrator.config.settings import Settings
 from orchestrator.handlers import notices
 from orchestrator.logs.console import log_to_stderr
-from orchestrator.models.limits import Limits
-from orchestrator.settings import Settings
-from orchestrator.wiring import DRIVER_MAIN, build_runners, build_worker, open_session
+from orchestrator.model.limits import Limits
 from queues.session import Session
 from spark_runner.runners.base import Runner, SparkTarget
 from spark_runner.runners.local import LocalRunner

@@ -17,12 +17,12 @@ from typing import Any
 
 from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.driver_logs.positions import POSITIONS
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.folder import folders_in
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.logs.spool.writer import Spool
-from spark_runner.log_limit import limit_log
+from spark_runner.protocol.log_limit import limit_log
 from tests.waiting import wait_until
 
 TRACE = 'Traceback (most recent call last):\n  File "job.py", line {0}, in f\nValueError: {0}\n'

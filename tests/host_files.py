@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from orchestrator.admission.host import Host
-from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE
+from spark_runner.protocol.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE
 
 MIB, GIB = 1 << 20, 1 << 30
 _PAGE_BYTES, _TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")

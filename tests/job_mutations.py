@@ -9,13 +9,13 @@ from orchestrator.admission.slots import SlotReservation, Slots
 from orchestrator.handlers import accept, submission
 from orchestrator.handlers.actions import Action, Move
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.states import Queue, Status
+from orchestrator.model.states import Queue, Status
 from orchestrator.worker import dispatcher
-from queues.claim import Transition
-from queues.errors import Conflict, QueueError
-from queues.operations import Create, Set
-from queues.transaction import commit
-from spark_runner.attempt import Attempt
+from queues.claims.claim import Transition
+from queues.model.errors import Conflict, QueueError
+from queues.model.operations import Create, Set
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import Attempt
 
 Replace = Callable[[object, str, object], None]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.client import Client
-from orchestrator.hooks import Hook
+from orchestrator.admin.views import JobDetail
+from orchestrator.client.client import Client
+from orchestrator.compose import DRIVER_MAIN, build_queue_set, build_worker, open_session
+from orchestrator.config.settings import Settings
+from orchestrator.handlers.hooks import Hook
 from orchestrator.logs.pipeline import LogPipeline
-from orchestrator.models.definition import Definition, build_definition
-from orchestrator.models.limits import Limits
-from orchestrator.operating.views import JobDetail
-from orchestrator.settings import Settings
-from orchestrator.wiring import DRIVER_MAIN, build_queue_set, build_worker, open_session
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.limits import Limits
 from orchestrator.worker.worker import Worker
-from queues.consumer import Consumer
+from queues.consumer.consumer import Consumer
 from queues.session import Session
 from spark_runner.runners.base import Runner, SubmissionPlace
 from spark_runner.runners.local import LocalRunner

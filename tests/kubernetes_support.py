@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.compose import DRIVER_MAIN
 from spark_runner.runners.base import SparkTarget
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.kubernetes.runner import KubernetesRunner

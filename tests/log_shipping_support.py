@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import LogTarget
+from orchestrator.logs.shipping.target import LogTarget, ShipperOptions
 from orchestrator.logs.spool.writer import Spool
 from tests.waiting import wait_until
 

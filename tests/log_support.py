@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import BatchResult, DeadLetter, LogTarget
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter, LogTarget, ShipperOptions
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.logs.spool.segments import segments_in

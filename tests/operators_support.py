@@ -4,20 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.client import Client
-from orchestrator.models.job import JobState
-from orchestrator.nodes import Nodes
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_queue_set
-from queues.claim import Claim
-from queues.documents import encode, timestamp
-from queues.errors import ItemNotFound
-from queues.names import LOW
-from queues.operations import Create, Operation
-from queues.queue import QueueSet
+from orchestrator.client.client import Client
+from orchestrator.compose import build_queue_set
+from orchestrator.model.job import JobState
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue, Status
+from queues.claims.claim import Claim
+from queues.model.codec import encode, timestamp
+from queues.model.errors import ItemNotFound
+from queues.model.names import LOW
+from queues.model.operations import Create, Operation
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import commit
-from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path, intent
 from tests.jobs_support import Office, python_job
 
 PLACE = {"backend": "local", "host": "elsewhere", "boot": "some"}

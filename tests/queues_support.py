@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from queues.names import Layout
-from queues.queue import QueueSet
+from queues.model.names import Layout
+from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
 from tests.waiting import wait_until
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spark_runner.run_plan import PlannedJob, PythonProgram, RunPlan
+from spark_runner.protocol.run_plan import PlannedJob, PythonProgram, RunPlan
 
 JOB = PlannedJob(id="job", name="job", attempt=1, pool="default", deploy_mode="client")
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.wiring import DRIVER_MAIN
-from queues.documents import timestamp
-from queues.operations import Operation
+from orchestrator.compose import DRIVER_MAIN
+from queues.model.codec import timestamp
+from queues.model.operations import Operation
 from queues.session import Session
-from queues.transaction import commit
-from spark_runner.attempt import Attempt, attempt_path, intent
-from spark_runner.run_plan import PythonProgram
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import Attempt, attempt_path, intent
+from spark_runner.protocol.run_plan import PythonProgram
 from spark_runner.runners.base import Runner, RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spark_runner.process import processes_of
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import Runner, RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits

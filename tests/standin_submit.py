@@ -8,7 +8,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from spark_runner import driver, jvm
+from spark_runner.driver import driver, jvm
 
 
 class StandInSession:

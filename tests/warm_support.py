@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from spark_runner.protocol.warm_files import ServerFiles
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.launch import Launch
 from spark_runner.runners.run_as import UserAccount
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm.keeper import WarmKeeper
-from spark_runner.runners.warm.servers import WarmServers, WarmSpec
-from spark_runner.warm.files import ServerFiles
+from spark_runner.runners.warm import WarmKeeper, WarmServers, WarmSpec
 from tests.class_archive import archives
 from tests.jobs_support import ENVIRONMENT_MARK
 from tests.waiting import wait_until
@@ -27,7 +26,7 @@ OPEN_S = 120
 _LOOK = """
 import json, sys
 from pathlib import Path
-from spark_runner.warm.tenancy import WarmJvm
+from spark_runner.driver.jvm import WarmJvm
 jvm = WarmJvm(Path(sys.argv[1]), "look")
 jvm.enter()
 context = jvm.session().sparkContext
@@ -45,7 +44,7 @@ jvm.leave()
 _ASK = """
 import sys
 from pathlib import Path
-from spark_runner.warm.tenancy import WarmJvm
+from spark_runner.driver.jvm import WarmJvm
 jvm = WarmJvm(Path(sys.argv[1]), "ask")
 jvm.enter()
 try:

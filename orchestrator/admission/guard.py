@@ -9,10 +9,10 @@ from loguru import logger
 
 from orchestrator.admission.host import DriverProcesses, Host
 from orchestrator.admission.starts import Starts
-from orchestrator.models.limits import Limits
-from orchestrator.models.spark import Spark
-from spark_runner.driver_memory import driver_bytes
-from spark_runner.pressure import Resource
+from orchestrator.model.limits import Limits
+from orchestrator.model.spark import Spark
+from spark_runner.protocol.control_groups import Resource
+from spark_runner.protocol.sizing import driver_bytes
 
 _LOOK_SECONDS = 1.0  # the kernel renews pressure every two seconds
 _START_SECONDS = 10.0  # until a new driver shows in the pressure, which is an average over 10 s

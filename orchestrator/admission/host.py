@@ -6,10 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spark_runner.control_groups import ControlGroup, group_name, own_groups, usable_processors
-from spark_runner.pressure import Resource, waited_percent
-from spark_runner.proc import PROC, host_memory, memory, stat, uptime
-from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE, environments, value_in
+from spark_runner.protocol.control_groups import (
+    ControlGroup,
+    Resource,
+    group_name,
+    own_groups,
+    usable_processors,
+    waited_percent,
+)
+from spark_runner.protocol.proc import PROC, host_memory, memory, stat, uptime
+from spark_runner.protocol.process import (
+    INCARNATION_VARIABLE,
+    MEMORY_VARIABLE,
+    RUN_VARIABLE,
+    environments,
+    value_in,
+)
 
 _MAX_DIGITS = 19
 

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.nodes import Nodes
-from queues.documents import decode
-from queues.members import ConsumerAnnouncement
-from queues.names import LOW
+from orchestrator.model.paths import Nodes
+from queues.model.codec import decode
+from queues.model.names import LOW
 from queues.session import Session
-from queues.session.multi_read import Found
+from queues.session.wire import Found
+from queues.store.members import ConsumerAnnouncement
 from spark_runner.runners.base import SubmissionPlace
 
 _LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask

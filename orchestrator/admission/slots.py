@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.models.job import JobState
-from orchestrator.models.waiting import Waiting, at_cap, at_concurrency
-from orchestrator.nodes import Nodes
-from orchestrator.states import Queue
-from queues.documents import decode, encode
-from queues.errors import InvalidName
-from queues.folder import WatchedFolder
-from queues.names import LOW, Layout, check_id
-from queues.operations import Create, Delete
-from queues.pools import Pools
+from orchestrator.model.job import JobState
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue
+from orchestrator.model.waiting import Waiting, at_cap, at_concurrency
+from queues.model.codec import decode, encode
+from queues.model.errors import InvalidName
+from queues.model.names import LOW, Layout, check_id
+from queues.model.operations import Create, Delete
 from queues.session import Session
+from queues.store.pool_limits import Pools
+from queues.store.watched_folder import WatchedFolder
 
 _WITHOUT_SLOT_SECONDS = 1.0  # maximum age of the number of jobs that run without a slot
 

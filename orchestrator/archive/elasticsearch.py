@@ -7,8 +7,7 @@ from typing import Any
 from elastic_transport.client_utils import DEFAULT
 from elasticsearch import ApiError, ConflictError, Elasticsearch, TransportError
 
-from orchestrator.archive.base import Document
-from orchestrator.archive.errors import ArchiveError, DocumentRefused
+from orchestrator.archive.base import ArchiveError, Document, DocumentRefused
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping.bounded import BoundedNode
 

@@ -6,13 +6,12 @@ from typing import Any
 
 from orchestrator.audit.event import AuditEvent, is_new
 from orchestrator.logs.pipeline import LogPipeline
-from orchestrator.logs.record.days import Days
-from orchestrator.logs.record.document import ECS_VERSION
+from orchestrator.logs.record.document import ECS_VERSION, Days
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.record.text import MAX_FIELD
-from orchestrator.logs.spool.room import WARNING_LEVEL
-from orchestrator.times import moment
-from queues.record import Record
+from orchestrator.logs.spool.disk_quota import WARNING_LEVEL
+from orchestrator.model.times import moment
+from queues.model.record import Record
 
 DATASET = "orchestrator.audit"
 _DAY_SECONDS = 86_400.0

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from orchestrator.models.act import Act, Word
-from orchestrator.states import Status
-from queues.documents import decode, new_nonce
-from queues.record import Record
+from orchestrator.model.act import Act, Word
+from orchestrator.model.states import Status
+from queues.model.codec import decode, new_nonce
+from queues.model.record import Record
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.logs.record.redaction import REDACTOR, masked
-from orchestrator.models.definition import CallbackEvent, Definition
-from orchestrator.models.job import JobState
-from orchestrator.models.schedule import FIRE_TIME
-from orchestrator.states import Status
-from orchestrator.times import seconds_between
-from queues.documents import encode
-from queues.record import Record
-from spark_runner.runners.application_page import application_page
-from spark_runner.runners.base import SubmissionPlace
+from orchestrator.model.definition import CallbackEvent, Definition
+from orchestrator.model.job import JobState
+from orchestrator.model.schedule import FIRE_TIME
+from orchestrator.model.states import Status
+from orchestrator.model.times import seconds_between
+from queues.model.codec import encode
+from queues.model.record import Record
+from spark_runner.runners.base import SubmissionPlace, application_page
 
 VERSION = 2
 """The version grows if a field changes its meaning or is removed, not if one is added."""

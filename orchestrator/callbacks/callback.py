@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.callbacks.http_post import PostAnswer, Poster, PostError
-from orchestrator.errors import OrchestratorError
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.models.definition import Callback
+from orchestrator.model.definition import Callback
+from orchestrator.model.errors import OrchestratorError
 from orchestrator.policy.policy import Policy
 from orchestrator.policy.rules import Listed, PolicyRefused
 
@@ -219,3 +219,29 @@ def shown(text: str) -> str:
     text = REDACTOR.mask(text)  # before it is cut, because half a secret would not be recognised
     cut = text[:_MAX_SHOWN_CHARACTERS] + ("..." if len(text) > _MAX_SHOWN_CHARACTERS else "")
     return json.dumps(cut)
+
+
+class CallbackDelivery:
+    """A call in progress, and its outcome."""
+
+    def __init__(self, number: int, call: Callable[[], CallbackReply], on_end: Callable[[], None]) -> None:
+        self.number = number
+        self.outcome: CallbackReply | CallbackError | None = None  # None while it is in progress
+        self._call, self._on_end = call, on_end
+
+    def start(self) -> None:
+        """Start the call; `on_end` is called once there is an outcome."""
+        thread = threading.Thread(target=self._run, name=f"callback-{self.number}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread is available: call here, because the call is reserved already
+            self._run()
+
+    def _run(self) -> None:
+        try:
+            self.outcome = self._call()
+        except CallbackError as error:
+            self.outcome = error
+        except Exception as error:  # noqa: BLE001 - the job waits for an outcome in any case
+            self.outcome = CallbackError(f"it could not be called: {type(error).__name__}")
+        self._on_end()

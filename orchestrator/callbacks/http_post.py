@@ -16,7 +16,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 import urllib3
 
-from orchestrator.errors import OrchestratorError
 from orchestrator.logs.http import (
     AnswerTooLarge,
     AnswerTooSlow,
@@ -24,8 +23,9 @@ from orchestrator.logs.http import (
     SecureConnection,
     answer_within,
 )
+from orchestrator.model.errors import OrchestratorError
 from orchestrator.policy.rules import Listed
-from spark_runner.metadata_addresses import is_loopback, is_metadata
+from spark_runner.protocol.metadata_addresses import is_loopback, is_metadata
 
 MAX_ANSWER_BYTES = 64 * 1024
 _PORTS = {"http": 80, "https": 443}

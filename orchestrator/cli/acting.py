@@ -6,13 +6,12 @@ from typing import Any
 
 import typer
 
-from orchestrator.cli.exit_codes import Exit
-from orchestrator.cli.exits import explain_error
+from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.options import OutputFormat, Verbosity
 from orchestrator.cli.output import show_rows, stderr_console
-from orchestrator.errors import NotConfirmed
 from orchestrator.logs.visible import visible
-from orchestrator.models.job import JobView
+from orchestrator.model.errors import NotConfirmed
+from orchestrator.model.job import JobView
 
 
 def confirm(question: str, *, yes: bool) -> None:

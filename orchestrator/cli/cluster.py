@@ -10,7 +10,7 @@ from rich.console import Console
 
 from orchestrator.cli.acting import confirm
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     show_page,
@@ -19,13 +19,13 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
+from orchestrator.doctor.ensemble import ServerStatus
 from orchestrator.doctor.findings import Finding, in_order
 from orchestrator.doctor.rights import check_settings
-from orchestrator.doctor.servers import ServerStatus
-from orchestrator.errors import NotConfirmed
-from orchestrator.states import Queue
-from orchestrator.status import ClusterStatus
-from orchestrator.times import local_time
+from orchestrator.doctor.status import ClusterStatus
+from orchestrator.model.errors import NotConfirmed
+from orchestrator.model.states import Queue
+from orchestrator.model.times import local_time
 
 app = typer.Typer(no_args_is_help=True, help="Look at workers and pools, find and mend what is wrong.")
 

@@ -1,9 +1,14 @@
-"""Which error ends with which exit code."""
+"""The exit codes, and the error that ends with each."""
+
+from enum import IntEnum
 
 import typer
 
-from orchestrator.cli.exit_codes import Exit
-from orchestrator.errors import (
+from orchestrator.logs.console import configure_loguru
+from orchestrator.logs.errors import LogsError
+from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.visible import visible
+from orchestrator.model.errors import (
     AlreadyEnded,
     DefinitionError,
     HistoryNotFound,
@@ -17,16 +22,13 @@ from orchestrator.errors import (
     StateConflict,
     WaitTimeout,
 )
-from orchestrator.logs.console import configure_loguru
-from orchestrator.logs.errors import LogsError
-from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.visible import visible
-from queues.embedded.errors import DataDirectoryInUse
-from queues.errors import (
+from queues.embedded.private_directory import UnsafeDirectory
+from queues.model.errors import (
     AccessDenied,
     ClaimLost,
     Conflict,
     CorruptRecord,
+    DataDirectoryInUse,
     IdTaken,
     InvalidLimit,
     InvalidName,
@@ -40,10 +42,23 @@ from queues.errors import (
     TooLarge,
     Unreachable,
 )
-from queues.private_directory import UnsafeDirectory
-from spark_runner.errors import SparkRunnerError
-from spark_runner.shortened import shortened
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.text import shortened
 from spark_runner.sql.errors import SqlError
+
+
+class Exit(IntEnum):
+    """What scripts may rely on."""
+
+    OK = 0
+    FAILED = 1  # the job, or the operation
+    USAGE = 2  # the command line, a definition or a script was refused; nothing was enqueued
+    UNREACHABLE = 3  # ZooKeeper, or it does not let us in
+    NOT_FOUND = 4
+    CONFLICT = 5
+    TIMEOUT = 6
+    INTERRUPTED = 130
+
 
 _MAX_CHARACTERS = 20_000  # of an error: it may quote what has no end
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (

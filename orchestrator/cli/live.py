@@ -9,9 +9,9 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from orchestrator.cli.output import duration, stderr_console
-from orchestrator.models.job import JobView
-from orchestrator.states import Queue, Status
-from orchestrator.times import moment
+from orchestrator.model.job import JobView
+from orchestrator.model.states import Queue, Status
+from orchestrator.model.times import moment
 
 _ORDER = (Queue.ACCEPT, Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL, Queue.FINISH, Queue.DEAD)
 _REFRESH_PER_SECOND = 8

@@ -16,7 +16,7 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
-from orchestrator.times import seconds_between
+from orchestrator.model.times import seconds_between
 
 T = TypeVar("T")
 

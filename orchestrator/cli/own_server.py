@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from orchestrator.access import with_own_server
-from orchestrator.directories import prepare_directories
-from orchestrator.settings import Settings
+from orchestrator.client.access import with_own_server
+from orchestrator.config.directories import prepare_directories
+from orchestrator.config.settings import Settings
 from queues.embedded import DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server
 from queues.embedded.config import STATE_FOLDER
 

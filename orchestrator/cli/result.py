@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.admin.views import JobDetail
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.job.attempts import written
 from orchestrator.cli.options import OutputFormat
@@ -18,10 +19,9 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
-from orchestrator.models.job import JobView
-from orchestrator.operating.views import JobDetail
-from orchestrator.states import Status
-from spark_runner.attempt import run_name
+from orchestrator.model.job import JobView
+from orchestrator.model.states import Status
+from spark_runner.protocol.attempt import run_name
 from spark_runner.runners.base import Runner, SubmissionPlace
 from spark_runner.runners.registry import Runners
 

@@ -9,24 +9,24 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import Exit
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.live import Display, display
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.own_server import zookeeper_for_run
 from orchestrator.cli.result import local_result, show_end, show_result
 from orchestrator.cli.submission import load_definition
-from orchestrator.client import Client
-from orchestrator.errors import AlreadyEnded
+from orchestrator.client.client import Client
+from orchestrator.compose import build_client, build_runners, build_worker, open_logs, open_session
+from orchestrator.config.settings import load_settings
 from orchestrator.logs.console import mask_uncaught
-from orchestrator.models.job import JobView
-from orchestrator.plan import compile_program
-from orchestrator.settings import load_settings
-from orchestrator.states import Status
-from orchestrator.wiring import build_client, build_runners, build_worker, open_logs, open_session
+from orchestrator.model.errors import AlreadyEnded
+from orchestrator.model.job import JobView
+from orchestrator.model.plan import compile_program
+from orchestrator.model.states import Status
 from queues.embedded.java import find_java
-from queues.errors import ItemNotFound
-from queues.names import check_id
+from queues.model.errors import ItemNotFound
+from queues.model.names import check_id
 
 _LOOK_SECONDS = 0.25  # how often the progress is read; state changes are watched
 

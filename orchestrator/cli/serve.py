@@ -10,24 +10,24 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.hosts import reached_zookeeper
+from orchestrator.cli.connect import reached_zookeeper
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.options import Quiet, Verbose, Verbosity, parse_pools
 from orchestrator.cli.output import stderr_console
 from orchestrator.cli.own_server import zookeeper_for_others
-from orchestrator.client import Client
-from orchestrator.directories import prepare_directories
-from orchestrator.errors import AlreadyEnded
+from orchestrator.client.client import Client
+from orchestrator.compose import build_client, build_worker, find_zookeeper, open_logs, open_session
+from orchestrator.config.directories import prepare_directories
+from orchestrator.config.settings import Settings, load_settings
+from orchestrator.config.sources import PREFIX
 from orchestrator.logs.console import log_to_stderr, mask_uncaught
 from orchestrator.metrics.server import serving
-from orchestrator.settings import Settings, load_settings
-from orchestrator.settings_sources import PREFIX
-from orchestrator.states import Queue
-from orchestrator.wiring import build_client, build_worker, find_zookeeper, open_logs, open_session
+from orchestrator.model.errors import AlreadyEnded
+from orchestrator.model.states import Queue
 from orchestrator.worker.worker import Worker
 from queues.embedded.java import find_java
 from queues.embedded.zkcli import run_zkcli
-from queues.errors import ItemNotFound
+from queues.model.errors import ItemNotFound
 
 _CHECK_SECONDS = 1.0
 _LOOK_SECONDS = 0.2

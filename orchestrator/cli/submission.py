@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import (
+from orchestrator.model.definition import (
     Definition,
     build_definition,
     definition_of_program,
     parse_definition,
     read_program,
 )
-from orchestrator.models.text_input import read_standard_input
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.reading import read_standard_input
 
 _PROGRAMS = {".sql", ".py"}
 _DEFINITIONS = {".yaml", ".yml", ".json"}

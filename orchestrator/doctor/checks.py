@@ -1,19 +1,11 @@
 """The registry of all checks, in the order in which they run."""
 
-from orchestrator.doctor import (
-    crew,
-    damage,
-    drivers,
-    ensemble,
-    jobs,
-    left_overs,
-    limits,
-    pools,
-    rights,
-    schedules,
-    servers,
-    sessions,
-)
+from orchestrator.doctor import damage, drivers, ensemble, jobs, left_overs, pools, rights
+from orchestrator.doctor import ensemble as servers
+from orchestrator.doctor import jobs as schedules
+from orchestrator.doctor import pools as limits
+from orchestrator.doctor import workers as crew
+from orchestrator.doctor import workers as sessions
 
 # Each takes a `ClusterSnapshot` and yields findings.
 CHECKS = (

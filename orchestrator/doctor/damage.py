@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from orchestrator.doctor.findings import Finding, FindingKind
-from orchestrator.doctor.survey import ClusterSnapshot
-from queues.queue import QueueSet
-from queues.scrubber import Repair, Scrubber, Unrepaired
+from orchestrator.doctor.snapshot import ClusterSnapshot
+from queues.admin.scrubber import Repair, Scrubber, Unrepaired
+from queues.queue_set import QueueSet
 
 # Result of the scrubber -> kind, description, remedy.
 KINDS: dict[Repair | Unrepaired, tuple[FindingKind, str, str]] = {

@@ -7,11 +7,11 @@ from orchestrator.audit.trail import Trail
 from orchestrator.doctor import damage, left_overs, rights
 from orchestrator.doctor.checks import CHECKS
 from orchestrator.doctor.findings import Finding, FindingKind, in_order
-from orchestrator.doctor.survey import ClusterSnapshot
-from orchestrator.nodes import Nodes
-from queues.bundle import commit_once
-from queues.errors import AccessDenied
-from queues.queue import QueueSet
+from orchestrator.doctor.snapshot import ClusterSnapshot
+from orchestrator.model.paths import Nodes
+from queues.model.errors import AccessDenied
+from queues.queue_set import QueueSet
+from queues.store.batch import commit_once
 
 
 class Doctor:

@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from orchestrator.admin.views import decoded
 from orchestrator.admission.hosts import reaches
 from orchestrator.doctor.findings import Finding, FindingKind
-from orchestrator.doctor.survey import ClusterSnapshot, Job
-from orchestrator.models.definition import Timeout
-from orchestrator.operating.views import decoded
-from orchestrator.states import Queue
-from queues.errors import AccessDenied
+from orchestrator.doctor.snapshot import ClusterSnapshot, Job
+from orchestrator.model.definition import Timeout
+from orchestrator.model.states import Queue
+from queues.model.errors import AccessDenied
 from queues.session import Session, Stat
-from queues.session.multi_read import Found
-from spark_runner.attempt import Attempt, AttemptState, attempt_path
+from queues.session.wire import Found
+from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path
 from spark_runner.runners.base import SubmissionPlace
 
 _GRACE_SECONDS = 60.0  # a worker that monitors the driver has acted by then

@@ -1,17 +1,56 @@
-"""Checks of the clocks, and of the latency of ZooKeeper."""
+"""The ensemble: its servers, their clocks and their response times."""
 
+import socket
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+from pydantic import BaseModel, ConfigDict
+
 from orchestrator.doctor.findings import Finding, FindingKind, Severity
-from orchestrator.doctor.survey import ClusterSnapshot
-from orchestrator.times import moment
-from queues.clock_jump import ClockJump
-from queues.operations import Check
+from orchestrator.doctor.snapshot import ClusterSnapshot
+from orchestrator.model.times import moment
+from queues.model.operations import Check
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.clock_jump import ClockJump
+from queues.store.commit import commit
+
+_PORT = 2181  # ZooKeeper's default
+_CONNECT_SECONDS = 1.0  # a server that is slower is of no use
+
+
+class ServerStatus(BaseModel):
+    """One of the configured servers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    address: str
+    reached: bool
+    error: str = ""  # why it was not
+
+
+def servers(hosts: str) -> Iterator[ServerStatus]:
+    """Each server of a connection string, and whether it accepts a connection now."""
+    for address in filter(None, map(str.strip, hosts.partition("/")[0].split(","))):
+        host, _, port = address.rpartition(":")
+        target = (host.strip("[]"), int(port)) if host and port.isdecimal() else (address, _PORT)
+        try:
+            socket.create_connection(target, _CONNECT_SECONDS).close()
+        except OSError as error:
+            yield ServerStatus(address=address, reached=False, error=str(error))
+        else:
+            yield ServerStatus(address=address, reached=True)
+
+
+def check_servers(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """Servers that accept no connection: clients do not notice while a majority does."""
+    for server in servers(snapshot.session.settings.hosts):
+        if not server.reached:
+            what = f"the server {server.address} accepts no connection from this host: {server.error}"
+            remedy = "check that it runs: ZooKeeper needs a majority of its servers"
+            yield Finding.of(FindingKind.UNREACHABLE_SERVER, snapshot.layout.root, what, remedy)
+
 
 _TOLERATED_SECONDS = 2.0
 _SLOW_MS = 100.0

@@ -7,16 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from loguru import logger
 
 from orchestrator.doctor.findings import Finding, FindingKind
-from orchestrator.doctor.survey import ClusterSnapshot, Lock
+from orchestrator.doctor.snapshot import ClusterSnapshot, Lock
 from orchestrator.leader.duty import Fence
 from orchestrator.leader.election import Election
-from orchestrator.leader.proofs import CheckedJob, JobPreconditions
+from orchestrator.leader.stale_nodes import CheckedJob, JobPreconditions, OrphanCandidate, remove_orphans
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
-from orchestrator.leader.suspects import OrphanCandidate, remove_orphans
-from orchestrator.nodes import Nodes
-from queues.operations import Delete
-from queues.queue import QueueSet
+from orchestrator.model.paths import Nodes
+from queues.model.operations import Delete
+from queues.queue_set import QueueSet
 
 PATIENCE_MS = (
     60_000  # a node of an operation in progress looks like an orphan too; the leader also waits a minute

@@ -1,12 +1,45 @@
-"""Checks of pools: unserved, paused or full, and folders too large for ZooKeeper's own tools."""
+"""Pools: limits that cannot be read, pauses, full pools, and folders too long for ZooKeeper's tools."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 
+from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.doctor.findings import Finding, FindingKind
-from orchestrator.doctor.survey import ClusterSnapshot
-from orchestrator.states import Queue
-from queues.names import LOW
-from queues.pools import LS_LIMITS, USUAL_ID_CHARACTERS, fits_ls, ls_limit
+from orchestrator.doctor.snapshot import ClusterSnapshot
+from orchestrator.model.errors import ConfigUnreadable
+from orchestrator.model.states import Queue
+from queues.model.codec import decode
+from queues.model.errors import InvalidLimit
+from queues.model.names import LOW
+from queues.store.pool_limits import LS_LIMITS, USUAL_ID_CHARACTERS, PoolLimits, fits_ls, ls_limit
+
+
+def check_limits(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """The limits of all workers, and those of each pool."""
+    try:
+        ClusterConfig(snapshot.session, snapshot.nodes).read()
+    except ConfigUnreadable as error:
+        remedy = f"`orchestrator zkcli set {snapshot.nodes.config} {{}}`, then set the limits again"
+        yield Finding.of(FindingKind.UNREADABLE_LIMITS, snapshot.nodes.config, str(error), remedy)
+    paths = {pool: snapshot.layout.pool(pool) for pool in snapshot.limits}
+    nodes = snapshot.session.get_many(list(paths.values()))
+    for (pool, path), node in zip(paths.items(), nodes, strict=True):
+        reason = "" if node is None else _broken(node[0])
+        if reason:
+            what = f"the limits of pool {pool} cannot be read, workers use the last valid ones: {reason}"
+            remedy = f"`orchestrator zkcli set {path} {{}}`, then set its limits again"
+            yield Finding.of(FindingKind.UNREADABLE_LIMITS, path, what, remedy)
+
+
+def _broken(data: bytes) -> str:
+    """Why these bytes are not valid limits; empty when they are."""
+    known = {field.name for field in fields(PoolLimits)}
+    try:
+        PoolLimits(**{name: value for name, value in decode(data or b"{}").items() if name in known})
+    except (ValueError, InvalidLimit) as error:
+        return str(error)
+    return ""
+
 
 _NEARLY_FULL = 0.9
 _UNSERVED_MS = 60_000  # workers notice a new pool within seconds

@@ -4,18 +4,18 @@ import base64
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 
-from orchestrator.cautions import cautions
+from orchestrator.config.cautions import cautions
+from orchestrator.config.settings import Settings
 from orchestrator.doctor.drivers import open_attempts
 from orchestrator.doctor.findings import Finding, FindingKind
-from orchestrator.doctor.survey import ClusterSnapshot
-from orchestrator.settings import Settings
-from queues.access_walk import access_below
-from queues.names import Layout
-from queues.operations import ALL
-from queues.queue import QueueSet
+from orchestrator.doctor.snapshot import ClusterSnapshot
+from queues.model.names import Layout
+from queues.model.operations import ALL
+from queues.queue_set import QueueSet
 from queues.session import Acl, Grant, Login, Rights, Session, SessionSettings
+from queues.session.access_walk import access_below
 from queues.session.rights import OWN
-from spark_runner.attempt import is_attempt, is_made_by_driver
+from spark_runner.protocol.attempt import is_attempt, is_made_by_driver
 
 _NAMED = 10  # paths that one finding lists
 _DIGESTS = (

@@ -10,13 +10,13 @@ from loguru import logger
 from orchestrator.driver_logs.folders import FolderWatch, LogFolder
 from orchestrator.driver_logs.run_logs import RunLogs
 from orchestrator.logs.files import folder_lock
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
 from orchestrator.loop import Loop
 from spark_runner.runners.standalone.executor_logs import FOLDER
-from spark_runner.runners.standalone.stagings import noted_stagings
-from spark_runner.runners.yarn.executor_logs import MAX_LOG_BYTES
+from spark_runner.runners.standalone.launch import noted_stagings
+from spark_runner.runners.yarn.logs import MAX_LOG_BYTES
 
 LOCK = "driver-logs.lock"
 _LOOK_SECONDS = 0.25  # between scans for new runs and output

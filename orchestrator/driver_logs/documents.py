@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from orchestrator.driver_logs.records import ParsedRecord, RecordKind
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, encoded, quoted
-from orchestrator.logs.spool.frames import create_line
-from spark_runner.spark_log import SparkEvent, spark_event, task_in
+from orchestrator.logs.spool.segments import create_line
+from spark_runner.runners.spark_log import SparkEvent, spark_event, task_in
 
 _LEVELS = {  # names in output: our name, and the number for the spool
     "TRACE": ("trace", 5),

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.logs.record.document import ECS_VERSION
-from spark_runner.own_process import APPLICATION_FILE
-from spark_runner.plain_file import parse_json, read_json
-from spark_runner.run_plan import PlanOutline
+from spark_runner.protocol.plain_file import parse_json, read_json
+from spark_runner.protocol.process import APPLICATION_FILE
+from spark_runner.protocol.run_plan import PlanOutline
 from spark_runner.runners.run_directory import SECRETS, RunDirectory, read_of_driver
 
 _MAX_CHARACTERS = 200  # of an application id, which the driver writes

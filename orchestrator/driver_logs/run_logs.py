@@ -11,10 +11,10 @@ from orchestrator.driver_logs.facts import Plan, own_fields, read_application, r
 from orchestrator.driver_logs.folders import LogFolder
 from orchestrator.driver_logs.positions import Chunk, Positions
 from orchestrator.driver_logs.stream import LogTail, ParsedChunk
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
-from spark_runner.process import is_alive
+from spark_runner.protocol.process import is_alive
 from spark_runner.runners.run_directory import LOG_STREAMS, RunDirectory, log_owner
 
 _NEWS_SECONDS = 0.5  # between reads while there is output

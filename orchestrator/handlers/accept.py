@@ -4,12 +4,12 @@ from orchestrator.handlers import submission
 from orchestrator.handlers.actions import Action, Move, Release
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
-from orchestrator.models.job import CallbackState, JobError, JobState
-from orchestrator.models.waiting import Reason, Waiting
-from orchestrator.states import Queue, Status, check_transition
-from queues.documents import timestamp
-from spark_runner.attempt import attempt_path, intent, run_name
-from spark_runner.errors import RefusedSubmission, SubmissionError
+from orchestrator.model.job import CallbackState, JobError, JobState
+from orchestrator.model.states import Queue, Status, check_transition
+from orchestrator.model.waiting import Reason, Waiting
+from queues.model.codec import timestamp
+from spark_runner.protocol.attempt import attempt_path, intent, run_name
+from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
 
 
 def queued_too_long(waited_seconds: float, limit: float) -> JobError:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.models.job import JobError
-from orchestrator.models.waiting import Waiting
-from orchestrator.states import Status
-from queues.operations import Operation
+from orchestrator.model.job import JobError
+from orchestrator.model.states import Status
+from orchestrator.model.waiting import Waiting
+from queues.model.operations import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.handlers.warnings import is_other_kind, recordable_text
-from queues.documents import timestamp
+from queues.model.codec import timestamp
 from queues.session import boottime
-from spark_runner.attempt import AttemptState
+from spark_runner.protocol.attempt import AttemptState
 from spark_runner.runners.base import Runner, RunState, Submission
 
 _PATIENCE_SECONDS = 30.0  # the usual start time of a driver on a cluster that has room

@@ -1,11 +1,10 @@
-"""The end of a job: its callback is called, and the answer may change the status."""
+"""success: the job has succeeded."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from loguru import logger
 
-from orchestrator.backoff import growing, jittered
 from orchestrator.callbacks.body import callback_body
 from orchestrator.callbacks.callback import (
     CallbackError,
@@ -17,10 +16,18 @@ from orchestrator.callbacks.callback import (
 from orchestrator.handlers import notices
 from orchestrator.handlers.actions import Action, Finish, Move, Wait
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.outbox import undelivered
-from orchestrator.models.job import CallbackState, JobError
-from orchestrator.states import TRANSITIONS, Status
-from queues.operations import Operation
+from orchestrator.handlers.notices import undelivered
+from orchestrator.handlers.record_run import record_run
+from orchestrator.model.backoff import growing, jittered
+from orchestrator.model.job import CallbackState, JobError
+from orchestrator.model.states import TRANSITIONS, Status
+from queues.model.operations import Operation
+
+
+def handle(job: JobContext) -> Action:
+    """Record the run, call the callback, and move the job to finish."""
+    record_run(job)
+    return conclude(job, Status.SUCCESS)
 
 
 def conclude(

@@ -1,15 +1,15 @@
 """fail: a retry after a delay, a demotion to the low lane after `timeout.run`, or the end as ERROR_FAIL."""
 
-from orchestrator.backoff import jittered
 from orchestrator.handlers.actions import Action, DeadLetter, Move
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.outbox import with_running
+from orchestrator.handlers.notices import with_running
 from orchestrator.handlers.record_run import record_run
-from orchestrator.models.job import CallbackState, JobError
-from orchestrator.states import Status
-from queues.names import LOW
-from queues.operations import Create, Delete, Operation
+from orchestrator.model.backoff import jittered
+from orchestrator.model.job import CallbackState, JobError
+from orchestrator.model.states import Status
+from queues.model.names import LOW
+from queues.model.operations import Create, Delete, Operation
 
 _MIN_DEMOTION_SECONDS = (
     1.0  # so that it is released: held, it would start before the jobs that wait in its pool

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from orchestrator.archive.base import Archive, document_of
-from orchestrator.archive.errors import ArchiveError
-from orchestrator.archive.mark import Mark
+from orchestrator.archive.base import Archive, ArchiveError, Mark, document_of
 from orchestrator.handlers.actions import Action, Keep, Release, Remove
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.job_nodes import JobNodes
-from spark_runner.attempt import run_name
+from orchestrator.model.job_nodes import JobNodes
+from spark_runner.protocol.attempt import run_name
 from spark_runner.runners.base import Runner, RunState, SubmissionPlace
 
 _IN_USE_SECONDS = 60.0

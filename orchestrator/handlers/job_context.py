@@ -7,26 +7,26 @@ from typing import Any
 
 from loguru import logger
 
-from orchestrator.callbacks.delivery import CallbackDelivery
+from orchestrator.callbacks.callback import CallbackDelivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor, BackendView
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
-from orchestrator.models.act import Act
-from orchestrator.models.definition import Definition
-from orchestrator.models.job import JobState
-from orchestrator.models.spark import Spark
-from orchestrator.plan import Plan, decode_plan, plan_path
+from orchestrator.model.act import Act
+from orchestrator.model.definition import Definition
+from orchestrator.model.job import JobState
+from orchestrator.model.plan import Plan, decode_plan, plan_path
+from orchestrator.model.spark import Spark
+from orchestrator.model.states import Status
+from orchestrator.model.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
 from orchestrator.policy.rules import PolicyRefused
-from orchestrator.states import Status
-from orchestrator.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
-from queues.claim import Claim
-from queues.documents import decode, timestamp
-from queues.errors import AccessDenied, CorruptRecord
-from queues.names import LOW
-from queues.operations import Delete, Operation
+from queues.claims.claim import Claim
+from queues.model.codec import decode, timestamp
+from queues.model.errors import AccessDenied, CorruptRecord
+from queues.model.names import LOW
+from queues.model.operations import Delete, Operation
 from queues.session import Acl, Login, Wake
-from spark_runner.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import Runner, Submission, SubmissionPlace
 
 

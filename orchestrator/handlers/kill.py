@@ -6,11 +6,11 @@ from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import absence, observed_end, with_application
 from orchestrator.handlers.record_run import record_run
 from orchestrator.handlers.verdict import verdict_of_attempt
-from orchestrator.states import Status
-from orchestrator.times import stored_time
-from queues.documents import timestamp
-from queues.operations import Set
-from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState, application_in
+from orchestrator.model.states import Status
+from orchestrator.model.times import stored_time
+from queues.model.codec import timestamp
+from queues.model.operations import Set
+from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner
 
 _LOOK_SECONDS = 1.0  # for a driver out of reach, which ends by itself

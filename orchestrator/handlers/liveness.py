@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.models.job import JobError
-from orchestrator.times import moment
-from queues.documents import decode, timestamp
-from queues.errors import AccessDenied
-from queues.operations import Set
-from queues.session.multi_read import Found
-from spark_runner.attempt import Attempt, AttemptState, application_in
+from orchestrator.model.job import JobError
+from orchestrator.model.times import moment
+from queues.model.codec import decode, timestamp
+from queues.model.errors import AccessDenied
+from queues.model.operations import Set
+from queues.session.wire import Found
+from spark_runner.protocol.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, Submission
 
 _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice the end of its lease

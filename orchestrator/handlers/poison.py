@@ -2,11 +2,11 @@
 
 from orchestrator.handlers.actions import DeadLetter
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.models.job import JobError
-from orchestrator.states import Queue
-from queues.documents import timestamp
-from queues.operations import Set
-from spark_runner.attempt import Attempt, AttemptState
+from orchestrator.model.job import JobError
+from orchestrator.model.states import Queue
+from queues.model.codec import timestamp
+from queues.model.operations import Set
+from spark_runner.protocol.attempt import Attempt, AttemptState
 
 MAX_CLAIMS = 10
 """Claims in one queue that ended without a release and without a step that made progress."""

@@ -5,10 +5,10 @@ from loguru import logger
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.run import is_run, run_of
-from orchestrator.models.spark import Spark
-from queues.errors import OutcomeUnknown, SessionLost, Unreachable
-from spark_runner.attempt import AttemptState
-from spark_runner.errors import RefusedSubmission
+from orchestrator.model.spark import Spark
+from queues.model.errors import OutcomeUnknown, SessionLost, Unreachable
+from spark_runner.protocol.attempt import AttemptState
+from spark_runner.protocol.errors import RefusedSubmission
 
 
 def record_run(job: JobContext) -> None:

@@ -11,8 +11,8 @@ from orchestrator.handlers.actions import Action, Move, Release, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import alongside
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
-from orchestrator.states import Status
-from spark_runner.attempt import Attempt, AttemptState, application_in
+from orchestrator.model.states import Status
+from spark_runner.protocol.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, RunState, Submission
 
 _SETTLE_SECONDS = 20.0  # the time of Spark to shut down after the outcome

@@ -3,25 +3,23 @@
 import uuid
 from collections.abc import Sequence
 
-from orchestrator.backoff import jittered
-from orchestrator.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.handlers import supervision
 from orchestrator.handlers.actions import Action, Keep, Move, Wait
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import age
-from orchestrator.handlers.reported import reported_error
-from orchestrator.handlers.verdict import Verdict, error_of, move_by
-from orchestrator.models.job import JobError
-from orchestrator.short_jobs import is_short
-from orchestrator.states import Status
-from orchestrator.submit_request import submit_request
-from queues.documents import timestamp
-from queues.operations import Set
+from orchestrator.handlers.submit_request import is_short, submit_request
+from orchestrator.handlers.verdict import Verdict, error_of, move_by, reported_error
+from orchestrator.model.backoff import jittered
+from orchestrator.model.errors import CorruptHistory, DefinitionError, HistoryNotFound
+from orchestrator.model.job import JobError
+from orchestrator.model.states import Status
+from queues.model.codec import timestamp
+from queues.model.operations import Set
 from queues.session import SessionSettings
-from spark_runner import exit_codes
-from spark_runner.attempt import Attempt, AttemptState
-from spark_runner.errors import RefusedSubmission, SubmissionError
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.attempt import Attempt, AttemptState
+from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
 from spark_runner.runners.base import Runner, RunState, Submission
 
 _MAX_ACCIDENTS = 5  # of one attempt, until a driver takes it

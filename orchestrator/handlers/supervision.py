@@ -13,13 +13,13 @@ from orchestrator.handlers.liveness import (
     observed_end,
     with_application,
 )
-from orchestrator.handlers.outbox import with_warning
+from orchestrator.handlers.notices import with_warning
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
-from orchestrator.models.job import JobError
-from orchestrator.states import Status
-from queues.operations import Operation
-from spark_runner.attempt import Attempt
+from orchestrator.model.job import JobError
+from orchestrator.model.states import Status
+from queues.model.operations import Operation
+from spark_runner.protocol.attempt import Attempt
 
 _LOOK_SECONDS = 60.0  # unless the job is woken earlier: the limit for which a lost watch hides a change
 _LOOKS_PER_LEASE = 4  # so that the absence of a driver is noticed soon

@@ -11,15 +11,15 @@ from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
+from orchestrator.config.zookeeper import DriverAccess
+from orchestrator.handlers.hooks import Hooks
 from orchestrator.history.history import History
-from orchestrator.hooks import Hooks
-from orchestrator.models.limits import Limits
-from orchestrator.models.spark import Spark
+from orchestrator.model.limits import Limits
+from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
-from orchestrator.zookeeper_access import DriverAccess
-from queues.clock import EnsembleClock
-from queues.names import Layout
+from queues.model.names import Layout
 from queues.session import Session
+from queues.store.clock import EnsembleClock
 from spark_runner.runners.registry import Runners
 
 

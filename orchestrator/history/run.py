@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from orchestrator.models.job import JobError
-from orchestrator.models.spark import Spark
-from orchestrator.times import seconds_between
-from queues.documents import encode
-from spark_runner.attempt import Attempt, AttemptState
-from spark_runner.sizing import MAX_VALUE_CHARACTERS, SIZING
+from orchestrator.model.job import JobError
+from orchestrator.model.spark import Spark
+from orchestrator.model.times import seconds_between
+from queues.model.codec import encode
+from spark_runner.protocol.attempt import Attempt, AttemptState
+from spark_runner.protocol.sizing import MAX_VALUE_CHARACTERS, SIZING
 
 MAX_RUN_BYTES = 3_800  # fifty of them and a name make less than 200 KiB
 

@@ -3,12 +3,12 @@
 from loguru import logger
 
 from orchestrator.audit.documents import AuditLog
-from orchestrator.audit.waiting import waiting_changes
+from orchestrator.audit.trail import waiting_changes
 from orchestrator.leader.duty import Fence
-from orchestrator.nodes import Nodes
-from queues.bundle import commit_many
-from queues.errors import Conflict
-from queues.queue import QueueSet
+from orchestrator.model.paths import Nodes
+from queues.model.errors import Conflict
+from queues.queue_set import QueueSet
+from queues.store.batch import commit_many
 
 _NOT_EMPTY = "NotEmpty"
 _LOOK_SECONDS = 5.0

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from orchestrator.leader.token_folders import TokenFolders
+from orchestrator.leader.bulk_claims import TokenFolders
 from orchestrator.metrics.registry import Depths, Metrics
-from orchestrator.states import Queue
-from queues.names import Token
-from queues.queue import QueueSet
+from orchestrator.model.states import Queue
+from queues.model.names import Token
+from queues.queue_set import QueueSet
 
 _LOOK_SECONDS = 10.0
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from orchestrator.errors import NotLeading
-from orchestrator.nodes import Nodes
-from queues.documents import encode, timestamp
-from queues.errors import Conflict, QueueError
-from queues.operations import Check, Create, Delete, Operation, Set
+from orchestrator.model.errors import NotLeading
+from orchestrator.model.paths import Nodes
+from queues.model.codec import encode, timestamp
+from queues.model.errors import Conflict, QueueError
+from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session, SessionState, Wake
-from queues.transaction import commit, insist
+from queues.store.commit import commit, insist
 
 _RESIGN_SECONDS = 2.0  # a drain has little time, and the end of the session removes the node in any case
 

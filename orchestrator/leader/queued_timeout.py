@@ -6,16 +6,15 @@ from loguru import logger
 
 from orchestrator.audit.documents import AuditLog
 from orchestrator.handlers.accept import failed_in_accept
-from orchestrator.hooks import Hooks
+from orchestrator.handlers.hooks import Hooks
+from orchestrator.leader.bulk_claims import AcceptDeadlines, claim_many, commit_and_release
 from orchestrator.leader.duty import Fence, FenceOperations
-from orchestrator.leader.taking import claim_many, commit_and_release
-from orchestrator.leader.token_folders import AcceptDeadlines
-from orchestrator.models.job import JobState
-from orchestrator.states import Queue, Status
-from orchestrator.transitions import about
-from queues.claim import Claim
-from queues.errors import QueueError
-from queues.queue import QueueSet
+from orchestrator.model.job import JobState
+from orchestrator.model.log_records import about
+from orchestrator.model.states import Queue, Status
+from queues.claims.claim import Claim
+from queues.model.errors import QueueError
+from queues.queue_set import QueueSet
 
 _LOOK_SECONDS = 5.0  # by how much a job that came after the last look may fail late
 _AT_ONCE = 100

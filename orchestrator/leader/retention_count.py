@@ -7,13 +7,12 @@ from itertools import islice
 
 from loguru import logger
 
+from orchestrator.leader.bulk_claims import TokenFolders, claim_many, commit_and_release
 from orchestrator.leader.duty import Fence, FenceOperations
-from orchestrator.leader.taking import claim_many, commit_and_release
-from orchestrator.leader.token_folders import TokenFolders
-from orchestrator.states import Queue
-from queues.claim_attempt import Candidate
-from queues.names import LOW, Token, due_of, order_of
-from queues.queue import QueueSet
+from orchestrator.model.states import Queue
+from queues.claims.claim_attempt import Candidate
+from queues.model.names import LOW, Token, due_of, order_of
+from queues.queue_set import QueueSet
 
 _LOOK_SECONDS = 2.0  # how late a changed limit takes effect
 _AT_ONCE = 100

@@ -5,7 +5,7 @@ import time
 
 from loguru import logger
 
-from queues.scrubber import Scrubber, ScrubReport
+from queues.admin.scrubber import Scrubber, ScrubReport
 
 
 class Scrub:

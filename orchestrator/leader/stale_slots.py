@@ -5,15 +5,14 @@ from typing import NamedTuple
 
 from orchestrator.admission.slots import slot_owner
 from orchestrator.leader.duty import Fence, FenceOperations
-from orchestrator.leader.proofs import JobPreconditions
-from orchestrator.leader.suspects import OrphanCandidate, OrphanCandidates
-from orchestrator.models.job import JobState
-from orchestrator.nodes import Nodes
-from orchestrator.states import Queue, Status
-from queues.names import LOW
-from queues.operations import Delete
-from queues.queue import QueueSet
-from queues.record import Record
+from orchestrator.leader.stale_nodes import JobPreconditions, OrphanCandidate, OrphanCandidates
+from orchestrator.model.job import JobState
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue, Status
+from queues.model.names import LOW
+from queues.model.operations import Delete
+from queues.model.record import Record
+from queues.queue_set import QueueSet
 from queues.session import Stat
 
 _PATIENCE_SECONDS = 60.0

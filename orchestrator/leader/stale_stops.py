@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from orchestrator.leader.duty import Fence, FenceOperations
-from orchestrator.leader.proofs import JobPreconditions
-from orchestrator.leader.suspects import OrphanCandidate, OrphanCandidates
-from orchestrator.models.job import JobView
-from queues.errors import InvalidName
-from queues.names import check_id
-from queues.operations import Delete
-from queues.queue import QueueSet
-from queues.record import Record
+from orchestrator.leader.stale_nodes import JobPreconditions, OrphanCandidate, OrphanCandidates
+from orchestrator.model.job import JobView
+from queues.model.errors import InvalidName
+from queues.model.names import check_id
+from queues.model.operations import Delete
+from queues.model.record import Record
+from queues.queue_set import QueueSet
 
 _PATIENCE_SECONDS = 60.0
 

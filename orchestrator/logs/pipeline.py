@@ -1,24 +1,49 @@
-"""A program's log pipeline: loguru, the sink, the spool and, with a target, the shipper."""
+"""The loguru sink that appends each record to the spool."""
 
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from loguru import logger
 
 from orchestrator.logs.console import configure_loguru
 from orchestrator.logs.errors import SpoolUnusable, TargetRefuses
-from orchestrator.logs.record.days import Days
-from orchestrator.logs.record.document import DocumentBuilder
+from orchestrator.logs.record.document import Days, DocumentBuilder
 from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.record.text import encoded
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.targets import open_target
-from orchestrator.logs.sink import SpoolSink, is_shippable
 from orchestrator.logs.spool.folder import bytes_in, expire
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
+
+if TYPE_CHECKING:
+    from loguru import Message, Record
+
+
+# A record of the shipper's own libraries would be shipped, which logs another one, without end.
+_OWN_LIBRARIES = ("elastic_transport", "elasticsearch", "urllib3", "aliyun")
+
+
+class SpoolSink:
+    """Builds the document of a record and appends it to the spool; makes no network request."""
+
+    def __init__(self, spool: Spool, builder: DocumentBuilder) -> None:
+        self._spool, self._builder = spool, builder
+
+    def __call__(self, message: "Message") -> None:
+        """Append one record."""
+        record = message.record
+        index, document = self._builder.build(record)
+        self._spool.append(index, encoded(document), level=record["level"].no)
+
+
+def is_shippable(record: "Record") -> bool:
+    """Whether a record comes from other code than the libraries that ship it."""
+    return not (record["name"] or "").startswith(_OWN_LIBRARIES)
+
 
 _DAY_SECONDS = 86_400.0
 _MOST_SPOOLS = 1_000  # of short programs, a few kilobytes each

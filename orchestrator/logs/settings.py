@@ -1,13 +1,43 @@
-"""Settings of logs: target, spool and limits. Secrets are in files that the settings name."""
+"""Settings of logs: targets, files, names and limits, never a secret."""
 
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from orchestrator.logs.addresses import AbsolutePath, checked_index, checked_url
 from orchestrator.logs.spool.limits import WhenFull
+
+_URL = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
+_INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
+
+
+def _absolute(value: Path) -> Path:
+    return value.expanduser().absolute()
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+
+
+def checked_url(value: str) -> str:
+    """Return a valid URL of a server, or an empty value; raises ValueError."""
+    if "@" in value:
+        message = "a URL must not contain a login; put an API key in a file and name it in key_file"
+        raise ValueError(message)
+    if value and not _URL.fullmatch(value):
+        message = f"{value!r} is not a URL such as https://search:9200"
+        raise ValueError(message)
+    return value
+
+
+def checked_index(value: str, what: str) -> str:
+    """Return a valid name or prefix of an index; raises ValueError, with its purpose `what`."""
+    if not _INDEX.fullmatch(value):
+        message = f"{value!r} cannot name {what}: expected lowercase letters, digits, '.', '_' and '-'"
+        raise ValueError(message)
+    return value
+
 
 _TENANT = re.compile(r"[A-Za-z0-9!_.*'()-]{1,150}")
 _STORE = re.compile(r"[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]")

@@ -9,11 +9,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from orchestrator.models.definition import Definition
-from orchestrator.policy.patterns import matches, matches_any
-from orchestrator.policy.properties import FILE_LISTS, items
-from orchestrator.policy.rules import PolicyRefused, Rules, reserved
-from queues.private_directory import is_replaceable
+from orchestrator.model.definition import Definition
+from orchestrator.policy.rules import FILE_LISTS, PolicyRefused, Rules, items, matches, matches_any, reserved
+from queues.embedded.private_directory import is_replaceable
 from spark_runner.runners.base import SparkTarget
 
 _LISTS = (

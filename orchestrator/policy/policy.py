@@ -6,16 +6,21 @@ The rules bind definitions. The setting `spark` of a pool belongs to the operato
 import re
 from collections.abc import Mapping
 
-from orchestrator.models.definition import Definition
-from orchestrator.models.spark import DEFAULT_MASTER, Spark
-from orchestrator.plan import Plan
-from orchestrator.policy.code import check_code
+from orchestrator.config.tables import PoolPolicy
+from orchestrator.model.definition import Definition
+from orchestrator.model.plan import Plan
+from orchestrator.model.spark import DEFAULT_MASTER, Spark
+from orchestrator.policy.checks import check_code, check_named, check_receiver, check_variables, openings
 from orchestrator.policy.files import check_files
-from orchestrator.policy.ports import openings
-from orchestrator.policy.properties import SERVICE_ACCOUNTS, check_reserved
-from orchestrator.policy.rules import ALL_POOLS, Listed, PolicyRefused, Rules, reserved
-from orchestrator.policy.settings import PoolPolicy
-from orchestrator.policy.variables import check_named, check_receiver, check_variables
+from orchestrator.policy.rules import (
+    ALL_POOLS,
+    SERVICE_ACCOUNTS,
+    Listed,
+    PolicyRefused,
+    Rules,
+    check_reserved,
+    reserved,
+)
 from spark_runner.runners.base import SparkTarget, backend_of
 from spark_runner.sql.references import FILE_FORMATS
 

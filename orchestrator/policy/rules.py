@@ -1,12 +1,86 @@
-"""The rules of one pool, and the messages of refusals."""
+"""The rules of a pool: patterns of allow-lists, properties as Spark reads them, and the text of a refusal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
-from orchestrator.errors import DefinitionError
-from orchestrator.policy.patterns import matches_any
-from orchestrator.policy.settings import PoolPolicy
-from queues.names import LOW
+from orchestrator.config.tables import PoolPolicy
+from orchestrator.model.errors import DefinitionError
+from queues.model.names import LOW
+
+_BOUNDARIES = frozenset(
+    "/@?#,\\ "
+)  # a `*` inside a pattern never crosses from one part of a name to the next
+_ENDS = frozenset("@\\ ,")  # nor does one at the end bring in another host, or another item of a list
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the pattern matches the whole text; takes linear time for any input."""
+    first, *pieces = pattern.split("*")
+    if not pieces:
+        return text == pattern
+    *middle, last = pieces
+    start, end = len(first), len(text) - len(last)
+    if not (text.startswith(first) and text.endswith(last) and start <= end):
+        return False
+    for piece in middle:
+        found = text.find(piece, start, end)
+        if found < 0 or not _BOUNDARIES.isdisjoint(text[start:found]):
+            return False
+        start = found + len(piece)
+    forbidden = _BOUNDARIES if last else _ENDS
+    return forbidden.isdisjoint(text[start:end])
+
+
+def matches_any(patterns: Iterable[str], text: str) -> bool:
+    """Whether one of the patterns matches.
+
+    None matches a path with `..`, which servers resolve, or a reference that Spark fills in, `${...}`.
+    """
+    is_clear = "/../" not in f"{text}/" and "%2e" not in text.lower() and "${" not in text
+    return is_clear and any(matches(pattern, text) for pattern in patterns)
+
+
+FILE_LISTS = (
+    *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives"),
+    *("spark.yarn.jars", "spark.yarn.jar", "spark.yarn.archive"),
+    *("spark.yarn.dist.jars", "spark.yarn.dist.files", "spark.yarn.dist.archives", "spark.yarn.dist.pyFiles"),
+)
+"""The properties that name files of a job, including old names."""
+
+SERVICE_ACCOUNTS = (
+    "spark.kubernetes.authenticate.driver.serviceAccountName",
+    "spark.kubernetes.authenticate.executor.serviceAccountName",
+)
+"""The properties of Kubernetes authentication that a definition may set, if the policy allows the account."""
+
+_RESERVED = (
+    ("spark.master", "say `spark.master` of the definition instead"),
+    ("spark.submit.deployMode", "say `spark.deploy_mode` of the definition instead"),
+    ("spark.kubernetes.authenticate.*", "it says with which credentials spark-submit acts"),
+    ("spark.kubernetes.driver.master", "it says to which server a pod's credentials are sent"),
+    ("spark.kubernetes.trust.certificates", "it says that any server may have the worker's credentials"),
+    ("spark.hadoop.yarn.resourcemanager.*", "it says to which cluster spark-submit logs in"),
+    ("spark.hadoop.hadoop.rpc.socket.factory.*", "it says to which cluster spark-submit logs in"),
+    ("spark.hadoop.hadoop.socks.*", "it says to which cluster spark-submit logs in"),
+)
+"""Properties that would redirect the credentials of the worker, each with the reason of its refusal."""
+
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # Java's `trim` removes control characters, too
+
+
+def items(conf: Mapping[str, str], *names: str) -> Iterator[str]:
+    """Each item of the named properties, which are lists, as Spark reads them."""
+    for name in names:
+        yield from filter(None, (item.strip(_BLANKS) for item in conf.get(name, "").split(",")))
+
+
+def check_reserved(conf: Mapping[str, str]) -> None:
+    """Raise PolicyRefused for a property that would redirect the credentials of the worker."""
+    for name in conf:
+        for pattern, reason in _RESERVED:
+            if matches(pattern, name) and name not in SERVICE_ACCOUNTS:
+                raise reserved(name, reason)
+
 
 ALL_POOLS = "*"
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from orchestrator.errors import CorruptSchedule
-from orchestrator.schedules.book import ScheduleStore
-from orchestrator.schedules.entry import ScheduleRecord
-from queues.errors import InvalidName
-from queues.folder import WatchedFolder
+from orchestrator.model.errors import CorruptSchedule
+from orchestrator.schedules.record import ScheduleRecord
+from orchestrator.schedules.store import ScheduleStore
+from queues.model.errors import InvalidName
+from queues.store.watched_folder import WatchedFolder
 
 _RESCAN_SECONDS = 60.0  # how long a lost watch can hide a change; each write checks the version in any case
 

@@ -5,16 +5,24 @@ from typing import Protocol
 
 from loguru import logger
 
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import Definition
-from orchestrator.models.job import JobView
-from orchestrator.plan import Plan
-from orchestrator.schedules.book import ScheduleStore
-from orchestrator.schedules.entry import ScheduleRecord
-from orchestrator.schedules.fires import GRACE_MS, MAX_CATCH_UP, Due, due, to_text
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.job import JobView
+from orchestrator.model.plan import Plan
 from orchestrator.schedules.known import KnownSchedule, KnownSchedules
-from orchestrator.schedules.runs import run_definition, run_id, run_plan
-from queues.errors import (
+from orchestrator.schedules.record import ScheduleRecord
+from orchestrator.schedules.runs import (
+    GRACE_MS,
+    MAX_CATCH_UP,
+    Due,
+    due,
+    run_definition,
+    run_id,
+    run_plan,
+    to_text,
+)
+from orchestrator.schedules.store import ScheduleStore
+from queues.model.errors import (
     Conflict,
     CorruptRecord,
     IdTaken,
@@ -25,7 +33,7 @@ from queues.errors import (
     TooLarge,
     Unreachable,
 )
-from queues.operations import Operation
+from queues.model.operations import Operation
 
 _LONGEST_SECONDS = 5.0  # until the next step: by then a new schedule is noticed
 _RETRY_SECONDS = 1.0  # after an error with one schedule

@@ -1,14 +1,98 @@
-"""The run of a schedule at one of its fire times: its id and its definition."""
+"""Fire times of a schedule, in epoch milliseconds of the ensemble, and the run of each of them."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
+from zoneinfo import ZoneInfo
 
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import Definition
-from orchestrator.models.schedule import FIRE_TIME, Schedule
-from orchestrator.plan import Plan, compile_program, decode_plan, encode_plan
-from orchestrator.schedules.fires import to_text
-from queues.errors import InvalidName
-from queues.names import check_id
+from cronsim import CronSim
+
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.plan import Plan, compile_program, decode_plan, encode_plan
+from orchestrator.model.schedule import FIRE_TIME, Schedule
+from queues.model.errors import InvalidName
+from queues.model.names import check_id
+
+# A new leader takes over in less time: a fire time in between is late, not missed.
+GRACE_MS = 60_000
+# Runs that one schedule catches up at most: an outage of a month must not cause a flood.
+MAX_CATCH_UP = 100
+_FIRST_SPAN_MS, _SPAN_FACTOR = (
+    60_000,
+    8,
+)  # how far back the search for the latest fire times begins, and grows
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The fire times that are due now."""
+
+    times: tuple[int, ...] = ()  # to enqueue, in order
+    missed: tuple[int, int] | None = None  # the first and the last of the earlier ones that are too old
+
+
+def fires(schedule: Schedule, after: int) -> Iterator[int]:
+    """The fire times later than `after`, in order; it ends only if no date matches any more.
+
+    Around a change to or from summer time the rules are those of Debian's cron: a fixed time in the gap fires
+    right after it, and one that occurs twice fires at the first occurrence; a repeated time (a minute or hour
+    that starts with `*`) follows real time.
+    """
+    if schedule.every:
+        period = round(schedule.every) * 1000
+        at = after - after % period
+        while True:
+            at += period
+            yield at
+    previous = after
+    for moment in CronSim(schedule.cron, datetime.fromtimestamp(after // 1000, ZoneInfo(schedule.timezone))):
+        # Started in the second occurrence of a repeated hour, CronSim returns times of the first one.
+        if (at := round(moment.timestamp()) * 1000) > previous:
+            previous = at
+            yield at
+
+
+def next_fire(schedule: Schedule, after: int) -> int | None:
+    """The first fire time after `after`."""
+    return next(fires(schedule, after), None)
+
+
+def latest_fires(schedule: Schedule, after: int, until: int, limit: int) -> list[int]:
+    """The last fire times later than `after` and up to `until`, at most `limit`, in order."""
+    span = _FIRST_SPAN_MS
+    while True:  # backwards from the end in growing spans: between the two may be a year of minutes
+        start = max(after, until - span)
+        times = list(takewhile(lambda at: at <= until, fires(schedule, start)))
+        if start == after or len(times) >= limit:
+            return times[-limit:]
+        span *= _SPAN_FACTOR
+
+
+def due(schedule: Schedule, handled: int, now: int) -> Due:
+    """The fire times that are due at `now` if every one until `handled` has been handled."""
+    first = next_fire(schedule, handled)
+    if first is None or first > now:
+        return Due()
+    start = handled if schedule.catch_up else max(handled, now - GRACE_MS - 1)
+    times = latest_fires(schedule, start, now, MAX_CATCH_UP)
+    if times and times[0] == first:
+        return Due(tuple(times))
+    before = times[0] - 1 if times else now
+    return Due(tuple(times), (first, latest_fires(schedule, handled, before, 1)[0]))
+
+
+def to_text(at: int) -> str:
+    """Epoch milliseconds as nodes store them: ISO 8601, UTC, with milliseconds unless they are zero."""
+    precision = "milliseconds" if at % 1000 else "seconds"
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def from_text(text: str) -> int:
+    """Epoch milliseconds of such a text; raises ValueError."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
 
 # As long as a fire time, so that all positions in the script stay, and of characters without another use.
 _SOME_TIME = "\ue000" * len(to_text(0))

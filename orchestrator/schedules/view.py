@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.models.act import Act
-from orchestrator.schedules.entry import ScheduleRecord, Skipped
-from orchestrator.schedules.fires import next_fire, to_text
+from orchestrator.model.act import Act
+from orchestrator.schedules.record import ScheduleRecord, Skipped
+from orchestrator.schedules.runs import next_fire, to_text
 
 
 class ScheduleView(BaseModel):

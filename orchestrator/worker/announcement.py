@@ -12,14 +12,14 @@ from loguru import logger
 
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.loop import Loop
-from orchestrator.models.waiting import Waiting
-from orchestrator.nodes import Nodes
-from queues.documents import encode, timestamp
-from queues.errors import Conflict, QueueError
-from queues.operations import Create, Delete, Set
+from orchestrator.model.paths import Nodes
+from orchestrator.model.waiting import Waiting
+from queues.model.codec import encode, timestamp
+from queues.model.errors import Conflict, QueueError
+from queues.model.operations import Create, Delete, Set
 from queues.session import Session, SessionState
-from queues.transaction import commit, insist
-from spark_runner.process import current_boot_id
+from queues.store.commit import commit, insist
+from spark_runner.protocol.process import current_boot_id
 from spark_runner.runners.base import SubmissionPlace
 
 _REFRESH_SECONDS = 10.0  # operators read it: more writes would be load without a reader

@@ -5,20 +5,21 @@ from functools import partial
 
 from loguru import logger
 
-from orchestrator.handlers import accept, fail, finish, kill, running, success
+from orchestrator.handlers import accept, fail, finish, kill, running
+from orchestrator.handlers import conclude as success
 from orchestrator.handlers.actions import Action, Release, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.poison import dead_letter_of
 from orchestrator.handlers.worker_context import WorkerContext
-from orchestrator.states import Queue
+from orchestrator.model.states import Queue
 from orchestrator.worker.event_log import log_transition
 from orchestrator.worker.in_flight import JobsInFlight
 from orchestrator.worker.timers import Timers
 from orchestrator.worker.transitions import JobTransition, Transitions
-from queues.claim import Claim
-from queues.dispatcher import Dispatcher, HandlerThreads, Prepared
-from queues.errors import OutcomeUnknown, SessionLost, Unreachable
-from queues.heartbeat import STUCK_SECONDS
+from queues.claims.claim import Claim
+from queues.consumer.heartbeat import STUCK_SECONDS
+from queues.dispatch.dispatcher import Dispatcher, HandlerThreads, Prepared
+from queues.model.errors import OutcomeUnknown, SessionLost, Unreachable
 
 Handler = Callable[[JobContext], Action]
 

@@ -1,9 +1,9 @@
 """The event log: each committed transition as a log record, and as calls of the hooks."""
 
-from orchestrator.hooks import Hooks
-from orchestrator.models.job import JobState
-from orchestrator.states import Queue, Status
-from orchestrator.transitions import REMOVAL, about
+from orchestrator.handlers.hooks import Hooks
+from orchestrator.model.job import JobState
+from orchestrator.model.log_records import REMOVAL, about
+from orchestrator.model.states import Queue, Status
 from orchestrator.worker.transitions import JobTransition
 
 _UNDER_WAY = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}

@@ -4,8 +4,8 @@ import threading
 from collections import Counter
 
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.states import Queue
-from queues.dispatcher import InFlight
+from orchestrator.model.states import Queue
+from queues.dispatch.dispatcher import InFlight
 
 
 class JobsInFlight(InFlight[JobContext]):

@@ -7,12 +7,12 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from orchestrator.hooks import Hook
-from orchestrator.models.definition import ErrorClass
-from orchestrator.models.job import JobState
-from orchestrator.models.waiting import Reason, Waiting
-from orchestrator.states import Queue, Status
-from orchestrator.times import seconds_between
+from orchestrator.handlers.hooks import Hook
+from orchestrator.model.definition import ErrorClass
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from orchestrator.model.times import seconds_between
+from orchestrator.model.waiting import Reason, Waiting
 from orchestrator.worker.worker import Worker
 from queues.session import SessionState
 

@@ -1,4 +1,4 @@
-"""Polls the backends for the state of drivers, in bulk and without a write."""
+"""Polls the backends for the state of drivers, in bulk, and copies the logs of drivers on clusters."""
 
 import time
 from collections import defaultdict
@@ -57,3 +57,37 @@ class Polling:
         self._failing.discard(id(runner))
         for job in jobs:
             job.note_poll(answers.get(job.monitor.run))
+
+
+_COPY_SECONDS = 5.0
+_COPY_REST = 5  # a round of many runs is long: it takes at most a fifth of the time
+_STUCK_SECONDS = 3600.0  # logs can have many gigabytes
+_HERE = "local"  # drivers on this host write their logs here
+
+
+class LogCopies:
+    """Calls `Runner.logs` for each running job, which copies new lines; once more after its end."""
+
+    def __init__(self, waiting: Callable[[], Sequence[JobContext]]) -> None:
+        self._waiting = waiting
+        self._known: dict[str, Runner] = {}  # by the name of the run
+        self._loop = Loop("log-copies", self.step, first=_COPY_SECONDS, stuck_after=_STUCK_SECONDS)
+        self.start, self.stop, self.trouble = self._loop.start, self._loop.stop, self._loop.trouble
+
+    def step(self) -> float:
+        """Copy once; returns the seconds until the next round."""
+        started = time.monotonic()
+        running = {
+            job.monitor.run: job.monitor.runner
+            for job in self._waiting()
+            if job.monitor.runner is not None and job.monitor.runner.backend != _HERE
+        }
+        for run, runner in {**self._known, **running}.items():
+            if self._loop.is_stopping:
+                break
+            try:
+                runner.logs(run)
+            except Exception as error:  # noqa: BLE001 - a library of a backend may raise any error
+                logger.debug("the logs of run {} cannot be copied now: {}", run, error)
+        self._known = running
+        return max(_COPY_SECONDS, _COPY_REST * (time.monotonic() - started))

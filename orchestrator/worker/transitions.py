@@ -7,20 +7,20 @@ from typing import Any, assert_never
 
 from loguru import logger
 
-from orchestrator.backoff import growing
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, Move, Release, Remove, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.models.act import with_act
-from orchestrator.models.job import JobError, JobState
-from orchestrator.models.waiting import Reason, Waiting
-from orchestrator.states import Queue, Status, check_transition
-from queues.claim import Transition
-from queues.documents import timestamp
-from queues.errors import TooLarge
-from queues.operations import Operation
+from orchestrator.model.act import with_act
+from orchestrator.model.backoff import growing
+from orchestrator.model.job import JobError, JobState
+from orchestrator.model.states import Queue, Status, check_transition
+from orchestrator.model.waiting import Reason, Waiting
+from queues.claims.claim import Transition
+from queues.model.codec import timestamp
+from queues.model.errors import TooLarge
+from queues.model.operations import Operation
 
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0

@@ -5,22 +5,21 @@ from collections.abc import Callable, Mapping
 
 from loguru import logger
 
-from orchestrator.cluster_config import ClusterConfig
+from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.leader.leadership import Leadership
 from orchestrator.logs.pipeline import LogPipeline
-from orchestrator.metrics.health import Check, Probe
+from orchestrator.metrics.pages import Check, Probe
 from orchestrator.metrics.registry import Metrics
-from orchestrator.models.waiting import Reason, Waiting
-from orchestrator.nodes import Nodes
-from orchestrator.states import Queue
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue
+from orchestrator.model.waiting import Reason, Waiting
 from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
-from orchestrator.worker.log_copies import LogCopies
-from orchestrator.worker.polling import Polling
-from queues.consumer import Consumer
-from queues.names import check_pool
-from queues.queue import QueueSet
+from orchestrator.worker.polling import LogCopies, Polling
+from queues.consumer.consumer import Consumer
+from queues.model.names import check_pool
+from queues.queue_set import QueueSet
 from queues.session import SessionState
 
 # Ending jobs come first: they are short and free slots. Then running jobs, then new ones.

@@ -1,11 +1,10 @@
 """What runs from the jars that PySpark ships: a real ZooKeeper server, and the real zkCli."""
 
 from queues.embedded.config import EnsembleMember, ServerConfig
-from queues.embedded.directory import RunningServer, running_server
+from queues.embedded.directory import RunningServer, login_of, running_server
 from queues.embedded.ensemble import EmbeddedEnsemble
-from queues.embedded.errors import DataDirectoryInUse, PortTaken, ServerStartFailed
-from queues.embedded.login import login_of
 from queues.embedded.server import EmbeddedZooKeeper
+from queues.model.errors import DataDirectoryInUse, PortTaken, ServerStartFailed
 
 __all__ = [
     "DataDirectoryInUse",

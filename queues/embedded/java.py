@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from queues.errors import QueueError
+from queues.model.errors import QueueError
 
 MINIMUM_MAJOR = 17
 """What Spark 4 needs; the ZooKeeper in its jars would run on less, the job that follows would not."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from queues.embedded.closing import close_nodes
 from queues.embedded.config import (
     CONFIG_FILE,
     LOG_CONFIG,
@@ -17,16 +16,24 @@ from queues.embedded.config import (
     ServerConfig,
     port_of_last_run,
 )
-from queues.embedded.directory import RunningServer, announce, locked, withdraw
-from queues.embedded.errors import PortTaken, ServerStartFailed
-from queues.embedded.four_letter import server_mode
+from queues.embedded.directory import (
+    PASSWORD_FILE,
+    RunningServer,
+    announce,
+    keep_login,
+    locked,
+    login_of,
+    make_login,
+    withdraw,
+)
 from queues.embedded.guarded import GuardedProcess
 from queues.embedded.java import LONG_RUN, QUICK_START, find_jars, find_java
-from queues.embedded.login import PASSWORD_FILE, keep_login, login_of, make_login
-from queues.embedded.packets import is_root_of
+from queues.embedded.packets import is_root_of, server_mode
 from queues.embedded.ports import free_ports, is_free
-from queues.private_directory import private_directory, write_private
-from queues.session.peers import is_listener_ours
+from queues.embedded.private_directory import private_directory, write_private
+from queues.model.errors import PortTaken, ServerStartFailed
+from queues.session.access_walk import close_nodes
+from queues.session.client import is_listener_ours
 from queues.session.settings import Login
 
 SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

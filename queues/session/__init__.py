@@ -1,15 +1,12 @@
 """One session with ZooKeeper: the only package that imports kazoo."""
 
-from queues.operations import Grant
-from queues.session.boottime import boottime, boottime_ns
-from queues.session.contact import SessionState
-from queues.session.listeners import Wake
-from queues.session.posted import Posted, ReplyLost, refusal
-from queues.session.rights import Denied, Rights, Seen
+from queues.model.operations import Grant
+from queues.session.contact import SessionState, Wake, boottime, boottime_ns
+from queues.session.requests import Posted, ReplyLost, refusal
+from queues.session.rights import Denied, Identity, Rights, Seen, printable
 from queues.session.session import Session
 from queues.session.settings import Acl, Login, SessionSettings, Tls
-from queues.session.stat import Stat
-from queues.session.whoami import Identity, printable
+from queues.session.wire import Stat
 
 __all__ = [
     "Acl",

@@ -1,18 +1,168 @@
-"""kazoo's client, made from our settings."""
+"""kazoo's client, made from the settings, and the sockets that it works on.
+
+Any user may listen at a port that a server of ours has left, and gets what is sent there.
+"""
 
 import logging
-from collections.abc import MutableMapping
-from typing import Any
+import math
+import os
+import select
+import socket
+import ssl
+import sys
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id
 
-from queues.errors import AccessDenied
+from queues.model.errors import AccessDenied
 from queues.session.connection import Connection
 from queues.session.contact import Contact
-from queues.session.settings import Acl, SessionSettings
-from queues.session.sockets import OwnSockets, Sockets, TlsSockets
+from queues.session.settings import Acl, SessionSettings, Tls
+
+_ESTABLISHED, _LISTENING = "01", "0A"
+_MAPPED = "0000000000000000FFFF0000"  # an IPv4 address on a socket of IPv6, as Java has them
+
+
+class _Row(NamedTuple):
+    local: str
+    remote: str
+    state: str
+    uid: int
+    inode: int  # 0: no process has it, or none yet
+
+
+def is_ours_to_answer(client: socket.socket) -> bool:
+    """Whether an accepted connection comes from a process of this user."""
+    return _owners(client) == [(os.geteuid(), True)]
+
+
+def is_server_of(server: socket.socket, user: int) -> bool:
+    """Whether the listener at the other end is a process of this user on this host.
+
+    A connection that is not accepted yet has no owner, and is its listener's.
+    """
+    accepted = [uid for uid, is_held in _owners(server) if is_held]
+    return _listeners(*server.getpeername()[:2]) == {user} and all(uid == user for uid in accepted)
+
+
+def is_listener_ours(host: str, port: int) -> bool:
+    """Whether a process of this user, and no other, listens at exactly this address."""
+    return _listeners(host, port) == {os.geteuid()}
+
+
+def _listeners(host: str, port: int) -> set[int]:
+    place = _hex(host, port)
+    return {row.uid for row in _rows() if row.state == _LISTENING and row.local == place}
+
+
+def _owners(connection: socket.socket) -> list[tuple[int, bool]]:
+    """Of the other end: its uid, and whether a process holds it; one that was closed is not established."""
+    here, there = (_hex(*name[:2]) for name in (connection.getsockname(), connection.getpeername()))
+    return [
+        (row.uid, row.inode != 0)
+        for row in _rows()
+        if (row.local, row.remote, row.state) == (there, here, _ESTABLISHED)
+    ]
+
+
+def _rows() -> Iterator[_Row]:
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", table).read_text("ascii").splitlines()[1:]
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            fields = line.split()
+            local, remote = (field.removeprefix(_MAPPED) for field in fields[1:3])
+            yield _Row(local, remote, fields[3], int(fields[7]), int(fields[9]))
+
+
+def _hex(host: str, port: int) -> str:
+    """As it stands in the table: the address in the order of the machine's bytes."""
+    number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
+    return f"{number:08X}:{port:04X}"
+
+
+# kazoo would wait for a whole session timeout at a host that swallows packets, with the others untried.
+_CONNECT_SECONDS = 5.0
+
+
+class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
+    """kazoo's threads and sockets, the sockets made by us."""
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
+    ) -> socket.socket:
+        """Connect; called by kazoo with an address that was looked up."""
+        connected = socket.create_connection(address, min(timeout or _CONNECT_SECONDS, _CONNECT_SECONDS))
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return self._secured(connected, hostname)
+        except BaseException:
+            connected.close()
+            raise
+
+    def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
+        return connected
+
+    def select(self, read: Any, write: Any, _broken: Any, timeout: float | None = None) -> Any:
+        """Wait for sockets by one `poll`.
+
+        kazoo makes, fills and closes a selector at each look: a sixth of the time of a busy client.
+        """
+        look = select.poll()
+        for item in {*read, *write}:
+            look.register(item, (item in read and select.POLLIN) | (item in write and select.POLLOUT))
+        ready = dict(look.poll(None if timeout is None else math.ceil(timeout * 1000)))
+        # An error or a hang-up shows when somebody reads or writes.
+        readable = [item for item in read if ready.get(item.fileno(), 0) & ~select.POLLOUT]
+        writable = [item for item in write if ready.get(item.fileno(), 0) & ~select.POLLIN]
+        return readable, writable, []
+
+
+class OwnSockets(Sockets):
+    """The same to a server of one user on this host alone."""
+
+    def __init__(self, user: int) -> None:
+        super().__init__()
+        self._user = user
+
+    def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
+        if not is_server_of(connected, self._user):
+            # As if nothing listened there: when our server has ended, anybody may.
+            raise ConnectionRefusedError(f"{connected.getpeername()} is not a server of user {self._user}")
+        return connected
+
+
+class TlsSockets(Sockets):
+    """The same with TLS.
+
+    kazoo's own way trusts the system's list beside the given CA, and leaves host names unchecked.
+    """
+
+    def __init__(self, tls: Tls) -> None:
+        super().__init__()
+        self._tls = tls
+
+    def _secured(self, connected: socket.socket, hostname: str | None) -> socket.socket:
+        return self._tls.context().wrap_socket(connected, server_hostname=hostname)
+
+    def select(self, read: Any, write: Any, broken: Any, timeout: float | None = None) -> Any:
+        """Wait for sockets; what TLS has decrypted but not handed out is there already.
+
+        No select of the system shows it, so a second reply in one record would wait for the next ping.
+        """
+        pending = [item for item in read if isinstance(item, ssl.SSLSocket) and item.pending()]
+        if not pending:
+            return super().select(read, write, broken, timeout)
+        readable, writable, others = super().select(read, write, broken, 0)
+        return [*pending, *(item for item in readable if item not in pending)], writable, others
+
 
 # kazoo's default reaches an hour: a worker would stay away long after ZooKeeper is back. With two seconds,
 # 2.8 after jitter, a session of ten seconds can outlive the loss of a server.

@@ -8,12 +8,10 @@ from typing import Any
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.security import Permissions
 
-from queues.session.following import AddWatch, Follow
-from queues.session.listeners import Wake
-from queues.session.multi_read import MAX_PATHS, Found, MultiRead
-from queues.session.paths import checked_path
+from queues.session.connection import AddWatch, Follow
+from queues.session.contact import Wake
 from queues.session.requests import Requests
-from queues.session.stat import Stat
+from queues.session.wire import MAX_PATHS, Found, MultiRead, Stat, checked_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,21 +17,16 @@ from kazoo.client import WriterNotClosedException
 from kazoo.exceptions import UnimplementedError
 from kazoo.protocol.states import KazooState
 
-from queues.errors import Refused, SessionLost
-from queues.operations import Operation
+from queues.model.errors import Refused, SessionLost
+from queues.model.operations import Operation
 from queues.session.client import acls, build_client
-from queues.session.contact import Contact, SessionState
-from queues.session.following import Follow
-from queues.session.listeners import Wake
-from queues.session.multi import Multi, acl_bytes
-from queues.session.multi_read import Found
-from queues.session.posted import NO_RIGHT, Posted
+from queues.session.connection import Follow
+from queues.session.contact import Contact, SessionState, Wake
 from queues.session.reads import Reads
-from queues.session.requests import Requests
-from queues.session.rights import NodeAcls
+from queues.session.requests import NO_RIGHT, Posted, Requests
+from queues.session.rights import Identity, NodeAcls, WhoAmI, best_of, configured
 from queues.session.settings import SessionSettings
-from queues.session.stat import Stat
-from queues.session.whoami import Identity, WhoAmI, best_of, configured
+from queues.session.wire import Found, Multi, Stat, acl_bytes
 
 log = logging.getLogger(__name__)
 
@@ -225,7 +220,7 @@ class Session:
         """Send one multi once and return a result per operation, exceptions among them.
 
         Raises ReplyLost when the outcome is unknown, AccessDenied when an operation is not for us. Only
-        `queues.transaction` calls this: it examines every result.
+        `queues.store.commit` calls this: it examines every result.
         """
         results = self.post(operations).results(timeout)
         for operation, result in zip(operations, results, strict=False):

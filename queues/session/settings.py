@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from queues.operations import Grant
+from queues.model.operations import Grant
 
 _PASSWORD_BYTES = 32
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from spark_runner.errors import SparkRunnerError
+from spark_runner.protocol.errors import SparkRunnerError
 
 
 class ConnectorError(SparkRunnerError):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.nearest import did_you_mean
+from spark_runner.protocol.text import did_you_mean
 
 TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
 ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from spark_runner.run_plan import PlanOutline
+from spark_runner.protocol.run_plan import PlanOutline
 
 
 class RunState(StrEnum):
@@ -206,3 +206,24 @@ class Backend(Protocol):
 
     def places(self) -> list[SubmissionPlace]:
         """The places that it reaches, as a worker announces them; a place on clusters names no cluster."""
+
+
+def application_page(place: SubmissionPlace, application_id: str | None) -> str | None:
+    """The URL at the master or the ResourceManager; None if no manager has a page for it.
+
+    With several masters, it is the page at the first. A standby ResourceManager redirects to the active one.
+    """
+    if not application_id:
+        return None
+    match place.backend:
+        case "standalone":
+            return _first(place, "ui", f"/app/?appId={application_id}")
+        case "yarn":
+            return _first(place, "resource_manager", f"/cluster/app/{application_id}")
+        case _:
+            return None
+
+
+def _first(place: SubmissionPlace, name: str, path: str) -> str | None:
+    address = str(place.cluster.get(name, "")).partition(",")[0].rstrip("/")
+    return f"{address}{path}" if address else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from spark_runner.runners.content_file import content_file
+from spark_runner.runners.files import content_file
 
 # The driver imports from these; the excluded parts are for workers, or large and never imported.
 _PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")

@@ -1,6 +1,8 @@
-"""JSON over HTTP, as the masters of clusters speak it: bounded in time and size, and never sent twice."""
+"""JSON over HTTP as the masters of clusters speak it: bounded in time and size, and never sent twice."""
 
 import json
+import re
+import socket
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,11 +17,41 @@ from orchestrator.logs.http import (
     PlainConnection,
     SecureConnection,
     answer_within,
+    plain_words,
 )
-from spark_runner.errors import BackendUnreachable
-from spark_runner.metadata_addresses import is_metadata
-from spark_runner.plain_file import parse_json
-from spark_runner.runners.no_answer import no_answer
+from spark_runner.protocol.errors import BackendUnreachable
+from spark_runner.protocol.metadata_addresses import is_metadata
+from spark_runner.protocol.plain_file import parse_json
+
+_REASONS = {
+    re.compile(r"Connection refused", re.IGNORECASE): "no server listens there (connection refused)",
+    re.compile(r"not known|Failed to resolve|nodename nor servname|No address associated"): (
+        "its host name is unknown"
+    ),
+    re.compile(r"WRONG_VERSION_NUMBER|record layer failure"): "it does not speak TLS: is http meant?",
+}
+_UNTRUSTED = re.compile(r"certificate verify failed:? ?(?P<why>[^(]*)", re.IGNORECASE)
+
+
+def no_answer(words: str) -> str:
+    """The meaning of an error message of urllib3, a socket or TLS."""
+    for pattern, reason in _REASONS.items():
+        if pattern.search(words):
+            return reason
+    if untrusted := _UNTRUSTED.search(words):
+        why = untrusted["why"].strip(" '\".")
+        return f"its certificate is not trusted{f' ({why})' if why else ''}"
+    return plain_words(words)
+
+
+def refuses(host: str, port: str, seconds: float) -> str:
+    """Why no server accepts a connection at this address; empty if one does."""
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), seconds).close()
+    except (OSError, ValueError) as error:
+        return no_answer(str(error)) or type(error).__name__
+    return ""
+
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 10.0  # between two pieces of a reply

@@ -9,16 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from spark_runner.directories import UnsafeDirectory, check_files, private_directory
-from spark_runner.driver_memory import driver_bytes
-from spark_runner.errors import RefusedSubmission, SubmissionError
-from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
+from spark_runner.protocol.directories import UnsafeDirectory, check_files, private_directory
+from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
+from spark_runner.protocol.process import (
+    INCARNATION_VARIABLE,
+    MEMORY_VARIABLE,
+    RUN_DIR_VARIABLE,
+    RUN_VARIABLE,
+)
+from spark_runner.protocol.sizing import driver_bytes
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.environment import for_cluster_submit, for_drivers
-from spark_runner.runners.java_flags import LAUNCHER_FLAGS, SHORT_JOB_FLAGS, chosen_options, quick_flags
-from spark_runner.runners.log_layout import LOG4J2_PROPERTIES
-from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_log import LOG4J2_PROPERTIES
+from spark_runner.runners.spark_settings import (
+    LAUNCHER_FLAGS,
+    SHORT_JOB_FLAGS,
+    chosen_options,
+    for_cluster_submit,
+    for_drivers,
+    quick_flags,
+    render_properties,
+)
 
 _LOOPBACK = "127.0.0.1"
 # Every user of the host reaches loopback. With a local master Spark generates a secret for each application

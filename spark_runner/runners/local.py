@@ -8,8 +8,7 @@ from typing import ClassVar
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import remove_run, run_directories, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm.keeper import WarmKeeper
-from spark_runner.runners.warm.servers import WarmServers
+from spark_runner.runners.warm import WarmKeeper, WarmServers
 
 
 class LocalRunner:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import Backend, Runner, SparkTarget, SubmissionPlace
 
 if TYPE_CHECKING:

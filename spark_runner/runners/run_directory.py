@@ -1,4 +1,4 @@
-"""The run directory: the whole state of a local submission, in files that outlive every process.
+"""The identity of a state directory: workers of one host must share it to reach the same drivers.
 
 <state dir>/runs/<run>/<incarnation>/    mode 0700; files that may hold secrets are 0600
     spark.properties  log4j2.properties  secrets.json  plan.json    written before the start, the plan last
@@ -13,19 +13,41 @@ import json
 import os
 import re
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from orchestrator.logs.files import write_json
-from spark_runner.errors import SparkRunnerError, SubmissionError
-from spark_runner.log_limit import OLDER
-from spark_runner.plain_file import parse_json, read_json, read_plain
-from spark_runner.process import ProcessId
+from spark_runner.protocol.errors import SparkRunnerError, SubmissionError
+from spark_runner.protocol.log_limit import OLDER
+from spark_runner.protocol.plain_file import parse_json, read_json, read_plain
+from spark_runner.protocol.process import KILL_REQUEST, ProcessId
 from spark_runner.runners.base import LogFile, Submission, SubmitRequest
-from spark_runner.runners.removal import remove_tree
-from spark_runner.shim import KILL_REQUEST
+from spark_runner.runners.files import remove_tree
+
+_STATE_ID_FILE = "id"
+
+
+def state_id(state_dir: Path) -> str:
+    """The id of the directory, created if it is missing; raises SubmissionError."""
+    path = state_dir / _STATE_ID_FILE
+    try:
+        if not path.exists():
+            state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = state_dir / f".{_NAME}-{uuid.uuid4().hex}"
+            draft.write_text(uuid.uuid4().hex, encoding="utf-8")
+            try:
+                os.link(draft, path)  # atomic; of several that start at once one wins
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SubmissionError(f"the state directory {state_dir} cannot be used: {error}") from error
+
 
 YOUNG_SECONDS = 30.0  # shim.json follows the plan after 0.1 s; 30 s covers a heavily overloaded machine
 LOG_STREAMS = ("stdout", "stderr", "spark")

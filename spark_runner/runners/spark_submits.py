@@ -12,13 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
-from spark_runner import shim
-from spark_runner.errors import KillError, SubmissionError
-from spark_runner.process import current_boot_id, current_pid_namespace
+from spark_runner.protocol.errors import KillError, SubmissionError
+from spark_runner.protocol.process import current_boot_id, current_pid_namespace
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
-from spark_runner.runners.children import Children
-from spark_runner.runners.kill_ladder import kill_run
 from spark_runner.runners.launch import Launch, QuickStart, launch_driver, spark_submit_command
+from spark_runner.runners.processes import Children, kill_run
 from spark_runner.runners.run_as import LINKS, UserAccount, Users, change_owner
 from spark_runner.runners.run_directory import (
     WORK,
@@ -27,9 +25,10 @@ from spark_runner.runners.run_directory import (
     remove_run,
     run_directories,
     run_directory,
+    state_id,
 )
 from spark_runner.runners.submission_state import UNREADABLE, scan_processes, submission_of
-from spark_runner.state_id import state_id
+from spark_runner.shim import shim
 
 
 class SparkSubmits:

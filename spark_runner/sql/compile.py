@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from spark_runner.connectors.nearest import did_you_mean
+from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, CreateView, Insert, SetStatement, parse
-from spark_runner.sql.limits import (
+from spark_runner.sql.locations import comparable, contains, overlap
+from spark_runner.sql.references import formats_named, names_relative_files, references
+from spark_runner.sql.restrictions import may_share
+from spark_runner.sql.source import (
     MAX_EXPANDED_CHARACTERS,
     MAX_SCRIPT_CHARACTERS,
     MAX_STATEMENTS,
     MAX_TABLE_READS,
     MAX_VIEW_DEPTH,
+    Passage,
+    ScriptSource,
 )
-from spark_runner.sql.locations import comparable, contains, overlap
-from spark_runner.sql.references import formats_named, names_relative_files, references
-from spark_runner.sql.shared_jvm import may_share
-from spark_runner.sql.source import Passage, ScriptSource
 from spark_runner.sql.tables import TableSpec, table_spec
 from spark_runner.sql.tokens import split
 from spark_runner.sql.variables import expand
@@ -33,7 +34,7 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
     """The plan of a script.
 
     `file` is the name that errors show; relative paths are relative to `base_dir`. Raises SqlError at the
-    first error, or above a limit of `spark_runner.sql.limits`.
+    first error, or above a limit of `spark_runner.sql.source`.
     """
     source = ScriptSource(file, text)
     if len(text) > MAX_SCRIPT_CHARACTERS:

@@ -2,8 +2,8 @@
 
 import unicodedata
 
-from spark_runner.errors import SparkRunnerError
-from spark_runner.shortened import shortened
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.text import shortened
 
 _MESSAGE_CHARACTERS = 4_000  # a message may quote as much as the whole script
 _SHOWN_CHARACTERS = 160  # of a line: a generated script may be a single line

@@ -6,11 +6,9 @@ Only heads are parsed here. Spark's own parser decides on every query, expressio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_runner.sql.columns import column_names
+from spark_runner.sql.clauses import QUERY_WORDS, column_names, query
 from spark_runner.sql.cursor import CLOSING, Cursor
-from spark_runner.sql.limits import MAX_NESTING
-from spark_runner.sql.queries import QUERY_WORDS, query
-from spark_runner.sql.source import Passage
+from spark_runner.sql.source import MAX_NESTING, Passage
 from spark_runner.sql.tokens import SqlToken, TokenKind
 
 SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"

@@ -1,23 +1,69 @@
-"""The session of a script: runs its steps, and keeps the tables and views that it declares."""
+"""The names that a script declares, as the session of Spark has them."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SOURCES
-from spark_runner.folder import is_accessible, missing_message
+from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.errors import SqlError
+from spark_runner.sql.folder import is_accessible, missing_message
 from spark_runner.sql.literals import quote_name
 from spark_runner.sql.locations import comparable, overlap
-from spark_runner.sql.projection import fit
 from spark_runner.sql.references import names_in
 from spark_runner.sql.restrictions import session_settings
 from spark_runner.sql.source import Anchor, Passage, ScriptSource
+
+
+def fit(frame: DataFrame, schema: StructType, *, by_name: bool) -> DataFrame:
+    """The frame with names, order and types of `schema`, matched by position or by name.
+
+    Raises ConnectorError if the columns do not match one to one.
+    """
+    fields = schema.fields
+    if by_name:
+        order = _by_name(frame.columns, schema.fieldNames())
+    else:
+        if len(frame.columns) != len(fields):
+            raise ConnectorError(
+                f"the query has {len(frame.columns)} columns ({', '.join(frame.columns)}),"
+                f" the table declares {len(fields)} ({', '.join(schema.fieldNames())})"
+            )
+        order = list(range(len(fields)))
+    # Positions, not names: two columns of a query may have the same name.
+    positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
+    cells = zip(order, fields, strict=True)
+    return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
+
+
+def _cell(column: Column, field: StructField) -> Column:
+    cell = column.cast(field.dataType)
+    if not field.nullable:
+        problem = sql.raise_error(sql.lit(f"column '{field.name}' is NOT NULL, and the query gave NULL"))
+        cell = sql.when(cell.isNull(), problem).otherwise(cell)
+    return cell.alias(field.name)
+
+
+def _by_name(found: list[str], declared: list[str]) -> list[int]:
+    """For each declared name the index in `found`; names are compared without case, as Spark does."""
+    lower = [name.lower() for name in found]
+    for name in declared:
+        if lower.count(name.lower()) > 1:
+            raise ConnectorError(f"the query has column '{name}' more than once")
+        if name.lower() not in lower:
+            raise ConnectorError(f"the query has no column '{name}'{did_you_mean(name, found)}")
+    known = {name.lower() for name in declared}
+    for name in found:
+        if name.lower() not in known:
+            raise ConnectorError(f"the table declares no column '{name}'{did_you_mean(name, declared)}")
+    return [lower.index(name.lower()) for name in declared]
+
 
 # Spark's words for "no data there", where the script itself will write later.
 _NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}

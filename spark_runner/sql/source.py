@@ -1,4 +1,4 @@
-"""The text of a script, and passages of it that keep their origin.
+"""A script's text within limits of its size, and passages of it that keep their place in the file.
 
 A passage is text for Spark, in which variables are already replaced. Its anchors map every offset to the
 user's file, so that an error after a long value still points at the right column.
@@ -11,6 +11,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 from spark_runner.sql.errors import SqlError
+
+MAX_SCRIPT_CHARACTERS = 384 * 1024  # like the definition that carries it
+MAX_STATEMENTS = 1_000
+MAX_NESTING = 200  # open parentheses; the parser of Spark overflows its stack at some thousands
+MAX_EXPANDED_CHARACTERS = 1024 * 1024  # of all statements, with variables replaced
+MAX_VIEW_DEPTH = 100  # the default of spark.sql.view.maxNestedViewDepth
+MAX_TABLE_READS = 10_000  # by one query through all its views; Spark inserts the text of a view at each use
+MAX_PATH_CHARACTERS = 4_096  # PATH_MAX of Linux; no file system accepts more
 
 
 class Anchor(NamedTuple):

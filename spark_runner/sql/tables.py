@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.nearest import did_you_mean
 from spark_runner.connectors.options import CONNECTORS, FileOptions, to_plan, validate
+from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, Option
 from spark_runner.sql.locations import is_relative, resolve

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from spark_runner.connectors.nearest import did_you_mean
+from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.limits import MAX_EXPANDED_CHARACTERS
 from spark_runner.sql.literals import escape_into
-from spark_runner.sql.source import Anchor, Passage, ScriptSource
+from spark_runner.sql.source import MAX_EXPANDED_CHARACTERS, Anchor, Passage, ScriptSource
 from spark_runner.sql.tokens import SqlToken, TokenKind, tokenize
 
 # Without its `}` the rest of the line is text, matched in one step: no later `${` of it is closed either.

@@ -19,7 +19,7 @@ from typing import Any
 from tests.acceptance.fork_server import PROJECT, READY
 
 CLI = PROJECT / "orchestrator" / "cli"
-LATE = ("orchestrator.__main__", "orchestrator.wiring", "rich.console", "rich.table")
+LATE = ("orchestrator.__main__", "orchestrator.compose", "rich.console", "rich.table")
 NO_INPUT, STDOUT, STDERR = 0, 1, 2
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from queues.embedded.java import find_jars
-from spark_runner.log_limit import MAX_LOG_BYTES
+from spark_runner.protocol.log_limit import MAX_LOG_BYTES
 from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Desk
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from orchestrator.states import Queue
-from queues.operations import Create, Delete
+from orchestrator.model.states import Queue
+from queues.model.operations import Create, Delete
 from tests.acceptance.support import Desk
 from tests.acceptance.words import assert_says
 from tests.operators_support import JOB, Stage

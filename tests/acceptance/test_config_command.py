@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cluster_config import ClusterConfig
-from orchestrator.nodes import Nodes
-from queues.queue import QueueSet
+from orchestrator.config.live_limits import ClusterConfig
+from orchestrator.model.paths import Nodes
+from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
 from tests.acceptance.support import Desk, assert_no_traceback
 from tests.acceptance.words import assert_says

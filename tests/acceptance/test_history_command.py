@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import Exit
 from orchestrator.history.history import History
 from tests.acceptance.support import Desk
 from tests.operators_support import Stage

@@ -11,7 +11,7 @@ import os, signal, sys, time
 
 class Library:
     def find_spec(self, name, path=None, target=None):
-        if name in ("orchestrator.cli.connect", "orchestrator.wiring"):
+        if name in ("orchestrator.cli.connect", "orchestrator.compose"):
             try:
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(10)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.states import Queue, Status
-from queues.operations import Set
-from spark_runner.attempt import AttemptState
+from orchestrator.model.states import Queue, Status
+from queues.model.operations import Set
+from spark_runner.protocol.attempt import AttemptState
 from tests.acceptance.support import COMMAND, Desk
 from tests.acceptance.terminal import Terminal
 from tests.acceptance.words import assert_says

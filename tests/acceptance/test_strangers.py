@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.settings import Settings
-from orchestrator.wiring import build_client, open_session
+from orchestrator.compose import build_client, open_session
+from orchestrator.config.settings import Settings
 from queues.embedded import running_server
 from tests.acceptance.support import (
     SPARK_TIMEOUT_S,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from queues.operations import Create, Set
+from queues.model.operations import Create, Set
 from tests.acceptance.support import Desk
 from tests.operators_support import Stage
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from queues.names import id_of
+from queues.model.names import id_of
 from tests.chaos.actor_process import ActorProcess
 from tests.chaos.checker import check_folder
 from tests.chaos.damage import Spoiler

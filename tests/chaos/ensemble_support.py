@@ -7,7 +7,7 @@ from typing import Protocol, Self
 from kazoo.client import KazooClient
 
 from queues.embedded import EmbeddedEnsemble
-from queues.embedded.four_letter import server_mode
+from queues.embedded.packets import server_mode
 from tests.waiting import wait_until
 
 ELECTION_TIMEOUT_S = 60

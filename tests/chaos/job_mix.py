@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.states import Status
+from orchestrator.model.states import Status
 
 CAPPED_POOL, POOL_CAP = "capped", 3
 LIMITED_NAME, NAME_LIMIT = "limited", 2

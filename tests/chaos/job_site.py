@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
-from orchestrator.client import Client
-from orchestrator.errors import AlreadyEnded, StateConflict
-from orchestrator.models.definition import Definition
-from orchestrator.settings import Settings
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_client, open_session
-from queues.documents import encode, timestamp
-from queues.errors import Conflict, IdTaken, ItemNotFound, QueueError
-from queues.operations import Create, Delete
+from orchestrator.client.client import Client
+from orchestrator.compose import build_client, open_session
+from orchestrator.config.settings import Settings
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import AlreadyEnded, StateConflict
+from orchestrator.model.states import Queue, Status
+from queues.model.codec import encode, timestamp
+from queues.model.errors import Conflict, IdTaken, ItemNotFound, QueueError
+from queues.model.operations import Create, Delete
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.scripted.backend import Backend
 from tests.scripted.judge import left_over, overshot, violations
 from tests.waiting import wait_until

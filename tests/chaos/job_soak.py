@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from orchestrator.models.definition import build_definition
+from orchestrator.model.definition import build_definition
 from tests.chaos.job_mix import CAPPED_POOL, POOL_CAP, Planned, mix
 from tests.chaos.job_site import SESSION_S, Site
 from tests.chaos.log_judge import logged_violations

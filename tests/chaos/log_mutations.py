@@ -9,9 +9,10 @@ from typing import Any, assert_never
 
 from orchestrator.logs.shipping import elasticsearch
 from orchestrator.logs.shipping.delivery import Sender
-from orchestrator.logs.shipping.stream import InFlightBatch, SpoolStream
+from orchestrator.logs.shipping.spool_stream import InFlightBatch, SpoolStream
 from orchestrator.logs.shipping.target import BatchResult
-from orchestrator.logs.spool import folder, frames
+from orchestrator.logs.spool import folder
+from orchestrator.logs.spool import segments as frames
 
 Replace = Callable[[object, str, object], None]
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn, assert_never
 
-from orchestrator.logs.shipping import stream
+from orchestrator.logs.shipping import spool_stream as stream
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
 from orchestrator.logs.spool.folder import SpoolFolder
-from orchestrator.logs.spool.frames import HEADER
-from orchestrator.logs.spool.keeper import FsyncThread
+from orchestrator.logs.spool.fsync_thread import FsyncThread
+from orchestrator.logs.spool.segments import HEADER
 
 
 class Point(StrEnum):

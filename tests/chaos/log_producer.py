@@ -18,8 +18,8 @@ from typing import IO
 
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
 from orchestrator.logs.shipping.http import Http
-from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
+from orchestrator.logs.shipping.target import ShipperOptions
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool
 from tests.chaos.log_points import Point, die_at

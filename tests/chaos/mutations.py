@@ -5,12 +5,13 @@ from enum import StrEnum
 from functools import partial
 from typing import assert_never
 
-from queues import bundle, transaction
-from queues.claim import Transition
-from queues.claimer import Claimer
-from queues.operations import Check, Delete, Operation, Set
-from queues.pool_views import PoolViews
+from queues.claims.claim import Transition
+from queues.claims.claimer import Claimer
+from queues.consumer.pool_views import PoolViews
+from queues.model.operations import Check, Delete, Operation, Set
 from queues.session import Session
+from queues.store import batch as bundle
+from queues.store import commit as transaction
 
 Replace = Callable[[object, str, object], None]
 

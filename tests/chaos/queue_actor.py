@@ -16,14 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from queues.actions import DONE, Action, Move, Requeue, Retries
-from queues.claim import Claim
-from queues.errors import IdTaken, PutsFailed, QueueError, QueueFull, Unreachable
-from queues.events import Event, EventKind
-from queues.handling import HandlerPool
-from queues.new_item import NewItem
-from queues.queue import QueueSet
-from queues.record import Record
+from queues.claims.claim import Claim
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move, Requeue, Retries
+from queues.model.errors import IdTaken, PutsFailed, QueueError, QueueFull, Unreachable
+from queues.model.events import Event, EventKind
+from queues.model.record import NewItem, Record
+from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
 from tests.chaos.actor_control import ShiftedClock, follow_commands, tell_session
 from tests.chaos.actor_process import STOP_COMMAND

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import HistoryNotFound
 from orchestrator.handlers import notices
-from orchestrator.states import Status
-from queues.errors import ItemNotFound
+from orchestrator.model.errors import HistoryNotFound
+from orchestrator.model.states import Status
+from queues.model.errors import ItemNotFound
 from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
 from tests.crash_points import Point, points

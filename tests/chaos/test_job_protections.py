@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.hooks import Hook
-from orchestrator.models.job import JobState
-from orchestrator.states import Queue, Status
-from queues.operations import Operation, Set
+from orchestrator.handlers.hooks import Hook
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from queues.model.operations import Operation, Set
 from queues.session import Posted, Session
 from spark_runner.runners.base import Submission, SubmitRequest
 from tests.crash_points import Point

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.logs.shipping.options import ShipperOptions
+from orchestrator.logs.shipping.target import ShipperOptions
 from orchestrator.logs.spool.folder import folders_in
 from tests.chaos.log_points import Point
 from tests.chaos.log_producer import Life, zygote

@@ -7,9 +7,9 @@ import pytest
 from orchestrator.handlers.actions import Action, Move, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.poison import MAX_CLAIMS
-from orchestrator.states import Queue, Status
+from orchestrator.model.states import Queue, Status
 from orchestrator.worker.dispatcher import HANDLERS
-from spark_runner.attempt import AttemptState
+from spark_runner.protocol.attempt import AttemptState
 from tests.crash_points import Point
 from tests.jobs_support import Office, ScriptedOffice
 from tests.operators_support import JOB, Stage

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.states import Status
+from orchestrator.model.states import Status
 from tests.chaos.mutations import Protection, take_out
 from tests.chaos.pulse import Pulse
 from tests.jobs_support import Office

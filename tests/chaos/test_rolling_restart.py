@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.states import Queue, Status
+from orchestrator.model.states import Queue, Status
 from tests.chaos.job_site import Site
 from tests.chaos.pulse import Pulse
 from tests.jobs_support import python_job

@@ -1,8 +1,8 @@
 import json
 
-from queues.names import Layout
-from queues.names import Token as Name
-from queues.record import Record as Written
+from queues.model.names import Layout
+from queues.model.names import Token as Name
+from queues.model.record import Record as Written
 from tests.chaos.snapshot import Record, Snapshot, Token, take_snapshot
 from tests.servers.zookeeper import zookeeper_client
 

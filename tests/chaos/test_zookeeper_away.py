@@ -6,8 +6,8 @@ from typing import Self
 
 import pytest
 
-from orchestrator.settings import Settings
-from orchestrator.states import Status
+from orchestrator.config.settings import Settings
+from orchestrator.model.states import Status
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from spark_runner.runners.base import RunState
 from tests.chaos.job_site import SESSION_S, Site

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from orchestrator.models.definition import Definition, build_definition
-from orchestrator.settings import Settings
-from orchestrator.states import Status
-from spark_runner.process import processes_of
+from orchestrator.config.settings import Settings
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.states import Status
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import RunState
 from tests.chaos.proxy import FaultProxy
 from tests.crash_points import Point

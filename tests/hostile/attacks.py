@@ -15,9 +15,9 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from orchestrator.settings import Settings
-from orchestrator.wiring import build_client, open_session
-from queues.errors import AccessDenied
+from orchestrator.compose import build_client, open_session
+from orchestrator.config.settings import Settings
+from queues.model.errors import AccessDenied
 from tests.another_user import as_another_user
 from tests.hostile.powers import powers
 from tests.hostile.targets import Target

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.states import Status
+from orchestrator.model.states import Status
 from queues.session import Acl
 from tests.acceptance.support import Desk
 from tests.hostile.test_another_user import ROW, started, with_its_own_server
@@ -194,7 +194,7 @@ def test_a_program_that_leaves_an_outcome_of_its_own_making_ends_and_frees_its_s
 TENANT = """
 import sys
 from pathlib import Path
-from spark_runner.warm.tenancy import WarmJvm
+from spark_runner.driver.jvm import WarmJvm
 jvm = WarmJvm(Path(sys.argv[1]), "hostile-keeps")
 jvm.enter()
 spark = jvm.session().newSession()
@@ -208,7 +208,7 @@ jvm.leave()
 OTHER_TENANT = """
 import json, sys
 from pathlib import Path
-from spark_runner.warm.tenancy import WarmJvm
+from spark_runner.driver.jvm import WarmJvm
 jvm = WarmJvm(Path(sys.argv[1]), "hostile-asks")
 jvm.enter()
 spark = jvm.session().newSession()

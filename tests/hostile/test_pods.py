@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.states import Status
+from orchestrator.model.states import Status
 from spark_runner.runners.kubernetes.launch import pod_name
 from spark_runner.runners.kubernetes.pod import Pod
 from tests.hostile.test_jobs import CHECKOUT, TOUCHES_ALL_NODES, WAIT_S

@@ -15,11 +15,11 @@ from typing import Any
 from orchestrator.admission.guard import Guard
 from orchestrator.admission.host import Host
 from orchestrator.admission.starts import Starts
-from orchestrator.models.limits import Limits
-from orchestrator.models.spark import Spark
-from orchestrator.states import Queue, Status
-from spark_runner.driver_memory import driver_bytes
-from spark_runner.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE
+from orchestrator.model.limits import Limits
+from orchestrator.model.spark import Spark
+from orchestrator.model.states import Queue, Status
+from spark_runner.protocol.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE
+from spark_runner.protocol.sizing import driver_bytes
 from tests.another_user import STRANGER
 from tests.crash_points import Point
 from tests.host_files import MIB, HostFiles

@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator.archive.base import Document
+from orchestrator.archive.archive import PausingArchive
+from orchestrator.archive.base import Document, Mark
 from orchestrator.archive.jsonl import JsonlArchive
-from orchestrator.archive.mark import Mark
-from orchestrator.archive.pausing import PausingArchive
 from orchestrator.handlers import finish
 from orchestrator.handlers.actions import Keep, Release, Remove
-from queues.documents import encode
-from queues.errors import ClaimLost
-from queues.operations import Create, Set
-from queues.queue import QueueSet
-from queues.transaction import commit
-from spark_runner.attempt import attempt_path, run_name
+from queues.model.codec import encode
+from queues.model.errors import ClaimLost
+from queues.model.operations import Create, Set
+from queues.queue_set import QueueSet
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import attempt_path, run_name
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners

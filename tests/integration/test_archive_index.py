@@ -10,12 +10,12 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from orchestrator.archive import elasticsearch as module
+from orchestrator.archive.archive import PausingArchive
+from orchestrator.archive.base import ArchiveError, DocumentRefused
 from orchestrator.archive.elasticsearch import ElasticsearchArchive
-from orchestrator.archive.errors import ArchiveError, DocumentRefused
-from orchestrator.archive.pausing import PausingArchive
 from orchestrator.handlers.actions import Keep, Remove
 from queues.embedded.ports import free_ports
-from queues.queue import QueueSet
+from queues.queue_set import QueueSet
 from tests.archive_support import follow, held, put_finished, queue_set
 from tests.integration.test_archive import crash_at
 from tests.queues_support import open_session

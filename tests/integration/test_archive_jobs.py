@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orchestrator.states import Queue
-from queues.queue import QueueSet
+from orchestrator.model.states import Queue
+from queues.queue_set import QueueSet
 from spark_runner.runners.run_directory import run_path
 from tests.archive_support import put_finished, queue_set
 from tests.jobs_support import Office
@@ -73,7 +73,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from orchestrator.settings import Settings
-from orchestrator.wiring import build_worker, open_session
+from orchestrator.compose import build_worker, open_session
 
 hosts, root, state_dir = sys.argv[1:]
 settings = Settings(zookeeper_hosts=hosts, root=root, state_dir=Path(state_dir), session_timeout=1.0)

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from queues.errors import OutcomeUnknown
-from queues.operations import Operation
+from queues.model.errors import OutcomeUnknown
+from queues.model.operations import Operation
 from queues.session import Login, ReplyLost, Session, boottime
-from queues.transaction import commit
-from spark_runner import exit_codes
-from spark_runner.attempt import MAX_TABLES, Attempt, AttemptState, intent, outcome_facts
-from spark_runner.holder import AttemptHolder, Superseded
+from queues.store.commit import commit
+from spark_runner.driver.attempt_holder import AttemptHolder, Superseded
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.attempt import MAX_TABLES, Attempt, AttemptState, intent, outcome_facts
 from tests.queues_support import Open, expire
 from tests.run_plans import run_plan
 from tests.waiting import wait_until
@@ -72,7 +72,7 @@ def test_a_start_of_which_nothing_was_heard_is_looked_up_when_zookeeper_is_back(
             commit(session, operations)
         raise OutcomeUnknown("it stayed away")
 
-    monkeypatch.setattr("spark_runner.holder.commit", unheard)
+    monkeypatch.setattr("spark_runner.driver.attempt_holder.commit", unheard)
     driver = holder(session, path, "driver")
     if was_done:
         driver.take()
@@ -197,8 +197,8 @@ def test_a_driver_that_was_suspended_tries_no_longer_than_its_lease_to_record_it
         slept[0] = 3600.0  # in which its machine is suspended
         raise OutcomeUnknown("no answer")
 
-    monkeypatch.setattr("spark_runner.holder.boottime", lambda: boottime() + slept[0])
-    monkeypatch.setattr("spark_runner.holder._BEAT_SECONDS", 0.1)
+    monkeypatch.setattr("spark_runner.driver.attempt_holder.boottime", lambda: boottime() + slept[0])
+    monkeypatch.setattr("spark_runner.driver.attempt_holder._BEAT_SECONDS", 0.1)
     monkeypatch.setattr(driver, "_read", away)
     driver._ended.set()  # noqa: SLF001 - no look for orders is counted
     driver._thread.join(10)  # noqa: SLF001

@@ -10,33 +10,33 @@ import pytest
 from orchestrator.archive.base import document_of
 from orchestrator.audit.documents import DATASET, AuditLog
 from orchestrator.audit.event import AuditEvent
-from orchestrator.client import Client
-from orchestrator.hooks import Hooks
+from orchestrator.client.client import Client
+from orchestrator.compose import build_client, open_session
+from orchestrator.config.settings import Settings
+from orchestrator.config.zookeeper import GroupLogin, LoginFile
+from orchestrator.handlers.hooks import Hooks
 from orchestrator.leader.audit_trail import AuditTrail
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.spooled import SpooledLogs
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.reading.reader import SpooledLogs
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.spool.limits import WhenFull
 from orchestrator.logs.spool.reader import SpoolReader
-from orchestrator.models.act import Act
-from orchestrator.models.definition import build_definition
-from orchestrator.nodes import Nodes
-from orchestrator.records import state_of
+from orchestrator.model.act import Act
+from orchestrator.model.definition import build_definition
+from orchestrator.model.paths import Nodes
+from orchestrator.model.records import state_of
+from orchestrator.model.states import Queue, Status
 from orchestrator.schedules.planner import Planner
-from orchestrator.settings import Settings
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_client, open_session
-from orchestrator.zookeeper_access import GroupLogin, LoginFile
-from queues.documents import decode, encode
-from queues.errors import AccessDenied, CorruptRecord
-from queues.operations import Create, Delete, Operation, Set
+from queues.model.codec import decode, encode
+from queues.model.errors import AccessDenied, CorruptRecord
+from queues.model.operations import Create, Delete, Operation, Set
 from queues.session import Acl, Session
-from queues.session.posted import Posted
-from queues.transaction import commit
-from spark_runner.attempt import AttemptState
+from queues.session.requests import Posted
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import AttemptState
 from tests.jobs_support import Office, python_job, sleeps
 from tests.log_support import read_records
 from tests.operators_support import JOB, Stage

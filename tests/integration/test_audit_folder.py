@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from kazoo.security import make_digest_acl
 
-from orchestrator.audit import waiting as folder_of_audit
+from orchestrator.audit import trail as folder_of_audit
 from orchestrator.audit.documents import DATASET, AuditLog
 from orchestrator.audit.event import AuditEvent
 from orchestrator.leader import audit_trail
 from orchestrator.leader.audit_trail import AuditTrail
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.spooled import SpooledLogs
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.reading.reader import SpooledLogs
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.settings import LogSettings
-from queues.errors import Conflict
-from queues.operations import Create, Operation
+from queues.model.errors import Conflict
+from queues.model.operations import Create, Operation
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.operators_support import Stage
 from tests.servers.zookeeper import zookeeper_client
 

@@ -2,14 +2,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from queues import bundle
-from queues.bundle import commit_many
-from queues.errors import Conflict, OutcomeUnknown, QueueError, TooLarge
-from queues.names import Layout
-from queues.operations import Check, Create, Delete, Operation, Set
-from queues.receipts import Receipts
+from queues.model.errors import Conflict, OutcomeUnknown, QueueError, TooLarge
+from queues.model.names import Layout
+from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.session import Posted, Session, SessionSettings
-from queues.transaction import MAX_MULTI_BYTES, commit
+from queues.store import batch as bundle
+from queues.store.batch import commit_many
+from queues.store.commit import MAX_MULTI_BYTES, Receipts, commit
 from tests.claims_support import Lost, lose_reply, names_node
 
 

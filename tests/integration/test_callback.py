@@ -15,10 +15,10 @@ import pytest
 
 from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy, address
 from orchestrator.callbacks.http_post import MAX_ANSWER_BYTES
+from orchestrator.config.tables import PoolPolicy
 from orchestrator.logs.record.redaction import MASK, Redactor
-from orchestrator.models.definition import Callback
+from orchestrator.model.definition import Callback
 from orchestrator.policy.policy import Policy
-from orchestrator.policy.settings import PoolPolicy
 from tests.receiver import TOLD, Answerer, Receiver, answer, override, receiver
 from tests.servers.secured import Certificates
 from tests.servers.zookeeper import unavailable

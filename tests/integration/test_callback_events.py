@@ -9,14 +9,14 @@ import pytest
 
 from orchestrator.callbacks.callback import CallbackError, Callbacks, CallbacksBusy
 from orchestrator.cli.job.listing import list_row
-from orchestrator.cli.job.page import show_detail
+from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.options import OutputFormat
-from orchestrator.errors import DefinitionError
 from orchestrator.handlers import notices
-from orchestrator.models.definition import Callback, build_definition
-from orchestrator.models.job import CallbackState, JobView, Undelivered
-from orchestrator.states import Queue, Status
-from queues.documents import timestamp
+from orchestrator.model.definition import Callback, build_definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.job import CallbackState, JobView, Undelivered
+from orchestrator.model.states import Queue, Status
+from queues.model.codec import timestamp
 from spark_runner.runners.base import Submission
 from tests.crash_points import Point
 from tests.jobs_support import Office, ScriptedOffice, poll_often, python_job

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.handlers import notices
-from orchestrator.models.job import CallbackState, JobView
-from orchestrator.states import Queue, Status
+from orchestrator.model.job import CallbackState, JobView
+from orchestrator.model.states import Queue, Status
 from tests.jobs_support import Office, ScriptedOffice, python_job
 from tests.queues_support import expire
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver

@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from queues import claimer
-from queues.actions import DONE, Action
-from queues.bundle import commit_many
-from queues.claim import Claim
-from queues.errors import ClaimLost, QueueError
-from queues.handling import HandlerPool
-from queues.names import DEFAULT_POOL
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.claims import claimer
+from queues.claims.claim import Claim
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool
+from queues.model.errors import ClaimLost, QueueError
+from queues.model.names import DEFAULT_POOL
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import Transaction
+from queues.store.batch import commit_many
+from queues.store.commit import Transaction
 from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import Open, expire
 from tests.waiting import wait_until

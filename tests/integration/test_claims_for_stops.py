@@ -9,21 +9,20 @@ import pytest
 
 from orchestrator.handlers.actions import Remove
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.models.job import CallbackState, JobError, JobState
-from orchestrator.states import Queue, Status
+from orchestrator.model.job import CallbackState, JobError, JobState
+from orchestrator.model.states import Queue, Status
 from orchestrator.worker.dispatcher import HANDLERS
-from queues.actions import DONE, Action
-from queues.claim import Claim
-from queues.claimer import Claimer
-from queues.consumer import Consumer
-from queues.documents import encode
-from queues.errors import ClaimLost, Conflict, QueueError
-from queues.handling import HandlerPool
-from queues.operations import Create, Delete
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.claims.claimer import Claimer
+from queues.consumer.consumer import Consumer
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool
+from queues.model.codec import encode
+from queues.model.errors import ClaimLost, Conflict, QueueError
+from queues.model.operations import Create, Delete
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import commit
-from spark_runner.errors import KillError
+from queues.store.commit import commit
+from spark_runner.protocol.errors import KillError
 from tests.claims_support import locks
 from tests.jobs_support import Office, ScriptedOffice, rescan_often
 from tests.queues_support import Open

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.process import processes_of
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.class_archive.fit import Fit, fit_of
+from spark_runner.runners.class_archive.store import Fit, fit_of
 from spark_runner.runners.kubernetes.launch import launch_pod
 from spark_runner.runners.kubernetes.program import PodProgram
 from spark_runner.runners.launch import Launch, launch_driver

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from spark_runner.process import processes_of
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.class_archive.fit import Fit, fit_of
-from spark_runner.runners.environment import for_drivers
-from spark_runner.runners.java_flags import SHORT_JOB_FLAGS
+from spark_runner.runners.class_archive.store import Fit, fit_of
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, for_drivers
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.class_archive import archives as archives_of_tests
 from tests.class_archive import make_archive

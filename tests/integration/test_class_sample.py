@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_runner.class_sample import run_sample
+from spark_runner.driver.class_sample import run_sample
 from tests.spark_support import LocalSpark
 
 

@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 from orchestrator import Client, Definition
-from orchestrator.errors import AlreadyEnded, DefinitionError, NoSuchPool
-from orchestrator.models.job import JobState
-from orchestrator.states import Queue, Status
-from queues.documents import decode
-from queues.errors import ItemNotFound
-from queues.new_item import NewItem
-from queues.operations import Delete, Set
-from queues.queue import QueueSet
-from queues.record import Record
+from orchestrator.model.errors import AlreadyEnded, DefinitionError, NoSuchPool
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from queues.model.codec import decode
+from queues.model.errors import ItemNotFound
+from queues.model.operations import Delete, Set
+from queues.model.record import NewItem, Record
+from queues.queue_set import QueueSet
 from queues.session.reads import Reads
-from queues.transaction import commit
-from spark_runner.attempt import AttemptState
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import AttemptState
 from tests.jobs_support import python_job
 from tests.operators_support import JOB, Stage
 
@@ -44,7 +43,7 @@ def test_the_package_itself_imports_nothing_until_a_name_of_it_is_used() -> None
         "heavy = {'pydantic', 'kazoo', 'loguru', 'pyspark'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
         "from orchestrator import Client\n"
-        "assert Client.__module__ == 'orchestrator.client'\n"
+        "assert Client.__module__ == 'orchestrator.client.client'\n"
         "assert not hasattr(orchestrator, 'Clint')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

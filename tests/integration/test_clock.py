@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queues.clock import EnsembleClock
-from queues.errors import Conflict, OutcomeUnknown
-from queues.names import Layout
-from queues.operations import Create, Delete, Operation, Set
+from queues.model.errors import Conflict, OutcomeUnknown
+from queues.model.names import Layout
+from queues.model.operations import Create, Delete, Operation, Set
 from queues.session import Session, SessionState, Stat
-from queues.transaction import commit
+from queues.store.clock import EnsembleClock
+from queues.store.commit import commit
 from tests.queues_support import Open, expire
 from tests.waiting import wait_until
 
@@ -42,7 +42,7 @@ class World:
         self.settings = type("Settings", (), {"call_timeout": 5, "hosts": "h1:2181"})
         self.ensured: list[str] = []
 
-    # Stands in for queues.session.boottime_ns, and for the module `time`, in queues.clock.
+    # Stands in for queues.session.boottime_ns, and for the module `time`, in queues.store.clock.
     def boottime_ns(self) -> int:
         return self.ns
 
@@ -60,7 +60,7 @@ class World:
     def ensure_path(self, path: str) -> None:
         self.ensured.append(path)
 
-    # Stands in for queues.transaction.commit there.
+    # Stands in for queues.store.commit.commit there.
     def commit(self, _session: object, operations: Sequence[Operation]) -> list[Any]:
         for operation in operations:
             if operation.path == LAYOUT.clock_jump:
@@ -101,8 +101,8 @@ class World:
 
 
 def install(world: World, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("queues.clock.time", world)
-    patch.setattr("queues.clock.boottime_ns", world.boottime_ns)
+    patch.setattr("queues.store.clock.time", world)
+    patch.setattr("queues.store.clock.boottime_ns", world.boottime_ns)
     for module in ("clock", "clock_jump"):
         patch.setattr(f"queues.{module}.commit", world.commit)
 
@@ -231,7 +231,7 @@ def test_the_folder_of_the_clock_is_made_when_it_is_not_there(
         return write(session, operations)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("queues.clock.commit", refuse_once)
+        patch.setattr("queues.store.clock.commit", refuse_once)
         assert world.late_ms(clock) == 0
     assert world.ensured == [LAYOUT.clock]
 

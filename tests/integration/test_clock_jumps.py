@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.client import Client
+from orchestrator.client.client import Client
+from orchestrator.compose import build_client, build_queue_set
 from orchestrator.handlers import liveness
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.handlers.hooks import Hooks
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.hooks import Hooks
 from orchestrator.leader.queued_timeout import QueuedTimeout
-from orchestrator.schedules.fires import from_text
+from orchestrator.model.states import Queue, Status
 from orchestrator.schedules.planner import Planner
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_client, build_queue_set
+from orchestrator.schedules.runs import from_text
 from orchestrator.worker.worker import Worker
-from queues.operations import Delete
-from queues.queue import QueueSet
-from queues.transaction import commit
-from spark_runner.attempt import Attempt
+from queues.model.operations import Delete
+from queues.queue_set import QueueSet
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import Attempt
 from spark_runner.runners.base import RunState, Submission, SubmitRequest
 from tests.jobs_support import ScriptedOffice, python_job
 from tests.scripted.runner import ScriptedRunner

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.handlers import submission, warnings
-from orchestrator.hooks import Hook
-from orchestrator.models.job import JobState
-from orchestrator.states import Queue, Status
-from spark_runner.errors import KillError
+from orchestrator.handlers.hooks import Hook
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from spark_runner.protocol.errors import KillError
 from spark_runner.runners.base import Failure, RunState, Submission, SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits

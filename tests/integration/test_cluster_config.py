@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from loguru import logger
 
-from orchestrator import cluster_config
-from orchestrator.cluster_config import ClusterConfig
-from orchestrator.errors import ConfigUnreadable, SettingsError
-from orchestrator.models.limits import Limits
-from orchestrator.nodes import Nodes
-from queues.operations import Set
+from orchestrator.config import live_limits as cluster_config
+from orchestrator.config.live_limits import ClusterConfig
+from orchestrator.model.errors import ConfigUnreadable, SettingsError
+from orchestrator.model.limits import Limits
+from orchestrator.model.paths import Nodes
+from queues.model.operations import Set
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.queues_support import Open, expire
 from tests.waiting import wait_until
 

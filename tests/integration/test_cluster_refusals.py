@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.models.job import JobError
-from orchestrator.models.limits import Limits
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_runners, build_worker
+from orchestrator.compose import build_runners, build_worker
+from orchestrator.model.job import JobError
+from orchestrator.model.limits import Limits
+from orchestrator.model.states import Queue, Status
 from tests.jobs_support import Office
 from tests.kubernetes_support import KubernetesSite
 from tests.servers.standalone import Standalone

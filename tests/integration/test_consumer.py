@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.claimer import Claimer
-from queues.consumer import Consumer
-from queues.errors import ClaimLost, QueueError
-from queues.operations import Create, Set
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.claims.claimer import Claimer
+from queues.consumer.consumer import Consumer
+from queues.model.errors import ClaimLost, QueueError
+from queues.model.operations import Create, Set
+from queues.queue_set import QueueSet
 from queues.session import Session, Stat, Wake
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.queues_support import Open, expire, places_of
 from tests.waiting import wait_until
 
@@ -173,7 +173,7 @@ def test_a_foreign_node_is_left_alone_and_reported_once(
     queues = open_queues()
     foreign = f"{queues.layout.queue('accept', 'default')}/somebody-elses"
     commit(queues.session, [Create(foreign, b"x")])
-    with caplog.at_level(logging.WARNING, logger="queues.consumer"):
+    with caplog.at_level(logging.WARNING, logger="queues.consumer.consumer"):
         desk = make_desk(queues)
         for item in ("a", "b"):
             queues.put("accept", item, {})

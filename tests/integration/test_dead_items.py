@@ -4,17 +4,16 @@ from typing import Any
 
 import pytest
 
-from queues import dead
-from queues.actions import DONE, Action, Retries
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, UnknownQueue
-from queues.handling import HandlerPool
-from queues.names import Token
-from queues.operations import Delete, Operation, Set
-from queues.queue import QueueSet
+from queues.admin import items as dead
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Retries
+from queues.model.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, UnknownQueue
+from queues.model.names import Token
+from queues.model.operations import Delete, Operation, Set
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.claims_support import Collector, claim_of, locks
 from tests.queues_support import Open, expire, places_of
 from tests.waiting import wait_until

@@ -3,12 +3,11 @@ from typing import Any
 
 import pytest
 
-from queues import claimer
-from queues.bundle import commit_many
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.claimer import Claimer
-from queues.errors import (
+from queues.claims import claimer
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.claims.claimer import Claimer
+from queues.model.errors import (
     ClaimLost,
     Conflict,
     InvalidName,
@@ -18,10 +17,11 @@ from queues.errors import (
     TooLarge,
     UnknownQueue,
 )
-from queues.operations import Create, Delete
-from queues.queue import QueueSet
+from queues.model.operations import Create, Delete
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import Transaction, commit
+from queues.store.batch import commit_many
+from queues.store.commit import Transaction, commit
 from tests.claims_support import Collector, claim_of, locks
 from tests.queues_support import Open, expire, places_of
 

@@ -5,24 +5,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from orchestrator.compose import build_queue_set
 from orchestrator.doctor import drivers, left_overs, pools
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Finding, FindingKind, Severity
-from orchestrator.doctor.survey import ClusterSnapshot
-from orchestrator.leader import suspects
-from orchestrator.models.job import JobError, JobState
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_queue_set
-from queues import pools as queue_pools
-from queues.bundle import commit_many
-from queues.documents import encode
-from queues.errors import CorruptRecord, QueueError
-from queues.new_item import NewItem
-from queues.operations import Create, Delete, Set
-from queues.record import Record
+from orchestrator.doctor.snapshot import ClusterSnapshot
+from orchestrator.leader import stale_nodes as suspects
+from orchestrator.model.job import JobError, JobState
+from orchestrator.model.states import Queue, Status
+from queues.model.codec import encode
+from queues.model.errors import CorruptRecord, QueueError
+from queues.model.operations import Create, Delete, Set
+from queues.model.record import NewItem, Record
 from queues.session import Session
-from queues.transaction import Transaction
-from spark_runner.attempt import AttemptState, attempt_path
+from queues.store import pool_limits as queue_pools
+from queues.store.batch import commit_many
+from queues.store.commit import Transaction
+from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.jobs_support import Office, ScriptedOffice
 from tests.operators_support import JOB, Stage
 from tests.queues_support import count_requests

@@ -6,12 +6,12 @@ import pytest
 
 from orchestrator.doctor import ensemble
 from orchestrator.doctor.findings import Finding, FindingKind, Severity
-from orchestrator.models.definition import build_definition
-from orchestrator.states import Queue
-from queues.documents import encode
-from queues.operations import Create, Delete, Set
+from orchestrator.model.definition import build_definition
+from orchestrator.model.states import Queue
+from queues.model.codec import encode
+from queues.model.operations import Create, Delete, Set
 from queues.session import Session, SessionSettings
-from spark_runner.attempt import AttemptState, attempt_path
+from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.integration.test_doctor import GARBAGE, MINUTE_S, OWN_CLOCK, Practice
 from tests.jobs_support import Office
 from tests.operators_support import JOB

@@ -12,11 +12,11 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, Permissions, make_acl, make_dig
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.rights import OwnIdentities
-from orchestrator.states import Queue
-from queues.access_walk import access_below
-from queues.names import Layout
-from queues.queue import QueueSet
+from orchestrator.model.states import Queue
+from queues.model.names import Layout
+from queues.queue_set import QueueSet
 from queues.session import Acl, Grant, Login, Rights, Session, SessionSettings
+from queues.session.access_walk import access_below
 from tests.servers.zookeeper import remove_tree, tree, zookeeper_client
 
 MINE = Login("orchestrator", "the-password")

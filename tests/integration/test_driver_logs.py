@@ -16,10 +16,10 @@ from orchestrator.driver_logs import run_logs
 from orchestrator.driver_logs.collector import LOCK, DriverLogs
 from orchestrator.driver_logs.positions import POSITIONS
 from orchestrator.logs.files import folder_lock
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
-from spark_runner.log_limit import OLDER, limit_log, read_cut
+from spark_runner.protocol.log_limit import OLDER, limit_log, read_cut
 from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import run_directory

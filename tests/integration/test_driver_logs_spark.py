@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from orchestrator.compose import DRIVER_MAIN
 from orchestrator.driver_logs.collector import DriverLogs
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.writer import Spool
-from orchestrator.states import Status
-from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.model.states import Status
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.driver_logs_support import documents_in, is_collected

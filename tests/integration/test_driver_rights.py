@@ -11,22 +11,22 @@ import psutil
 import pytest
 from kazoo.client import KazooClient
 
+from orchestrator.compose import DRIVER_MAIN
+from orchestrator.config.settings import Settings
+from orchestrator.config.zookeeper import DriverAccess, LoginFile, TlsFiles
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import FindingKind
-from orchestrator.errors import StateConflict
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.models.job import JobState
-from orchestrator.settings import Settings
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN
-from orchestrator.zookeeper_access import DriverAccess, LoginFile, TlsFiles
-from queues.documents import encode, timestamp
-from queues.operations import Create, Delete
+from orchestrator.model.errors import StateConflict
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from queues.model.codec import encode, timestamp
+from queues.model.operations import Create, Delete
 from queues.session import Acl, Login, Session
-from queues.transaction import commit
-from spark_runner import exit_codes
-from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent
-from spark_runner.holder import AttemptHolder, Superseded
+from queues.store.commit import commit
+from spark_runner.driver.attempt_holder import AttemptHolder, Superseded
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path, intent
 from spark_runner.runners.base import RunState, Submission
 from spark_runner.runners.local import LocalRunner
 from tests.claims_support import lose_reply

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.errors import SubmissionError
+from spark_runner.protocol.errors import SubmissionError
 from spark_runner.runners.driver_zip import driver_zip, zip_bytes
 
 _MAX_BYTES = 512 * 1024  # it has to fit into one object of Kubernetes, which holds 1 MiB of base64
@@ -26,10 +26,10 @@ def test_the_driver_imports_from_the_zip_and_pyspark_alone(tmp_path: Path) -> No
     program = f"""
 import sys
 sys.path[:] = [{str(made)!r}, {str(tmp_path / "only")!r}, {str(py4j)!r}] + sys.path
-import spark_runner.driver, spark_runner.driver_main, queues.session, puresasl
-assert spark_runner.driver.__file__.startswith({str(made)!r}), spark_runner.driver.__file__
+import spark_runner.driver.driver, spark_runner.driver.driver_main, queues.session, puresasl
+assert spark_runner.driver.driver.__file__.startswith({str(made)!r}), spark_runner.driver.driver.__file__
 assert "orchestrator.logs.record" not in sys.modules, "masking is loaded when it is needed"
-from spark_runner.redacted import add_secrets, redacted
+from spark_runner.protocol.redacted import add_secrets, redacted
 add_secrets(["hunter22"])
 assert redacted({{"a": "it is hunter22, password=x"}}) == {{"a": "it is ***, password=***"}}
 assert sys.modules["orchestrator"].__file__.startswith({str(made)!r}), sys.modules["orchestrator"].__file__

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.hooks import Hook, Hooks
-from orchestrator.leader import suspects
+from orchestrator.compose import build_queue_set, open_session
+from orchestrator.config.settings import Settings
+from orchestrator.handlers.hooks import Hook, Hooks
+from orchestrator.leader import stale_nodes as suspects
 from orchestrator.leader.depth import Depth
 from orchestrator.leader.duty import Duty, Fence
 from orchestrator.leader.election import Election
@@ -18,19 +20,17 @@ from orchestrator.leader.scrub import Scrub
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics.registry import Depths, Metrics
-from orchestrator.models.job import JobState, JobView
-from orchestrator.nodes import Nodes
-from orchestrator.settings import Settings
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_queue_set, open_session
-from queues.bundle import commit_many
-from queues.documents import encode
-from queues.names import LOW
-from queues.operations import Check, Create, Delete, Operation, Set
-from queues.queue import QueueSet
-from queues.scrubber import Scrubber
+from orchestrator.model.job import JobState, JobView
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue, Status
+from queues.admin.scrubber import Scrubber
+from queues.model.codec import encode
+from queues.model.names import LOW
+from queues.model.operations import Check, Create, Delete, Operation, Set
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.batch import commit_many
+from queues.store.commit import commit
 from tests.claims_support import claim_of
 from tests.jobs_support import Office
 from tests.waiting import wait_until

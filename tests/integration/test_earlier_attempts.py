@@ -2,9 +2,9 @@
 
 import pytest
 
-from orchestrator.states import Queue, Status
-from queues.operations import Create, Delete, Operation
-from spark_runner.attempt import AttemptState, attempt_path
+from orchestrator.model.states import Queue, Status
+from queues.model.operations import Create, Delete, Operation
+from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.jobs_support import Office
 from tests.operators_support import JOB, Stage
 from tests.waiting import wait_until

@@ -21,23 +21,22 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
-from orchestrator.zookeeper_access import DriverAccess
+from orchestrator.config.zookeeper import DriverAccess
 from queues.embedded import (
     EmbeddedZooKeeper,
     PortTaken,
     ServerConfig,
     ServerStartFailed,
-    closing,
     login_of,
     running_server,
 )
 from queues.embedded import server as embedded_server
-from queues.embedded.four_letter import ask
-from queues.embedded.login_proxy import logged_in
-from queues.embedded.packets import is_root_of
+from queues.embedded.packets import ask, is_root_of
 from queues.embedded.ports import free_ports
-from queues.errors import Unreachable
+from queues.embedded.zkcli import logged_in
+from queues.model.errors import Unreachable
 from queues.session import Acl, Login, Session, SessionSettings
+from queues.session import access_walk as closing
 from tests.another_user import as_another_user
 from tests.servers.zookeeper import zookeeper_client
 

@@ -15,7 +15,7 @@ from queues.embedded import (
     ServerStartFailed,
     running_server,
 )
-from queues.embedded.four_letter import ask
+from queues.embedded.packets import ask
 from queues.embedded.ports import free_ports
 from tests.servers.zookeeper import zookeeper_client
 

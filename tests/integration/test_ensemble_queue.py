@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from queues.actions import Action, Move
-from queues.claim import Claim
+from queues.claims.claim import Claim
+from queues.dispatch.handler_pool import Action, HandlerPool, Move
 from queues.embedded import EmbeddedEnsemble
-from queues.errors import PutsFailed, QueueError
-from queues.events import Event, EventKind
-from queues.handling import HandlerPool
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.model.errors import PutsFailed, QueueError
+from queues.model.events import Event, EventKind
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import SessionSettings
 from tests.waiting import wait_until
 

@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
-from queues.actions import Action, Retries
-from queues.claim import Claim
-from queues.errors import ClaimLost, IdTaken
-from queues.events import Event, EventKind
-from queues.handling import HandlerPool
-from queues.new_item import NewItem
-from queues.operations import Set
-from queues.queue import QueueSet
-from queues.transaction import commit
+from queues.claims.claim import Claim
+from queues.dispatch.handler_pool import Action, HandlerPool, Retries
+from queues.model.errors import ClaimLost, IdTaken
+from queues.model.events import Event, EventKind
+from queues.model.operations import Set
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
+from queues.store.commit import commit
 from tests.claims_support import Collector, claim_of
 from tests.queues_support import Open, expire, places_of
 from tests.waiting import wait_until
@@ -199,7 +198,7 @@ def test_a_listener_that_raises_breaks_nothing_and_keeps_no_other_from_hearing(
 
     queues.listen(break_down)
     heard = Heard(queues)
-    with caplog.at_level(logging.ERROR, logger="queues.events"):
+    with caplog.at_level(logging.ERROR, logger="queues.model.events"):
         queues.put("accept", ITEM, {})
         claim_of(queues, ITEM).commit(queue="running", release=True)
         expire(queues.session)

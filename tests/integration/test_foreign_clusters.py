@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.wiring import DRIVER_MAIN
-from spark_runner.errors import RefusedSubmission
+from orchestrator.compose import DRIVER_MAIN
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import SparkTarget, SubmissionPlace, SubmitRequest
 from spark_runner.runners.kubernetes import access
 from spark_runner.runners.kubernetes.access import KubernetesCredentials

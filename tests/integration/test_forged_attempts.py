@@ -2,8 +2,8 @@
 
 import pytest
 
-from orchestrator.states import Queue, Status
-from spark_runner.attempt import VERSION_STARTED, attempt_path
+from orchestrator.model.states import Queue, Status
+from spark_runner.protocol.attempt import VERSION_STARTED, attempt_path
 from tests.jobs_support import Office
 from tests.waiting import wait_until
 

@@ -5,17 +5,15 @@ from itertools import pairwise
 
 import pytest
 
-from queues import dispatcher
-from queues.actions import DONE, Action, Move, Requeue, Retries
-from queues.claim import Claim, Transition
-from queues.errors import ClaimLost, QueueError, Unreachable
-from queues.handling import HandlerPool
-from queues.new_item import NewItem
-from queues.operations import Delete
-from queues.queue import QueueSet
-from queues.record import MAX_RECORD_BYTES
-from queues.step import run_transitions
-from queues.transaction import commit
+from queues.claims.claim import Claim, Transition
+from queues.claims.transitions import run_transitions
+from queues.dispatch import dispatcher
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move, Requeue, Retries
+from queues.model.errors import ClaimLost, QueueError, Unreachable
+from queues.model.operations import Delete
+from queues.model.record import MAX_RECORD_BYTES, NewItem
+from queues.queue_set import QueueSet
+from queues.store.commit import commit
 from tests.claims_support import NEVER, SOON, locks
 from tests.queues_support import Open, expire, places_of
 from tests.waiting import wait_until

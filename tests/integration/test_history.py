@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import CorruptHistory, HistoryNotFound
-from orchestrator.history.history import History
-from orchestrator.history.ring import MAX_RUNS
+from orchestrator.compose import build_queue_set
+from orchestrator.history.history import MAX_RUNS, History
 from orchestrator.leader.election import Election
-from orchestrator.leader.old_histories import OldHistories
-from orchestrator.nodes import Nodes
-from orchestrator.states import Status
-from orchestrator.wiring import build_queue_set
-from queues.operations import Operation, Set
+from orchestrator.leader.expiry import OldHistories
+from orchestrator.model.errors import CorruptHistory, HistoryNotFound
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Status
+from queues.model.operations import Operation, Set
 from queues.session import ReplyLost, Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.jobs_support import Office, python_job, sleeps, waits_for
 from tests.waiting import wait_until
 

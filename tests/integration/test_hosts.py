@@ -10,11 +10,11 @@ import psutil
 import pytest
 
 from orchestrator.admission.hosts import Hosts
-from orchestrator.nodes import Nodes
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN
-from queues.operations import Create, Delete
-from queues.transaction import commit
+from orchestrator.compose import DRIVER_MAIN
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue, Status
+from queues.model.operations import Create, Delete
+from queues.store.commit import commit
 from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import Office, rescan_often, sleeps, stand_ins, waits_for

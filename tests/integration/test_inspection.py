@@ -1,11 +1,11 @@
 import pytest
 
-from queues.errors import InvalidName, ItemNotFound
-from queues.new_item import NewItem
-from queues.operations import Create, Set
-from queues.queue import QueueSet
+from queues.model.errors import InvalidName, ItemNotFound
+from queues.model.operations import Create, Set
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.claims_support import claim_of
 from tests.queues_support import Open
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.zookeeper_access import DriverAccess
-from queues.documents import encode, timestamp
+from orchestrator.config.zookeeper import DriverAccess
 from queues.embedded.config import ServerConfig
 from queues.embedded.server import EmbeddedZooKeeper
-from queues.operations import Create, Set
+from queues.model.codec import encode, timestamp
+from queues.model.operations import Create, Set
 from queues.session import Acl, Login, Session, SessionSettings
-from queues.transaction import commit
-from spark_runner import exit_codes
-from spark_runner.attempt import Attempt, AttemptState, attempt_path, intent
-from spark_runner.process import TERMINATION_LOG_VARIABLE
+from queues.store.commit import commit
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path, intent
+from spark_runner.protocol.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.kubernetes import program as pod_program
 from tests.class_archive import SUBMIT_OPTIONS, session_environment

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from orchestrator.handlers.verdict import verdict_of_exit
-from spark_runner.attempt import AttemptState
-from spark_runner.jvm_main import JvmError, run_main
+from spark_runner.driver.program import JvmError, run_main
+from spark_runner.protocol.attempt import AttemptState
 from spark_runner.runners.base import RunState
 from spark_runner.runners.run_directory import run_directories
 from tests.jar_support import make_jar

@@ -10,16 +10,16 @@ from typing import Any
 import psutil
 import pytest
 
-from orchestrator.models.job import JobState
-from orchestrator.states import Queue, Status
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.claimer import Claimer
-from queues.consumer import Consumer
-from queues.errors import QueueError
-from queues.operations import Create, Delete
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.claims.claimer import Claimer
+from queues.consumer.consumer import Consumer
+from queues.model.errors import QueueError
+from queues.model.operations import Create, Delete
 from queues.session import Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from tests.jobs_support import BuggyRunner, Office, python_job, rescan_often, stand_ins

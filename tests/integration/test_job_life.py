@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import AlreadyEnded
+from orchestrator.compose import DRIVER_MAIN
 from orchestrator.handlers.poison import MAX_CLAIMS
-from orchestrator.models.definition import build_definition
-from orchestrator.plan import plan_path
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN
-from queues.errors import IdTaken, ItemNotFound
-from queues.operations import Create, Delete, Set
-from queues.transaction import commit
-from spark_runner.attempt import attempt_path, run_name
+from orchestrator.model.definition import build_definition
+from orchestrator.model.errors import AlreadyEnded
+from orchestrator.model.plan import plan_path
+from orchestrator.model.states import Queue, Status
+from queues.model.errors import IdTaken, ItemNotFound
+from queues.model.operations import Create, Delete, Set
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import attempt_path, run_name
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.jobs_support import BuggyRunner, Office, python_job, stand_ins
@@ -400,8 +400,8 @@ def test_the_outcome_stands_beside_the_logs_when_zookeeper_never_hears_of_it(
     # The driver cannot record its end; the worker reads it from the run directory and records it.
     office.worker()
     program = f"""
-import spark_runner.holder as holder
-from queues.errors import OutcomeUnknown
+import spark_runner.driver.attempt_holder as holder
+from queues.model.errors import OutcomeUnknown
 def away(*_, **__): raise OutcomeUnknown('cut off by the test')
 holder.commit = away
 open({str(tmp_path / "ran")!r}, 'a').write('x')

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.hooks import Hook
-from orchestrator.models.job import JobState
-from orchestrator.models.waiting import Reason
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN, build_worker
-from spark_runner.attempt import run_name
-from spark_runner.errors import SubmissionError
-from spark_runner.process import processes_of
+from orchestrator.compose import DRIVER_MAIN, build_worker
+from orchestrator.handlers.hooks import Hook
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from orchestrator.model.waiting import Reason
+from spark_runner.protocol.attempt import run_name
+from spark_runner.protocol.errors import SubmissionError
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.job.log_files import LogStream, print_logs
-from orchestrator.errors import NoSuchAttempt
+from orchestrator.model.errors import NoSuchAttempt
 from spark_runner.runners.registry import Runners
 from tests.jobs_support import Office, python_job
 from tests.waiting import wait_until

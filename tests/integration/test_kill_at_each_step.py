@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import AlreadyEnded
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN
-from spark_runner.attempt import run_name
-from spark_runner.errors import SubmissionError
-from spark_runner.process import processes_of
+from orchestrator.compose import DRIVER_MAIN
+from orchestrator.model.errors import AlreadyEnded
+from orchestrator.model.states import Queue, Status
+from spark_runner.protocol.attempt import run_name
+from spark_runner.protocol.errors import SubmissionError
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import Runner, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits

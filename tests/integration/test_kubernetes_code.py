@@ -5,12 +5,12 @@ import uuid
 import pytest
 
 from spark_runner.runners.base import RunState, SubmitRequest
+from spark_runner.runners.kubernetes import program as secrets
 from spark_runner.runners.kubernetes import runner as kubernetes_runner
-from spark_runner.runners.kubernetes import secrets
 from spark_runner.runners.kubernetes.launch import pod_name
 from spark_runner.runners.kubernetes.program import LAYOUT
 from spark_runner.runners.kubernetes.runner import KubernetesRunner
-from spark_runner.runners.log_layout import TO_STDERR
+from spark_runner.runners.spark_log import TO_STDERR
 from tests.kubernetes_support import KubernetesSite
 from tests.standin_pod_submit import PLAIN
 from tests.waiting import wait_until

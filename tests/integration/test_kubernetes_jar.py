@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.attempt import Attempt, AttemptState
+from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.runners.base import RunState
 from tests.jar_support import make_jar
 from tests.runner_kits import Kit, open_kit

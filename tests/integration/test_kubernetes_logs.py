@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.job.log_files import LogStream, print_logs
-from orchestrator.states import Status
+from orchestrator.model.states import Status
 from spark_runner.runners.registry import Runners
 from tests.jobs_support import Office
 from tests.kubernetes_support import KubernetesSite

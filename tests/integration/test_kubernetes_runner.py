@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from spark_runner import exit_codes
-from spark_runner.errors import KillError, RefusedSubmission, SparkRunnerError, SubmissionError
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.errors import KillError, RefusedSubmission, SparkRunnerError, SubmissionError
 from spark_runner.runners.base import Failure, Runner, RunState, SparkTarget, Submission, SubmitRequest
-from spark_runner.runners.kubernetes import watch as kubernetes_watch
+from spark_runner.runners.kubernetes import pods as kubernetes_watch
 from spark_runner.runners.kubernetes.api import KubernetesError
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.kubernetes.launch import pod_name
@@ -262,7 +262,7 @@ def test_kill_ends_a_spark_submit_that_is_still_under_way(
 
 
 def test_kill_says_so_when_a_pod_does_not_go(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_runner.runners.kubernetes.kill.FORCED_SECONDS", 1)
+    monkeypatch.setattr("spark_runner.runners.kubernetes.pods.FORCED_SECONDS", 1)
     desk.submit(SLEEPS)
     desk.wait_up()
     path = f"/api/v1/namespaces/{desk.site.namespace}/pods/{pod_name(desk.run)}"

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from queues import folder as folders
-from queues.errors import Refused
-from queues.folder import WatchedFolder
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.model.errors import Refused
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session, Stat, Wake
-from queues.session.following import Follow
+from queues.session.connection import Follow
+from queues.store import watched_folder as folders
+from queues.store.watched_folder import WatchedFolder
 from tests.claims_support import SOON, Collector
 from tests.queues_support import Open, expire
 from tests.waiting import wait_until

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from orchestrator.errors import NotLeading
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
 from orchestrator.leader.leadership import Leadership
-from orchestrator.nodes import Nodes
-from queues.documents import decode
-from queues.errors import Conflict, ItemNotFound
-from queues.operations import Create, Delete, Set
+from orchestrator.model.errors import NotLeading
+from orchestrator.model.paths import Nodes
+from queues.model.codec import decode
+from queues.model.errors import Conflict, ItemNotFound
+from queues.model.operations import Create, Delete, Set
 from queues.session import Session, SessionSettings
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.chaos.proxy import FaultProxy, ProxyLoop
 from tests.claims_support import lose_reply, names_node
 from tests.queues_support import expire

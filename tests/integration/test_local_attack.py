@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.process import processes_of
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -38,7 +38,7 @@ time.sleep(300)
 TENANT = f"""
 import sys
 from pathlib import Path
-from spark_runner.warm.tenancy import WarmJvm
+from spark_runner.driver.jvm import WarmJvm
 jvm = WarmJvm(Path(sys.argv[1]), "keeps")
 jvm.enter()
 spark = jvm.session()

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from spark_runner.errors import SubmissionError
-from spark_runner.process import current_boot_id, current_pid_namespace, processes_of
+from spark_runner.protocol.errors import SubmissionError
+from spark_runner.protocol.process import current_boot_id, current_pid_namespace, processes_of
 from spark_runner.runners.base import Runner, RunState, SparkTarget, SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import remove_run, run_path

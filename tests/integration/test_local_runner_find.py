@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spark_runner.errors import SparkRunnerError
-from spark_runner.process import RunProcess, processes_of, run_processes
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.process import RunProcess, processes_of, run_processes
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -120,7 +120,7 @@ def test_a_submission_of_another_boot_is_gone(runner: LocalRunner, run: str) -> 
 _LOOK = """
 import json, sys
 from pathlib import Path
-from spark_runner.errors import KillError
+from spark_runner.protocol.errors import KillError
 from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits

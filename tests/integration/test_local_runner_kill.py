@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from spark_runner.errors import KillError, SparkRunnerError
-from spark_runner.process import processes_of
-from spark_runner.runners import kill_ladder, spark_submits
+from spark_runner.protocol.errors import KillError, SparkRunnerError
+from spark_runner.protocol.process import processes_of
+from spark_runner.runners import processes as kill_ladder
+from spark_runner.runners import spark_submits
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits

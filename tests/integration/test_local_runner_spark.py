@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from spark_runner.process import processes_of
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.spark_log import readable_lines
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.spark_log import readable_lines
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]

@@ -2,14 +2,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from queues.actions import DONE, Action
-from queues.claim import Claim
-from queues.errors import ClaimLost
-from queues.handling import HandlerPool
-from queues.lock_sessions import LockSessions
-from queues.names import DEFAULT_POOL, Layout
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.claims.lock_sessions import LockSessions
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool
+from queues.model.errors import ClaimLost
+from queues.model.names import DEFAULT_POOL, Layout
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
 from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import QUEUES, Open, expire, places_of

@@ -7,16 +7,15 @@ import pytest
 from loguru import logger
 
 from orchestrator.cli.job.archived import archived_jobs
-from orchestrator.client import Client
+from orchestrator.client.client import Client
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.logs.pipeline import LogPipeline
-from orchestrator.logs.reading.entry import LogRecord
-from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.spooled import SpooledLogs
+from orchestrator.logs.reading.query import LogQuery, LogRecord
+from orchestrator.logs.reading.reader import SpooledLogs
 from orchestrator.logs.settings import LogSettings
 from orchestrator.metrics.registry import Metrics
-from orchestrator.states import Status
-from orchestrator.transitions import TRANSITION
+from orchestrator.model.log_records import TRANSITION
+from orchestrator.model.states import Status
 from spark_runner.runners.base import Submission, SubmitRequest
 from tests.jobs_support import Office
 from tests.waiting import wait_until

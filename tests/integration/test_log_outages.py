@@ -11,8 +11,8 @@ from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping import pace
 from orchestrator.logs.shipping import shipper as shipper_module
-from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
+from orchestrator.logs.shipping.target import ShipperOptions
 from orchestrator.logs.spool.folder import folders_in
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.reader import SpoolReader

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.leader.old_logs import OldLogs
-from orchestrator.logs.indices import DailyIndices
-from orchestrator.logs.reading.grep import Grep
-from orchestrator.logs.reading.query import LogQuery
+from orchestrator.leader.expiry import OldLogs
+from orchestrator.logs.reading.query import Grep, LogQuery
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
 from orchestrator.logs.shipping.http import Http
+from orchestrator.logs.shipping.indices import DailyIndices
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.spool.writer import Spool
 from tests.waiting import wait_until

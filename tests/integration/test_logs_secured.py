@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator.logs.errors import TargetRefuses
-from orchestrator.logs.indices import daily_indices
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.settings import LogSettings
+from orchestrator.logs.shipping.indices import daily_indices
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.target import LogTarget
 from orchestrator.logs.shipping.targets import open_target

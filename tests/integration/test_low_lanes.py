@@ -2,13 +2,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from queues import claimer
-from queues.bundle import commit_many
-from queues.errors import QueueError
-from queues.new_item import NewItem
-from queues.queue import QueueSet
+from queues.claims import claimer
+from queues.model.errors import QueueError
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import Transaction
+from queues.store.batch import commit_many
+from queues.store.commit import Transaction
 from tests.claims_support import SOON, Collector, claim_of
 from tests.queues_support import Open
 from tests.waiting import wait_until
@@ -47,7 +47,9 @@ def test_the_low_lane_is_served_while_the_items_of_its_pool_are_not_due(open_que
 def test_a_low_lane_that_comes_later_is_found(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, rest: int
 ) -> None:
-    monkeypatch.setattr("queues.folder._REST", rest)  # 300: after a millisecond of listing, 0.3 s of rest
+    monkeypatch.setattr(
+        "queues.store.watched_folder._REST", rest
+    )  # 300: after a millisecond of listing, 0.3 s of rest
     queues = open_queues()
     queues.ensure_pool(POOL)
     with Collector(open_queues(), pools=[POOL]) as seen:

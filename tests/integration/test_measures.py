@@ -10,16 +10,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from orchestrator.admission.guard import Guard
+from orchestrator.config.listening import Listening
+from orchestrator.config.settings import Settings
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
-from orchestrator.metrics.health import Probe
+from orchestrator.metrics.pages import Probe
 from orchestrator.metrics.server import serving
-from orchestrator.models.job import JobError, JobState
-from orchestrator.models.listening import Listening
-from orchestrator.models.waiting import Waiting
-from orchestrator.settings import Settings
-from orchestrator.states import Queue, Status
+from orchestrator.model.job import JobError, JobState
+from orchestrator.model.states import Queue, Status
+from orchestrator.model.waiting import Waiting
 from orchestrator.worker import dispatcher
 from orchestrator.worker.measures import JobMeasures
 from orchestrator.worker.worker import Worker
@@ -246,7 +246,7 @@ def test_a_worker_whose_looks_at_the_queues_fail_is_not_ready(
     def broken(_self: object) -> None:
         raise RuntimeError("no such pool")
 
-    monkeypatch.setattr("queues.pool_views.PoolViews.refresh", broken)
+    monkeypatch.setattr("queues.consumer.pool_views.PoolViews.refresh", broken)
     worker.look_again()
     wait_until(lambda: failing(worker, "readyz"), 30, "it says so")
     assert failing(worker, "readyz") == ["[-]claims failed: RuntimeError: no such pool"]
@@ -299,7 +299,7 @@ def test_a_worker_whose_loop_has_died_is_not_live(
     def die(_self: object) -> None:
         raise SystemExit  # what no loop catches, as it is meant for the whole process
 
-    monkeypatch.setattr("queues.pool_views.PoolViews.refresh", die)
+    monkeypatch.setattr("queues.consumer.pool_views.PoolViews.refresh", die)
     worker.look_again()
     wait_until(lambda: failing(worker, "livez"), 30, "it says so")
     assert failing(worker, "livez") == ["[-]consumer failed: its thread has ended"]

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from orchestrator.errors import SettingsError
-from orchestrator.metrics import connections, pages, server
-from orchestrator.metrics.health import Probe
+from orchestrator.config.listening import Listening
+from orchestrator.metrics import pages, server
+from orchestrator.metrics import server as connections
+from orchestrator.metrics.pages import Probe
 from orchestrator.metrics.server import serving
-from orchestrator.models.listening import Listening
+from orchestrator.model.errors import SettingsError
 from tests.servers.secured import Certificates
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until

@@ -14,11 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.main import get_command
 
 from orchestrator.cli.app import app
+from orchestrator.config.listening import Listening
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.metrics.server import serving
-from orchestrator.models.listening import Listening
 from tests.jobs_support import ScriptedOffice
 from tests.promql import Served, labels_asked
 from tests.waiting import wait_until

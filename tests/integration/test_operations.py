@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator.client import Client
-from orchestrator.errors import AlreadyEnded, AttemptOpen, JobHeld, MoveRefused, NotEnded
-from orchestrator.models.job import CallbackState, JobError, JobState
-from orchestrator.operating.moves import MOVES
-from orchestrator.operating.operations import reopened
-from orchestrator.states import Queue, Status
-from queues.claim import Claim
-from queues.errors import ClaimLost, CorruptRecord, ItemNotFound
-from queues.operations import Create, Delete, Set
-from queues.queue import QueueSet
-from spark_runner.attempt import AttemptState, attempt_path
+from orchestrator.admin.moves import MOVES
+from orchestrator.admin.operations import reopened
+from orchestrator.client.client import Client
+from orchestrator.model.errors import AlreadyEnded, AttemptOpen, JobHeld, MoveRefused, NotEnded
+from orchestrator.model.job import CallbackState, JobError, JobState
+from orchestrator.model.states import Queue, Status
+from queues.claims.claim import Claim
+from queues.model.errors import ClaimLost, CorruptRecord, ItemNotFound
+from queues.model.operations import Create, Delete, Set
+from queues.queue_set import QueueSet
+from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.jobs_support import Office
 from tests.operators_support import JOB, Stage
 

@@ -6,12 +6,12 @@ import pytest
 
 from orchestrator.callbacks import http_post
 from orchestrator.callbacks.callback import CallbackError, Callbacks
-from orchestrator.client import Client
-from orchestrator.models.definition import Callback
+from orchestrator.client.client import Client
+from orchestrator.config.tables import PoolPolicy
+from orchestrator.model.definition import Callback
+from orchestrator.model.states import Status
 from orchestrator.policy.policy import Policy
 from orchestrator.policy.rules import PolicyRefused
-from orchestrator.policy.settings import PoolPolicy
-from orchestrator.states import Status
 from tests.hostile_server import stranger
 from tests.integration.test_callback import BODY
 from tests.jobs_support import Office, ScriptedOffice, python_job

@@ -6,21 +6,23 @@ from typing import Any
 
 import pytest
 
-from queues import claimer, pool_folders, pool_views
-from queues.bundle import commit_once
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.errors import PoolInUse, PutsFailed, QueueError, TooManyPools, Unreachable
-from queues.lock_sessions import LockSessions
-from queues.names import DEFAULT_POOL, Layout
-from queues.new_item import NewItem
-from queues.operations import Create, Delete
-from queues.pool_views import PoolViews
-from queues.queue import QueueSet
-from queues.scrubber import Scrubber
+from queues.admin.scrubber import Scrubber
+from queues.claims import claimer
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.claims.lock_sessions import LockSessions
+from queues.claims.transitions import run_transitions
+from queues.consumer import pool_views
+from queues.consumer.pool_views import PoolViews
+from queues.model.errors import PoolInUse, PutsFailed, QueueError, TooManyPools, Unreachable
+from queues.model.names import DEFAULT_POOL, Layout
+from queues.model.operations import Create, Delete
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
-from queues.step import run_transitions
-from queues.transaction import commit
+from queues.store import pool_nodes as pool_folders
+from queues.store.batch import commit_once
+from queues.store.commit import commit
 from tests.claims_support import SOON, Collector, claim_of
 from tests.queues_support import QUEUES, Open, expire, open_session
 from tests.waiting import wait_until

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from queues import claimer
-from queues.bundle import commit_many
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.errors import InvalidLimit, QueueError
-from queues.folder import WatchedFolder
-from queues.names import DEFAULT_POOL
-from queues.new_item import NewItem
-from queues.operations import Set
-from queues.pools import PoolLimits
-from queues.queue import QueueSet
+from queues.claims import claimer
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.model.errors import InvalidLimit, QueueError
+from queues.model.names import DEFAULT_POOL
+from queues.model.operations import Set
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import Transaction, commit
+from queues.store.batch import commit_many
+from queues.store.commit import Transaction, commit
+from queues.store.pool_limits import PoolLimits
+from queues.store.watched_folder import WatchedFolder
 from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import Open, places_of
 from tests.waiting import wait_until
@@ -290,7 +290,7 @@ def test_limits_that_cannot_be_read_are_reported_and_defaults_are_used(
 ) -> None:
     queues = open_queues()
     commit(queues.session, [Set(queues.layout.pool(DEFAULT_POOL), data, -1)])
-    with caplog.at_level(logging.WARNING, logger="queues.pools"):
+    with caplog.at_level(logging.WARNING, logger="queues.store.pool_limits"):
         assert queues.pools.read(DEFAULT_POOL)[0] == PoolLimits()
     assert "pool default" in caplog.text
     queues.put("accept", "a", {})

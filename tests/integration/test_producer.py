@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from queues.background import Background
-from queues.errors import (
+from queues.model.errors import (
     IdTaken,
     InvalidName,
     InvalidPayload,
@@ -20,13 +19,13 @@ from queues.errors import (
     TooLarge,
     UnknownQueue,
 )
-from queues.names import Layout
-from queues.new_item import NewItem
-from queues.operations import Create, Delete, Operation
-from queues.queue import QueueSet
-from queues.record import Record
+from queues.model.names import Layout
+from queues.model.operations import Create, Delete, Operation
+from queues.model.record import NewItem, Record
+from queues.producer.producer import Background
+from queues.queue_set import QueueSet
 from queues.session import Posted, Session, SessionSettings
-from queues.transaction import MAX_MULTI_BYTES, commit
+from queues.store.commit import MAX_MULTI_BYTES, commit
 from tests.claims_support import Collector, claim_of, lose_reply, names_node
 from tests.queues_support import QUEUES, Open, places_of
 from tests.waiting import wait_until

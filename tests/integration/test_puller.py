@@ -1,9 +1,9 @@
 import threading
 
-from queues.claim import Claim
-from queues.new_item import NewItem
-from queues.puller import Puller
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.dispatch.puller import Puller
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from tests.claims_support import locks
 from tests.queues_support import Open, places_of
 from tests.waiting import wait_until

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from queues.claim import Claim
-from queues.consumer import Consumer
-from queues.errors import ClaimLost
-from queues.names import MAX_DUE
-from queues.operations import Create, Delete, Operation, Set
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.consumer.consumer import Consumer
+from queues.model.errors import ClaimLost
+from queues.model.names import MAX_DUE
+from queues.model.operations import Create, Delete, Operation, Set
+from queues.queue_set import QueueSet
 from queues.session import ReplyLost, Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.claims_support import lose_reply
 from tests.queues_support import Open, expire
 from tests.waiting import wait_until

@@ -17,15 +17,22 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from queues.claim import Claim
-from queues.errors import ClaimLost, CorruptRecord, IdTaken, ItemHeld, ItemNotFound, NotClaimed, PutsFailed
-from queues.names import Layout, Token
-from queues.new_item import NewItem
-from queues.operations import Operation, Set
-from queues.queue import QueueSet
-from queues.record import Record
+from queues.claims.claim import Claim
+from queues.model.errors import (
+    ClaimLost,
+    CorruptRecord,
+    IdTaken,
+    ItemHeld,
+    ItemNotFound,
+    NotClaimed,
+    PutsFailed,
+)
+from queues.model.names import Layout, Token
+from queues.model.operations import Operation, Set
+from queues.model.record import NewItem, Record
+from queues.queue_set import QueueSet
 from queues.session import Posted, Session
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.claims_support import Collector, Lost
 from tests.queues_support import QUEUES, expire, open_session
 from tests.waiting import wait_until

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from queues import transaction
-from queues.claim import Claim
-from queues.errors import ClaimLost, Conflict, CorruptRecord, IdTaken, ItemNotFound, TooLarge
-from queues.names import Token
-from queues.operations import Create, Delete, Operation, Set
-from queues.queue import QueueSet
-from queues.record import Record
+from queues.claims.claim import Claim
+from queues.model.errors import ClaimLost, Conflict, CorruptRecord, IdTaken, ItemNotFound, TooLarge
+from queues.model.names import Token
+from queues.model.operations import Create, Delete, Operation, Set
+from queues.model.record import Record
+from queues.queue_set import QueueSet
 from queues.session import ReplyLost, Session
+from queues.store import commit as transaction
 from tests.queues_support import Open, expire, places_of
 
 ITEM = "item-1"
@@ -291,7 +291,7 @@ def test_a_step_of_a_stale_holder_is_not_taken_for_its_own_lost_reply(open_queue
         raise ambiguous
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("queues.claim.commit", refuse)
+        patch.setattr("queues.claims.claim.commit", refuse)
         with pytest.raises(ClaimLost):
             stale.commit(queue="finish")
 
@@ -353,7 +353,7 @@ def test_due_times_are_in_the_ensembles_time(open_queues: Open, monkeypatch: pyt
     hour = 3_600_000
     shifted = open_queues()
     real = time.time_ns
-    monkeypatch.setattr("queues.clock.time.time_ns", lambda: real() + hour * 1_000_000)
+    monkeypatch.setattr("queues.store.clock.time.time_ns", lambda: real() + hour * 1_000_000)
     assert abs(shifted.clock.now_ms() - right) < 60_000
     token: Token = shifted.put("accept", ITEM, {}, delay_ms=5000).token
     assert abs(token.due - right - 5000) < 60_000

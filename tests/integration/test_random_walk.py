@@ -7,16 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.compose import build_worker
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, Move
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.worker_context import WorkerContext
-from orchestrator.models.job import JobError, JobState
-from orchestrator.states import TRANSITIONS, IllegalTransition, Queue, Status
-from orchestrator.wiring import build_worker
+from orchestrator.model.job import JobError, JobState
+from orchestrator.model.states import TRANSITIONS, IllegalTransition, Queue, Status
 from orchestrator.worker.transitions import Transitions
-from queues.claim import Claim
-from queues.claim_attempt import Candidate
-from queues.queue import QueueSet
+from queues.claims.claim import Claim
+from queues.claims.claim_attempt import Candidate
+from queues.queue_set import QueueSet
 from spark_runner.runners.registry import Runners
 from tests.jobs_support import Office
 

@@ -2,14 +2,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import NotDead, StateConflict
-from orchestrator.models.job import JobError
-from orchestrator.states import Queue, Status
-from queues.documents import encode
-from queues.errors import CorruptRecord, ItemNotFound, NotClaimed
-from queues.names import Token
-from queues.operations import Delete, Set
-from spark_runner.attempt import AttemptState
+from orchestrator.model.errors import NotDead, StateConflict
+from orchestrator.model.job import JobError
+from orchestrator.model.states import Queue, Status
+from queues.model.codec import encode
+from queues.model.errors import CorruptRecord, ItemNotFound, NotClaimed
+from queues.model.names import Token
+from queues.model.operations import Delete, Set
+from spark_runner.protocol.attempt import AttemptState
 from tests.jobs_support import Office, python_job
 from tests.operators_support import JOB, Stage
 from tests.waiting import wait_until

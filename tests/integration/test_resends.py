@@ -13,26 +13,26 @@ from typing import Any
 
 import pytest
 
+from orchestrator.admin.stops import Stops
 from orchestrator.doctor.doctor import Doctor
-from orchestrator.errors import OrchestratorError
 from orchestrator.leader.election import Election
-from orchestrator.leader.old_histories import OldHistories
+from orchestrator.leader.expiry import OldHistories
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
-from orchestrator.models.job import JobState
-from orchestrator.operating.stops import Stops
-from orchestrator.states import Queue, Status
-from queues.claim import Claim
-from queues.errors import CorruptRecord, QueueError
-from queues.new_item import NewItem
-from queues.operations import Create, Delete, Operation, Set
-from queues.queue import QueueSet
-from queues.scrubber import Scrubber
+from orchestrator.model.errors import OrchestratorError
+from orchestrator.model.job import JobState
+from orchestrator.model.states import Queue, Status
+from queues.admin.scrubber import Scrubber
+from queues.claims.claim import Claim
+from queues.model.errors import CorruptRecord, QueueError
+from queues.model.operations import Create, Delete, Operation, Set
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Posted, Session
-from queues.transaction import commit
-from spark_runner.attempt import AttemptState, attempt_path
-from spark_runner.errors import SparkRunnerError
-from spark_runner.holder import AttemptHolder, Superseded
+from queues.store.commit import commit
+from spark_runner.driver.attempt_holder import AttemptHolder, Superseded
+from spark_runner.protocol.attempt import AttemptState, attempt_path
+from spark_runner.protocol.errors import SparkRunnerError
 from tests.claims_support import lose_reply, names_node
 from tests.operators_support import JOB, Stage
 from tests.queues_support import expire

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.compose import users_of_drivers
+from orchestrator.config.settings import Settings
 from orchestrator.driver_logs.facts import read_application
-from orchestrator.errors import SettingsError
-from orchestrator.settings import Settings
-from orchestrator.wiring import users_of_drivers
-from queues.names import LOW
-from spark_runner import shim
-from spark_runner.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
+from orchestrator.model.errors import SettingsError
+from queues.model.names import LOW
+from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
 from spark_runner.runners.base import RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_as import RunAsError, Users
@@ -29,6 +28,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager, YarnApplication
 from spark_runner.runners.yarn.client_mode import YarnClientRunner
 from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
+from spark_runner.shim import shim
 from tests.another_user import STRANGER
 from tests.jar_support import spark_jars
 from tests.runner_support import DRIVER, wait_for
@@ -81,7 +81,7 @@ open("outcome.json", "w").write(json.dumps(answers))
 SPARK_DRIVER = """
 import getpass, json, os, pwd, sys
 from pyspark.sql import SparkSession
-from spark_runner.own_process import keep_streams_apart
+from spark_runner.protocol.process import keep_streams_apart
 keep_streams_apart()
 spark = SparkSession.builder.getOrCreate()
 found = {
@@ -451,7 +451,7 @@ def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(place: Path
     worker = (setpriv, f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups")
     account = pwd.getpwnam(NAME)
     user = f"{account.pw_uid}:{account.pw_gid}:{account.pw_gid}"
-    command = (readable_python(), "-I", "-S", str(package / "shim.py"), str(run), "--user", user)
+    command = (readable_python(), "-I", "-S", str(package / "shim" / "shim.py"), str(run), "--user", user)
     subprocess.run(
         [
             *worker,

@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from orchestrator.handlers.verdict import verdict_of_exit
-from orchestrator.states import Status
-from spark_runner import exit_codes
-from spark_runner.attempt import Attempt, AttemptState, run_name
-from spark_runner.errors import SparkRunnerError, SubmissionError
+from orchestrator.model.states import Status
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.attempt import Attempt, AttemptState, run_name
+from spark_runner.protocol.errors import SparkRunnerError, SubmissionError
 from spark_runner.runners.base import RunState, Submission
-from spark_runner.spark_log import spark_event, task_in
+from spark_runner.runners.spark_log import spark_event, task_in
 from tests.runner_kits import END_S, QUICK, REAL, WARM, Kit, open_kit
 from tests.waiting import wait_until
 

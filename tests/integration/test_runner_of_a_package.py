@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import build_definition
-from orchestrator.settings import Settings
-from orchestrator.states import Status
-from orchestrator.wiring import build_runners
-from spark_runner.errors import RefusedSubmission
+from orchestrator.compose import build_runners
+from orchestrator.config.settings import Settings
+from orchestrator.model.definition import build_definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.states import Status
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import SparkTarget
 from tests.jobs_support import Office, python_job
 
 PACKAGE = """
 import os
 from pathlib import Path
-from orchestrator.wiring import DRIVER_MAIN
+from orchestrator.compose import DRIVER_MAIN
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import OneRunner
 from tests.jobs_support import stand_ins

@@ -8,28 +8,28 @@ from typing import Any
 
 import pytest
 
-from orchestrator import plan as plans
 from orchestrator.cli.app import run_app
-from orchestrator.client import Client
-from orchestrator.errors import CorruptSchedule, DefinitionError, ScheduleNotFound
+from orchestrator.client.client import Client
+from orchestrator.compose import build_client, build_queue_set
 from orchestrator.leader.election import Election
-from orchestrator.models.definition import Definition
-from orchestrator.models.job import JobState
-from orchestrator.models.schedule import Schedule
-from orchestrator.nodes import Nodes
-from orchestrator.plan import Plan, decode_plan, plan_path
-from orchestrator.schedules.book import ScheduleStore
-from orchestrator.schedules.entry import ScheduleRecord
-from orchestrator.schedules.fires import MAX_CATCH_UP, from_text, to_text
+from orchestrator.model import plan as plans
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import CorruptSchedule, DefinitionError, ScheduleNotFound
+from orchestrator.model.job import JobState
+from orchestrator.model.paths import Nodes
+from orchestrator.model.plan import Plan, decode_plan, plan_path
+from orchestrator.model.schedule import Schedule
+from orchestrator.model.states import Queue, Status
 from orchestrator.schedules.known import KnownSchedules
 from orchestrator.schedules.planner import Planner, Submit
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_client, build_queue_set
-from queues.documents import decode, encode
-from queues.errors import Conflict, InvalidName
-from queues.operations import Create, Delete, Operation, Set
-from queues.queue import QueueSet
-from queues.transaction import commit
+from orchestrator.schedules.record import ScheduleRecord
+from orchestrator.schedules.runs import MAX_CATCH_UP, from_text, to_text
+from orchestrator.schedules.store import ScheduleStore
+from queues.model.codec import decode, encode
+from queues.model.errors import Conflict, InvalidName
+from queues.model.operations import Create, Delete, Operation, Set
+from queues.queue_set import QueueSet
+from queues.store.commit import commit
 from spark_runner.sql.errors import SqlError
 from tests.claims_support import lose_reply
 from tests.jobs_support import Office, python_job

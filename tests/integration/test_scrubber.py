@@ -6,21 +6,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from queues import scrubber
-from queues.actions import DONE, Action, Move, Requeue
-from queues.bundle import commit_many
-from queues.claim import Claim
-from queues.errors import CorruptRecord, QueueError
-from queues.events import Event, EventKind
-from queues.handling import HandlerPool
-from queues.names import Token
-from queues.new_item import NewItem
-from queues.operations import Create, Delete, Set
-from queues.queue import QueueSet
-from queues.receipts import Receipts
-from queues.scrubber import Repair, Scrubber, ScrubReport, Unrepaired
+from queues.admin import scrubber
+from queues.admin.scrubber import Repair, Scrubber, ScrubReport, Unrepaired
+from queues.claims.claim import Claim
+from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move, Requeue
+from queues.model.errors import CorruptRecord, QueueError
+from queues.model.events import Event, EventKind
+from queues.model.names import Token
+from queues.model.operations import Create, Delete, Set
+from queues.model.record import NewItem
+from queues.queue_set import QueueSet
 from queues.session import Session
-from queues.transaction import Transaction, commit
+from queues.store.batch import commit_many
+from queues.store.commit import Receipts, Transaction, commit
 from tests.claims_support import Collector, claim_of, locks
 from tests.queues_support import QUEUES, Open, count_requests, places_of
 from tests.sampling import times

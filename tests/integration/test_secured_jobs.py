@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.settings import Settings
-from orchestrator.states import Status
-from orchestrator.wiring import open_session
-from orchestrator.zookeeper_access import DriverAccess, LoginFile, TlsFiles
-from queues.errors import AccessDenied
+from orchestrator.compose import open_session
+from orchestrator.config.settings import Settings
+from orchestrator.config.zookeeper import DriverAccess, LoginFile, TlsFiles
+from orchestrator.model.states import Status
+from queues.model.errors import AccessDenied
 from queues.session import Acl
 from tests.jobs_support import Office
 from tests.servers.secured import ADA, SECRET, Secured

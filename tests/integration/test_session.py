@@ -17,10 +17,10 @@ import pytest
 from kazoo.protocol.states import KeeperState
 
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.errors import OutcomeUnknown, QueueError, SessionLost, Unreachable
-from queues.operations import Create, Set
+from queues.model.errors import OutcomeUnknown, QueueError, SessionLost, Unreachable
+from queues.model.operations import Create, Set
 from queues.session import Session, SessionSettings, SessionState
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.waiting import wait_until
 
 GRANTED = 3.0
@@ -286,11 +286,11 @@ def test_nonsense_on_the_wire_costs_a_connection_and_not_the_session(
 # ---------------------------------------------------------------------- fork
 CHILD = """
     import os, sys, time
-    from queues.embedded.four_letter import ask
-    from queues.errors import SessionLost
-    from queues.operations import Create
+    from queues.embedded.packets import ask
+    from queues.model.errors import SessionLost
+    from queues.model.operations import Create
     from queues.session import Session, SessionSettings, SessionState
-    from queues.transaction import commit
+    from queues.store.commit import commit
 
     session = Session(SessionSettings(sys.argv[1], session_timeout=2, call_timeout=20)).start()
     held = "/held-" + str(os.getpid())

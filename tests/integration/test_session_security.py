@@ -15,12 +15,12 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionDropped
 
-from queues.errors import AccessDenied, Conflict, QueueError, Unreachable
-from queues.names import Layout
-from queues.operations import READ, Create, Delete, Grant, Set
-from queues.queue import QueueSet
+from queues.model.errors import AccessDenied, Conflict, QueueError, Unreachable
+from queues.model.names import Layout
+from queues.model.operations import READ, Create, Delete, Grant, Set
+from queues.queue_set import QueueSet
 from queues.session import Acl, Login, Session, SessionSettings, Tls
-from queues.transaction import commit
+from queues.store.commit import commit
 from tests.servers.secured import ADA, BOB, OTHER_SECRET, SECRET, Secured, bundling_proxy
 from tests.waiting import wait_until
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from spark_runner import shim
-from spark_runner.log_limit import MAX_LOG_BYTES
-from spark_runner.process import ProcessId, current_boot_id, is_alive, processes_of
+from spark_runner.protocol.log_limit import MAX_LOG_BYTES
+from spark_runner.protocol.process import ProcessId, current_boot_id, is_alive, processes_of
+from spark_runner.shim import shim
 from tests.waiting import wait_until
 
 IGNORES_TERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.control_groups import own_groups
+from spark_runner.protocol.control_groups import own_groups
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from tests.integration.test_shim import Shim, a_shim

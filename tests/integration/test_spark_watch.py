@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.metrics import MAX_METRICS_BYTES, RunMetrics
-from spark_runner.progress import SparkMonitor
-from spark_runner.spark_status import SparkStatus
+from spark_runner.driver.progress import MAX_METRICS_BYTES, RunMetrics, SparkMonitor
+from spark_runner.driver.spark_status import SparkStatus
 from tests.spark_support import LocalSpark
 from tests.waiting import wait_until
 
@@ -25,7 +24,7 @@ def test_progress_and_measurements_of_a_run(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("spark_runner.progress._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("spark_runner.driver.progress._LOOK_SECONDS", 0.1)
     spark = local_spark.other({"spark.executor.heartbeatInterval": "200ms"})
     go, news = tmp_path / "go", []
     context = spark.sparkContext

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_runner.permanence import is_permanent
+from spark_runner.driver.outcome import is_permanent
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.targets import TargetDirectory
-from spark_runner.outcome import of_error
+from spark_runner.driver.outcome import of_error
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.execution import execute

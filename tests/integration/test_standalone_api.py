@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spark_runner.errors import BackendUnreachable, SubmissionError
+from spark_runner.protocol.errors import BackendUnreachable, SubmissionError
 from spark_runner.runners.standalone.api import Addresses, DriverState, StandaloneMasters
 from tests.servers.standalone import Standalone
 from tests.waiting import wait_until

@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from orchestrator.compose import DRIVER_MAIN
 from orchestrator.handlers.verdict import verdict_of_attempt, verdict_of_exit
-from orchestrator.states import Status
-from orchestrator.wiring import DRIVER_MAIN
-from spark_runner.attempt import Attempt
-from spark_runner.errors import BackendUnreachable, SubmissionError
-from spark_runner.process import processes_of
+from orchestrator.model.states import Status
+from spark_runner.protocol.attempt import Attempt
+from spark_runner.protocol.errors import BackendUnreachable, SubmissionError
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners import run_directory
 from spark_runner.runners.base import Runner, RunState, SparkTarget, Submission
 from spark_runner.runners.spark_submits import SparkSubmits

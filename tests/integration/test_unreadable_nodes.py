@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.cli.job.listing import list_row
-from orchestrator.cli.job.page import show_detail
+from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.options import OutputFormat
-from orchestrator.errors import OrchestratorError
+from orchestrator.model.errors import OrchestratorError
+from orchestrator.model.states import Queue, Status
 from orchestrator.schedules.known import KnownSchedules
-from orchestrator.states import Queue, Status
-from queues.errors import CorruptRecord, InvalidName, QueueError
-from queues.operations import Create, Operation, Set
-from queues.transaction import commit
-from spark_runner.attempt import AttemptState, attempt_path
+from queues.model.errors import CorruptRecord, InvalidName, QueueError
+from queues.model.operations import Create, Operation, Set
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.jobs_support import ScriptedOffice, python_job
 from tests.operators_support import Stage
 from tests.waiting import wait_until

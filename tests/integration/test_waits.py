@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.admin.waits import Waits
 from orchestrator.admission.guard import Guard
-from orchestrator.client import Client
-from orchestrator.models.job import JobState
-from orchestrator.models.waiting import Reason, Waiting
-from orchestrator.nodes import Nodes
-from orchestrator.operating.waits import Waits
-from orchestrator.records import state_of
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import build_queue_set
+from orchestrator.client.client import Client
+from orchestrator.compose import build_queue_set
+from orchestrator.model.job import JobState
+from orchestrator.model.paths import Nodes
+from orchestrator.model.records import state_of
+from orchestrator.model.states import Queue, Status
+from orchestrator.model.waiting import Reason, Waiting
 from orchestrator.worker import announcement, transitions
-from queues.operations import Create
-from queues.transaction import commit
-from spark_runner.attempt import AttemptState
-from spark_runner.errors import SubmissionError
+from queues.model.operations import Create
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import AttemptState
+from spark_runner.protocol.errors import SubmissionError
 from spark_runner.runners.base import Submission, SubmissionPlace, SubmitRequest
 from tests.jobs_support import ScriptedOffice, python_job
 from tests.operators_support import JOB, Stage

@@ -9,22 +9,21 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.models.definition import Definition, build_definition
-from orchestrator.operating.views import JobDetail
-from orchestrator.settings import Settings
-from orchestrator.states import Status
-from orchestrator.wiring import DRIVER_MAIN
-from spark_runner import exit_codes
-from spark_runner.attempt import run_name
-from spark_runner.errors import SparkRunnerError
+from orchestrator.admin.views import JobDetail
+from orchestrator.compose import DRIVER_MAIN
+from orchestrator.config.settings import Settings
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.states import Status
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.attempt import run_name
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.warm_files import LINK, ServerFiles
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm.keeper import WarmKeeper
-from spark_runner.runners.warm.servers import WarmServers, WarmSpec
-from spark_runner.sql.shared_jvm import JAVA_FUNCTIONS
-from spark_runner.warm.files import LINK, ServerFiles
+from spark_runner.runners.warm import WarmKeeper, WarmServers, WarmSpec
+from spark_runner.sql.restrictions import JAVA_FUNCTIONS
 from tests.class_archive import archives
 from tests.jobs_support import STAND_IN, Office
 from tests.waiting import wait_until
@@ -349,7 +348,7 @@ def test_a_query_that_cannot_be_cancelled_costs_the_server_and_no_more(
 def test_who_kills_a_job_ends_a_server_that_hangs(
     bench: Bench, server: ServerFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_runner.runners.warm.servers._EVICTION_SECONDS", 1.0)
+    monkeypatch.setattr("spark_runner.runners.warm._EVICTION_SECONDS", 1.0)
     bench.rows(ENDLESS)
     job_id = bench.submit(script=PATIENT)
     bench.wait_at_work(job_id)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from queues.session import Acl, Identity, Login, Session, SessionSettings
-from queues.session.whoami import WhoAmI, best_of
+from queues.session.rights import WhoAmI, best_of
 from tests.servers.secured import ADA, Secured
 
 TEAM = Login("team", "the-secret-of-the-team")

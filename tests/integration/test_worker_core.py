@@ -13,28 +13,28 @@ from typing import cast
 import pytest
 
 from orchestrator.admission.declined import Declined
-from orchestrator.hooks import Hook
-from orchestrator.models.job import JobError, JobState
-from orchestrator.nodes import Nodes
-from orchestrator.settings import Settings
-from orchestrator.states import Queue, Status
-from orchestrator.wiring import DRIVER_MAIN, build_worker
+from orchestrator.compose import DRIVER_MAIN, build_worker
+from orchestrator.config.settings import Settings
+from orchestrator.handlers.hooks import Hook
+from orchestrator.model.job import JobError, JobState
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue, Status
 from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.worker import Worker
-from queues.backlog import Backlog
-from queues.claim import Transition
+from queues.claims.claim import Transition
+from queues.claims.lock_sessions import LockSessions
+from queues.claims.transitions import run_transitions
+from queues.consumer.backlog import Backlog
+from queues.consumer.pool_views import PoolViews
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.errors import QueueError
-from queues.events import EventKind
-from queues.folder import WatchedFolder
-from queues.lock_sessions import LockSessions
-from queues.names import Token
-from queues.operations import Create, Delete
-from queues.pool_views import PoolViews
+from queues.model.errors import QueueError
+from queues.model.events import EventKind
+from queues.model.names import Token
+from queues.model.operations import Create, Delete
 from queues.session import Session
-from queues.step import run_transitions
-from queues.transaction import commit
+from queues.store.commit import commit
+from queues.store.watched_folder import WatchedFolder
 from spark_runner.runners.base import Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
@@ -465,7 +465,7 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
             raise RuntimeError("a bug")
         return run_transitions(steps)
 
-    monkeypatch.setattr("queues.dispatcher.run_transitions", bug)
+    monkeypatch.setattr("queues.dispatch.dispatcher.run_transitions", bug)
     office.worker()
     assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
 

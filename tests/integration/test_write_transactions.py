@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.settings import Settings
-from orchestrator.states import Status
+from orchestrator.config.settings import Settings
+from orchestrator.model.states import Status
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.java import find_jars, find_java
 from tests.jobs_support import Office, poll_often, waits_for

@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from orchestrator.wiring import DRIVER_MAIN
-from spark_runner.errors import BackendUnreachable, KillError
+from orchestrator.compose import DRIVER_MAIN
+from spark_runner.protocol.errors import BackendUnreachable, KillError
 from spark_runner.runners.base import RunState, SparkTarget, SubmissionPlace, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.backend import YarnBackend

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from orchestrator.wiring import DRIVER_MAIN
-from spark_runner.errors import BackendUnreachable, KillError, SparkRunnerError
-from spark_runner.process import processes_of
+from orchestrator.compose import DRIVER_MAIN
+from spark_runner.protocol.errors import BackendUnreachable, KillError, SparkRunnerError
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager

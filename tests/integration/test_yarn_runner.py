@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.wiring import DRIVER_MAIN
-from spark_runner.attempt import AttemptState
+from orchestrator.compose import DRIVER_MAIN
+from spark_runner.protocol.attempt import AttemptState
 from spark_runner.runners.base import RunState, SparkTarget
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.backend import YarnBackend

@@ -11,9 +11,8 @@ import psutil
 import pytest
 
 from queues.embedded import EmbeddedZooKeeper, ServerConfig, login_of, running_server
-from queues.embedded.login_proxy import logged_in
 from queues.embedded.ports import free_ports
-from queues.embedded.zkcli import zkcli_command
+from queues.embedded.zkcli import logged_in, zkcli_command
 from queues.session import Acl, Login, Session, SessionSettings
 from tests.another_user import as_another_user
 from tests.servers.secured import ADA, SECRET, Secured

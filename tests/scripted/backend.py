@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from queues.session import Session, SessionSettings
-from spark_runner import exit_codes
+from spark_runner.protocol import exit_codes
 from spark_runner.runners.base import RunState
 from tests.scripted.driver import ScriptedDriver
 from tests.scripted.store import Kept, Store

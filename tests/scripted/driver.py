@@ -1,4 +1,4 @@
-"""One scripted driver: the attempt protocol of the real one (`spark_runner.holder`), and a script to run."""
+"""One scripted driver: a script, under the attempt protocol of `spark_runner.driver.attempt_holder`."""
 
 import contextlib
 import threading
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from queues.documents import timestamp
-from queues.errors import Conflict, QueueError, SessionLost
-from queues.operations import Check, Create, Delete, Operation, Set
+from queues.model.codec import timestamp
+from queues.model.errors import Conflict, QueueError, SessionLost
+from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.session import Session
-from queues.transaction import commit
-from spark_runner import exit_codes
-from spark_runner.attempt import VERSION_STARTED, Attempt, AttemptState
+from queues.store.commit import commit
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState
 from spark_runner.runners.base import RunState
 from tests.scripted.ledger import Ledger
 from tests.scripted.store import Kept

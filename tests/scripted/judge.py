@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from orchestrator.client import Client
-from orchestrator.operating.views import JobDetail
-from orchestrator.states import Queue, Status
-from queues.errors import CorruptRecord, ItemNotFound
-from queues.scrubber import Scrubber
+from orchestrator.admin.views import JobDetail
+from orchestrator.client.client import Client
+from orchestrator.model.states import Queue, Status
+from queues.admin.scrubber import Scrubber
+from queues.model.errors import CorruptRecord, ItemNotFound
 from queues.session import Session
-from spark_runner.attempt import AttemptState, run_name
+from spark_runner.protocol.attempt import AttemptState, run_name
 from tests.scripted.ledger import Ledger
 
 _FOLDERS_OF_FOLDERS = ("locks", "stops", "slots", "named", "holds")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.errors import KillError, SparkRunnerError
+from spark_runner.protocol.errors import KillError, SparkRunnerError
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from tests.scripted.store import Kept, Store
 

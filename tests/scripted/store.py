@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spark_runner.errors import SubmissionError
+from spark_runner.protocol.errors import SubmissionError
 from spark_runner.runners.base import RunState, Submission, SubmitRequest
 from tests.scripted.ledger import Ledger
 

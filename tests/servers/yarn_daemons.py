@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 import psutil
 
 from queues.embedded.ports import free_ports
-from spark_runner import shim
+from spark_runner.shim import shim
 from tests.jobs_support import ENVIRONMENT_MARK
 from tests.servers.cache import cached
 from tests.servers.zookeeper import unavailable

@@ -13,8 +13,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError, NotEmptyError
 
 from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.embedded.four_letter import server_mode
-from queues.errors import QueueError
+from queues.embedded.packets import server_mode
+from queues.model.errors import QueueError
 from tests.waiting import wait_until
 
 IMAGE = "zookeeper:3.9"

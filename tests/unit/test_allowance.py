@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from queues.allowance import TimeBudget
+from queues.consumer.rotation import TimeBudget
 
 
 def test_so_much_of_the_time_may_be_spent_and_no_more_is_saved_than_the_burst(

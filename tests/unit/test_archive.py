@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from loguru import logger
 from pydantic import ValidationError
 
-from orchestrator.archive.base import Document, document_of
-from orchestrator.archive.errors import ArchiveError, DocumentRefused
-from orchestrator.archive.kinds import open_archive
-from orchestrator.archive.mark import STALE_AFTER, Mark
-from orchestrator.archive.pausing import PausingArchive
-from orchestrator.archive.settings import ArchiveSettings
-from orchestrator.models.job import JobState
-from orchestrator.settings import load_settings
-from queues.names import Token
-from queues.record import Record
+from orchestrator.archive.archive import PausingArchive, open_archive
+from orchestrator.archive.base import STALE_AFTER, ArchiveError, Document, DocumentRefused, Mark, document_of
+from orchestrator.config.settings import load_settings
+from orchestrator.config.tables import ArchiveSettings
+from orchestrator.model.job import JobState
+from queues.model.names import Token
+from queues.model.record import Record
 
 RECORD = Record("job", "key", "finish", "team", Token(id="job", due=0, seq=1), "nonce")
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.archive import jsonl
-from orchestrator.archive.errors import ArchiveError
+from orchestrator.archive.base import ArchiveError
 from orchestrator.archive.jsonl import JsonlArchive
 from orchestrator.logs.files import folder_lock
 from tests.waiting import wait_until
@@ -231,7 +231,7 @@ FULL_DISK = """
 import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from orchestrator.archive.errors import ArchiveError
+from orchestrator.archive.base import ArchiveError
 from orchestrator.archive.jsonl import JsonlArchive
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))

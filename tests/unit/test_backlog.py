@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queues import folder as folders
-from queues.backlog import Backlog, Share
-from queues.folder import WatchedFolder
-from queues.names import Token
+from queues.consumer.backlog import Backlog, Share
+from queues.model.names import Token
 from queues.session import Session, Stat
-from queues.session.following import Follow
+from queues.session.connection import Follow
+from queues.store import watched_folder as folders
+from queues.store.watched_folder import WatchedFolder
 
 DUES = st.lists(st.integers(1, 50), max_size=30)
 

@@ -9,13 +9,12 @@ import pytest
 
 from orchestrator.callbacks.body import callback_body
 from orchestrator.callbacks.callback import idempotency_key
-from orchestrator.models.definition import CallbackEvent, build_definition
-from orchestrator.models.job import JobError, JobState
-from orchestrator.states import Status
-from queues.names import Token
-from queues.record import Record
-from spark_runner.runners.application_page import application_page
-from spark_runner.runners.base import SubmissionPlace
+from orchestrator.model.definition import CallbackEvent, build_definition
+from orchestrator.model.job import JobError, JobState
+from orchestrator.model.states import Status
+from queues.model.names import Token
+from queues.model.record import Record
+from spark_runner.runners.base import SubmissionPlace, application_page
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "callbacks.md"
 PLACE = {"backend": "yarn", "cluster": {"resource_manager": "http://a:8088,http://b:8088"}}

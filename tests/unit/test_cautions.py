@@ -3,14 +3,14 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from orchestrator.archive.settings import ArchiveSettings
-from orchestrator.cautions import Caution, Exposure, cautions
+from orchestrator.compose import open_logs
+from orchestrator.config.cautions import Caution, Exposure, cautions
+from orchestrator.config.settings import Settings
+from orchestrator.config.tables import ArchiveSettings
+from orchestrator.config.zookeeper import GroupLogin, LoginFile, TlsFiles
 from orchestrator.doctor.findings import FindingKind, Severity
 from orchestrator.doctor.rights import check_settings
 from orchestrator.logs.settings import LogSettings
-from orchestrator.settings import Settings
-from orchestrator.wiring import open_logs
-from orchestrator.zookeeper_access import GroupLogin, LoginFile, TlsFiles
 from queues.session import Acl
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.runners.class_archive.fit import Fit, fit_of
+from spark_runner.runners.class_archive.store import Fit, fit_of
 
 SERIAL = "-XX:+UseSerialGC"
 

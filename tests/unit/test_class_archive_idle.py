@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.runners.class_archive import idle
+from spark_runner.runners.class_archive import maker as idle
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.logs.tail import show_entries
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console, stdout_console
-from orchestrator.errors import DefinitionError
 from orchestrator.logs.console import log_to_stderr
-from orchestrator.logs.reading.entry import LogRecord
+from orchestrator.logs.reading.query import LogRecord
 from orchestrator.logs.visible import visible, visible_json
-from orchestrator.models.job import JobView
-from orchestrator.states import Queue, Status
-from queues.session.whoami import Identity
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.job import JobView
+from orchestrator.model.states import Queue, Status
+from queues.session.rights import Identity
 from spark_runner.runners.base import LogFile
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": 22}]

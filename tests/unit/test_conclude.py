@@ -9,19 +9,20 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy
-from orchestrator.handlers import fail, success
+from orchestrator.handlers import conclude as success
+from orchestrator.handlers import fail
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, Move, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import NO_PLACE_SECONDS
 from orchestrator.handlers.worker_context import WorkerContext
-from orchestrator.models.definition import Callback, Definition, build_definition
-from orchestrator.models.job import CallbackState, JobError, JobState
-from orchestrator.states import FINAL, Status, check_transition
-from queues.claim import Claim
-from queues.names import Layout, Token
-from queues.operations import Check, Delete
-from queues.record import Record
+from orchestrator.model.definition import Callback, Definition, build_definition
+from orchestrator.model.job import CallbackState, JobError, JobState
+from orchestrator.model.states import FINAL, Status, check_transition
+from queues.claims.claim import Claim
+from queues.model.names import Layout, Token
+from queues.model.operations import Check, Delete
+from queues.model.record import Record
 
 URL = "http://there/ended"
 STOP = Delete("/stop", 3)

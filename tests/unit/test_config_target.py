@@ -1,8 +1,8 @@
 import pytest
 
-from orchestrator.cli.config.target import Target
-from orchestrator.errors import OrchestratorError
-from queues.errors import QueueError
+from orchestrator.cli.config.commands import Target
+from orchestrator.model.errors import OrchestratorError
+from queues.model.errors import QueueError
 
 
 @pytest.mark.parametrize(

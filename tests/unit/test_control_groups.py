@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from orchestrator.admission.host import Host
-from spark_runner.control_groups import own_groups, usable_processors
+from spark_runner.protocol.control_groups import own_groups, usable_processors
 from tests.host_files import GIB, MIB, HostFiles, limited, memory_v1, memory_v2
 
 NO_LIMIT_V1 = 9223372036854771712

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.driver_logs.cut_log import CutLog, LogSlice
-from spark_runner.log_limit import CUT, OLDER, limit_log
+from orchestrator.driver_logs.stream import CutLog, LogSlice
+from spark_runner.protocol.log_limit import CUT, OLDER, limit_log
 
 
 @pytest.fixture

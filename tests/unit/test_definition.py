@@ -3,16 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import (
+from orchestrator.model.definition import (
     MAX_DEFINITION_BYTES,
     Definition,
     build_definition,
     definition_of_program,
     parse_definition,
 )
-from orchestrator.models.fields import parse_seconds
-from orchestrator.plan import compile_program
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.fields import parse_seconds
+from orchestrator.model.plan import compile_program
 
 MINIMAL = {"name": "flights", "script": "SELECT 1"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator.doctor.damage import KINDS
 from orchestrator.doctor.findings import FindingKind
-from queues.scrubber import Repair
+from queues.admin.scrubber import Repair
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text("utf-8")
 

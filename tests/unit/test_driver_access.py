@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.zookeeper_access import DriverAccess, LoginFile
+from orchestrator.config.zookeeper import DriverAccess, LoginFile
 from queues.session import Acl, Login, SessionSettings, Tls
 
 WORKER = SessionSettings(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.settings import load_settings
+from orchestrator.config.settings import load_settings
 from spark_runner.runners.base import SparkTarget, SubmitRequest
-from spark_runner.runners.environment import for_cluster_submit, for_drivers
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_settings import for_cluster_submit, for_drivers
 
 OF_THE_WORKER = {
     "ORCHESTRATOR_ZOOKEEPER_LOGIN__PASSWORD_FILE": "/etc/password",

@@ -7,10 +7,10 @@ import pytest
 
 from orchestrator.driver_logs.documents import Documents
 from orchestrator.driver_logs.records import records
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_MESSAGE
-from orchestrator.logs.spool.frames import MAX_RECORD_BYTES
+from orchestrator.logs.spool.segments import MAX_RECORD_BYTES
 from tests.unit.test_driver_log_records import JAVA, PY4J, PYTHON
 from tests.unit.test_spark_log import line
 

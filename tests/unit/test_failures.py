@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_runner.failures import classify
+from spark_runner.protocol.failures import classify
 
 LOST = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: "
 

@@ -7,22 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import Definition, build_definition
-from orchestrator.models.schedule import Schedule
-from orchestrator.plan import compile_program
-from orchestrator.schedules.fires import (
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.plan import compile_program
+from orchestrator.model.schedule import Schedule
+from orchestrator.schedules.runs import (
     GRACE_MS,
     MAX_CATCH_UP,
     Due,
+    compile_registration,
     due,
     fires,
     from_text,
     latest_fires,
     next_fire,
+    run_definition,
+    run_id,
     to_text,
 )
-from orchestrator.schedules.runs import compile_registration, run_definition, run_id
 
 BERLIN = "Europe/Berlin"
 SCRIPT = {"name": "nightly", "script": "CREATE TABLE t USING print; INSERT INTO t SELECT 1"}
@@ -131,7 +133,7 @@ def test_a_year_of_minutes_is_not_counted_through(monkeypatch: pytest.MonkeyPatc
             return super().timestamp()
 
     schedule, now = Schedule(cron="* * * * *"), from_text("2026-11-21T11:00:00Z")
-    monkeypatch.setattr("orchestrator.schedules.fires.datetime", Counting)
+    monkeypatch.setattr("orchestrator.schedules.runs.datetime", Counting)
     assert len(latest_fires(schedule, now - 365 * DAY_MS, now, MAX_CATCH_UP)) == MAX_CATCH_UP
     assert 0 < asked[0] < 2_000
 

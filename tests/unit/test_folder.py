@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from queues import folder as folder_module
-from queues.folder import LARGE, WatchedFolder
+from queues.store import watched_folder as folder_module
+from queues.store.watched_folder import LARGE, WatchedFolder
 
 
 class Listed:

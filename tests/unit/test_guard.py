@@ -14,10 +14,10 @@ from orchestrator.admission.guard import Guard
 from orchestrator.admission.host import DriverProcesses, Host
 from orchestrator.admission.starts import Starts
 from orchestrator.logs.files import folder_lock
-from orchestrator.models.limits import Limits
-from orchestrator.models.spark import Spark
-from spark_runner.control_groups import usable_processors
-from spark_runner.driver_memory import driver_bytes
+from orchestrator.model.limits import Limits
+from orchestrator.model.spark import Spark
+from spark_runner.protocol.control_groups import usable_processors
+from spark_runner.protocol.sizing import driver_bytes
 from tests.host_files import GIB, MIB, HostFiles, memory_v2
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from orchestrator.loop import Loop
-from queues.heartbeat import Heartbeat
+from queues.consumer.heartbeat import Heartbeat
 from tests.waiting import wait_until
 
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.history.ring import MAX_RING_BYTES, MAX_RUNS, Ring
+from orchestrator.history.history import MAX_RING_BYTES, MAX_RUNS, Ring
 from orchestrator.history.run import MAX_RUN_BYTES, is_run, run_of
-from orchestrator.models.definition import build_definition
-from orchestrator.models.job import JobError
-from queues.documents import encode
-from spark_runner.attempt import Attempt
+from orchestrator.model.definition import build_definition
+from orchestrator.model.job import JobError
+from queues.model.codec import encode
+from spark_runner.protocol.attempt import Attempt
 
 SPARK = {
     "master": "local[2]",

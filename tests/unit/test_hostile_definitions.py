@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.submission import load_definition
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import Definition, parse_definition, read_program
-from orchestrator.models.fields import MAX_DAYS, parse_seconds
-from orchestrator.models.text_input import MAX_INPUT_BYTES
+from orchestrator.model.definition import Definition, parse_definition, read_program
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.fields import MAX_DAYS, parse_seconds
+from orchestrator.model.reading import MAX_INPUT_BYTES
 from tests import bounded
 
 HEAD = "name: x\nscript: SELECT 1\n"

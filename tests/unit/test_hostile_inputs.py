@@ -11,17 +11,17 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from orchestrator.cli.options import Watch, parse_pools
-from orchestrator.driver_logs.cut_log import CutLog
+from orchestrator.config.settings import Settings, load_settings
 from orchestrator.driver_logs.facts import read_secrets
-from orchestrator.errors import DefinitionError, SettingsError
-from orchestrator.models.definition import build_definition
-from orchestrator.models.memory import checked_memory
-from orchestrator.settings import Settings, load_settings
-from spark_runner.errors import BackendUnreachable
-from spark_runner.plain_file import MAX_JSON_BYTES, parse_json, read_json, read_plain
+from orchestrator.driver_logs.stream import CutLog
+from orchestrator.model.definition import build_definition
+from orchestrator.model.errors import DefinitionError, SettingsError
+from orchestrator.model.fields import checked_memory
+from spark_runner.protocol.errors import BackendUnreachable
+from spark_runner.protocol.plain_file import MAX_JSON_BYTES, parse_json, read_json, read_plain
 from spark_runner.runners.http_json import ClusterReply
 from spark_runner.runners.run_directory import RunDirectory
-from spark_runner.runners.start_words import tail
+from spark_runner.runners.submit_failures import tail
 from tests import bounded
 
 ARABIC, FULL_WIDTH = "\u0662\u0661\u0668\u0661", "\uff12\uff11\uff18\uff11"

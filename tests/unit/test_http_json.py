@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from spark_runner.errors import BackendUnreachable
+from spark_runner.protocol.errors import BackendUnreachable
 from spark_runner.runners import http_json
 from spark_runner.runners.http_json import ClusterHttp
 

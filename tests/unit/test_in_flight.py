@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from orchestrator.states import Queue
+from orchestrator.model.states import Queue
 from orchestrator.worker.in_flight import JobsInFlight
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from queues.embedded.java import JarsMissing, Java, JavaMissing, find_jars, find_java
-from queues.errors import QueueError
+from queues.model.errors import QueueError
 
 OPENJDK_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)'
 ORACLE_8 = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'

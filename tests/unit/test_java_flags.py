@@ -1,6 +1,6 @@
 import pytest
 
-from spark_runner.runners.java_flags import SHORT_JOB_FLAGS, chosen_options, quick_flags
+from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, chosen_options, quick_flags
 
 
 def test_all_that_reaches_the_jvm_is_found() -> None:

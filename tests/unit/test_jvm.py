@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from spark_runner.errors import RefusedAtStart, StoppedAtStart
-from spark_runner.jvm import OwnJvm
+from spark_runner.driver.jvm import OwnJvm
+from spark_runner.protocol.errors import RefusedAtStart, StoppedAtStart
 
 TOO_LARGE = (
     "Required executor memory (102400 MB), offHeap memory (0) MB, overhead memory (10240 MB), and PySpark "
@@ -22,7 +22,7 @@ def start(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
         )
 
     builder = SimpleNamespace(getOrCreate=fail)
-    monkeypatch.setattr("spark_runner.jvm.SparkSession", SimpleNamespace(builder=builder))
+    monkeypatch.setattr("spark_runner.driver.jvm.SparkSession", SimpleNamespace(builder=builder))
     OwnJvm().session()
 
 

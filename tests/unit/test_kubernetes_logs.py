@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from spark_runner.log_limit import limit_log
+from spark_runner.protocol.log_limit import limit_log
 from spark_runner.runners.kubernetes import logs
 from spark_runner.runners.kubernetes.api import KubernetesApi
 from spark_runner.runners.kubernetes.logs import PodLogs

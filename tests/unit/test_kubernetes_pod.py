@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spark_runner import exit_codes
+from spark_runner.protocol import exit_codes
 from spark_runner.runners.base import Failure, RunState, Submission
-from spark_runner.runners.kubernetes.launcher import submission_of_launcher
+from spark_runner.runners.kubernetes.launch import submission_of_launcher
 from spark_runner.runners.kubernetes.pod import DRIVER_CONTAINER, INCARNATION_LABEL, RUN_LABEL, Pod
 from spark_runner.runners.run_directory import RunDirectory
 

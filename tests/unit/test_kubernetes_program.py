@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.kubernetes.launch import launch_pod
 from spark_runner.runners.kubernetes.program import CODE, PodProgram, program_of

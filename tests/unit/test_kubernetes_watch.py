@@ -6,7 +6,7 @@ import pytest
 
 from spark_runner.runners.kubernetes.api import KubernetesApi
 from spark_runner.runners.kubernetes.pod import Pod
-from spark_runner.runners.kubernetes.watch import PodWatch
+from spark_runner.runners.kubernetes.pods import PodWatch
 from tests.unit.test_kubernetes_pod import RUN, pod
 
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
-from orchestrator import origins
-from orchestrator.models.fields import format_seconds, is_duration, parse_seconds
-from orchestrator.models.limits import Limits
-from orchestrator.origins import Origin, local_settings, variables
-from orchestrator.settings import Settings, load_settings
+from orchestrator.config import origins
+from orchestrator.config.origins import Origin, local_settings, variables
+from orchestrator.config.settings import Settings, load_settings
+from orchestrator.model.fields import format_seconds, is_duration, parse_seconds
+from orchestrator.model.limits import Limits
 
 
 # ---------------------------------------------------------------------- the model

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.errors import SettingsError
-from orchestrator.models.listening import Listening
-from orchestrator.settings import Settings, load_settings
+from orchestrator.config.listening import Listening
+from orchestrator.config.settings import Settings, load_settings
+from orchestrator.model.errors import SettingsError
 
 FILES = {"token_file": Path("/t"), "certificate_file": Path("/c")}
 

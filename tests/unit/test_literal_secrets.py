@@ -1,8 +1,7 @@
 """Who submits a definition with a secret in it is told where it stands, and never what it is."""
 
-from orchestrator.literal_secrets import literal_secrets, warning
-from orchestrator.models.definition import build_definition
-from orchestrator.plan import compile_program
+from orchestrator.model.definition import build_definition
+from orchestrator.model.plan import compile_program, literal_secrets, warning
 
 SECRET = "Zx9kQw7tR2mP4vB8"  # noqa: S105 - of nobody
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from orchestrator.worker.log_copies import LogCopies
+from orchestrator.worker.polling import LogCopies
 
 
 class Copies:

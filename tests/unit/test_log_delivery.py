@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from orchestrator.logs.errors import RequestMalformed, TargetBusy, TargetRefuses, TargetUnreachable
 from orchestrator.logs.shipping import pace as pace_module
-from orchestrator.logs.shipping.counts import Counts
-from orchestrator.logs.shipping.dead_letters import DeadLetters
-from orchestrator.logs.shipping.delivery import Sender
+from orchestrator.logs.shipping.delivery import DeadLetters, Sender
 from orchestrator.logs.shipping.http import Answer
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.target import DeadLetter, LogTarget
+from orchestrator.logs.shipping.target import Counts, DeadLetter, LogTarget
 from tests.bulk_stub import CREATED, BulkStub, error_answer
 from tests.log_support import dead_letters, document
 

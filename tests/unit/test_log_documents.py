@@ -11,12 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from loguru import logger
 
-from orchestrator.logs.record.days import Days
-from orchestrator.logs.record.document import DocumentBuilder
+from orchestrator.logs.pipeline import is_shippable
+from orchestrator.logs.record.document import Days, DocumentBuilder
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, encoded
-from orchestrator.logs.sink import is_shippable
-from orchestrator.logs.spool.frames import MAX_RECORD_BYTES
+from orchestrator.logs.spool.segments import MAX_RECORD_BYTES
 
 ZONES = [
     "UTC",

@@ -5,10 +5,18 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.logs.spool.frames import HEADER, MAX_RECORD_BYTES, frame_at, framed, frames, next_frame
 from orchestrator.logs.spool.position import Position
 from orchestrator.logs.spool.reader import SpoolReader, undelivered_in
-from orchestrator.logs.spool.segments import Segment, segment_path
+from orchestrator.logs.spool.segments import (
+    HEADER,
+    MAX_RECORD_BYTES,
+    Segment,
+    frame_at,
+    framed,
+    frames,
+    next_frame,
+    segment_path,
+)
 from tests.log_support import read_records
 
 PLAIN = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.driver_logs.cut_log import CutLog, LogSlice
-from spark_runner import log_limit
-from spark_runner.log_limit import CUT, OLDER, Cut, limit_log, read_cut
+from orchestrator.driver_logs.stream import CutLog, LogSlice
+from spark_runner.protocol import log_limit
+from spark_runner.protocol.log_limit import CUT, OLDER, Cut, limit_log, read_cut
 
 
 def older(path: Path) -> Path:

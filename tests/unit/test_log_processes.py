@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from orchestrator.logs.errors import SpoolUnusable
-from orchestrator.logs.shipping.options import ShipperOptions
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import BatchResult
+from orchestrator.logs.shipping.target import BatchResult, ShipperOptions
 from orchestrator.logs.spool.folder import SpoolFolder, folders_in, orphans, owner_of
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.writer import Spool

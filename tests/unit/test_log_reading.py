@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli.logs.queries import pattern_of, since_of
-from orchestrator.errors import DefinitionError
-from orchestrator.logs.reading.entry import LogRecord
-from orchestrator.logs.reading.grep import Grep
-from orchestrator.logs.reading.merged import merge_records
-from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.reader import LogReader
-from orchestrator.logs.reading.spooled import SpooledLogs
+from orchestrator.cli.logs.tail import pattern_of, since_of
+from orchestrator.logs.reading.query import Grep, LogQuery, LogRecord
+from orchestrator.logs.reading.reader import LogReader, SpooledLogs, merge_records
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.spool.writer import Spool
+from orchestrator.model.errors import DefinitionError
 from tests import bounded
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.archive.base import ArchiveError
 from orchestrator.archive.elasticsearch import ElasticsearchArchive
-from orchestrator.archive.errors import ArchiveError
 from orchestrator.logs.errors import LogsError, TargetUnreachable
 from orchestrator.logs.reading.query import LogQuery
 from orchestrator.logs.reading.search import LogSearch

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, create_line
 from orchestrator.logs.spool.limits import SpoolLimits, WhenFull
 from orchestrator.logs.spool.reader import SpoolReader
-from orchestrator.logs.spool.segments import Segment, segments_in
+from orchestrator.logs.spool.segments import MAX_RECORD_BYTES, Segment, create_line, segments_in
 from orchestrator.logs.spool.writer import Spool
 from tests.log_support import (
     INDEX,

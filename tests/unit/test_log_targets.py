@@ -17,9 +17,9 @@ from orchestrator.logs.errors import (
 )
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
-from orchestrator.logs.shipping.entry import spooled_record, spooled_records
 from orchestrator.logs.shipping.loki import LokiTarget, loki_headers, push_body
 from orchestrator.logs.shipping.sls import AccessKey, SlsTarget, access_key, error_of
+from orchestrator.logs.shipping.target import spooled_record, spooled_records
 from orchestrator.logs.shipping.targets import open_target
 from tests.log_shipping_support import document, record
 

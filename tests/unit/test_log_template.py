@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from orchestrator.logs.settings import LogSettings
-from orchestrator.logs.shipping.template import template_file
+from orchestrator.logs.shipping.indices import template_file
 
 FILE = Path(__file__).parents[2] / "deploy" / "index-template.json"
 

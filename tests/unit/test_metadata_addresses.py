@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark_runner.errors import BackendUnreachable
-from spark_runner.metadata_addresses import is_loopback, is_metadata
+from spark_runner.protocol.errors import BackendUnreachable
+from spark_runner.protocol.metadata_addresses import is_loopback, is_metadata
 from spark_runner.runners import http_json
 from spark_runner.runners.http_json import ClusterHttp
 from tests.hostile_server import stranger

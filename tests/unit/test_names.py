@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queues.errors import InvalidName
-from queues.names import Layout, Token, check_id, check_pool
+from queues.model.errors import InvalidName
+from queues.model.names import Layout, Token, check_id, check_pool
 
 IDS = st.from_regex(r"\A[A-Za-z0-9._-]{1,128}\Z").filter(lambda item: item not in {".", ".."})
 

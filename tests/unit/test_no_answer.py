@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_runner.runners.no_answer import no_answer, refuses
+from spark_runner.runners.http_json import no_answer, refuses
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,17 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.callbacks.body import callback_body, kept, restored
-from orchestrator.callbacks.callback import CallbackError, CallbackReply
-from orchestrator.callbacks.delivery import CallbackDelivery
+from orchestrator.callbacks.callback import CallbackDelivery, CallbackError, CallbackReply
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.outbox import undelivered, with_running, with_warning
+from orchestrator.handlers.notices import undelivered, with_running, with_warning
 from orchestrator.handlers.worker_context import WorkerContext
-from orchestrator.models.definition import build_definition
-from orchestrator.models.job import CallbackState, JobError, JobState
-from orchestrator.states import Queue, Status
-from queues.claim import Claim
-from queues.documents import timestamp
-from queues.names import Token
-from queues.record import Record
+from orchestrator.model.definition import build_definition
+from orchestrator.model.job import CallbackState, JobError, JobState
+from orchestrator.model.states import Queue, Status
+from queues.claims.claim import Claim
+from queues.model.codec import timestamp
+from queues.model.names import Token
+from queues.model.record import Record
 
 WIDE = "\N{GRINNING FACE}"  # four bytes
 RECORD = Record("j" * 128, "k" * 36, "running", "p" * 128, Token(due=1, seq=1, id="j" * 128), "nonce")

@@ -7,8 +7,8 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException, SparkRuntimeException
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.jvm_main import JvmError
-from spark_runner.outcome import of_error
+from spark_runner.driver.outcome import of_error
+from spark_runner.driver.program import JvmError
 from spark_runner.sql.errors import SqlError
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator import plan as plans
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import MAX_DEFINITION_BYTES, Definition, build_definition
-from orchestrator.plan import MAX_PLAN_BYTES, compile_program, decode_plan, encode_plan, program_of
+from orchestrator.model import plan as plans
+from orchestrator.model.definition import MAX_DEFINITION_BYTES, Definition, build_definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.plan import MAX_PLAN_BYTES, compile_program, decode_plan, encode_plan, program_of
 from orchestrator.schedules.runs import compile_registration, run_definition, run_plan
-from queues.transaction import MAX_MULTI_BYTES
-from spark_runner.run_plan import PythonProgram, SqlProgram
+from queues.store.commit import MAX_MULTI_BYTES
+from spark_runner.protocol.run_plan import PythonProgram, SqlProgram
 from spark_runner.sql.compile import PLAN_VERSION
 from spark_runner.sql.source import Passage, ScriptSource
 from tests import bounded

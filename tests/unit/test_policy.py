@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.models.definition import Definition, build_definition
-from orchestrator.plan import compile_program
-from orchestrator.policy.patterns import matches_any
+from orchestrator.config.spark_defaults import pool_spark
+from orchestrator.config.tables import PoolPolicy
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.plan import compile_program
 from orchestrator.policy.policy import Policy
-from orchestrator.policy.rules import Listed, PolicyRefused
-from orchestrator.policy.settings import PoolPolicy
-from orchestrator.pool_spark import pool_spark
+from orchestrator.policy.rules import Listed, PolicyRefused, matches_any
 
 K8S = "k8s://https://one:6443"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.config.tables import PoolPolicy
 from orchestrator.policy.policy import Policy
 from orchestrator.policy.rules import PolicyRefused
-from orchestrator.policy.settings import PoolPolicy
 from tests.unit.test_policy import K8S, definition
 
 RUN_AS = {"team": "nobody"}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from orchestrator.config.spark_defaults import pool_spark
 from orchestrator.policy.policy import Policy
 from orchestrator.policy.rules import PolicyRefused
-from orchestrator.pool_spark import pool_spark
 from tests.opened_ports import OPENINGS
 from tests.unit.test_policy import definition
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.pressure import Resource, waited_percent
+from spark_runner.protocol.control_groups import Resource, waited_percent
 from tests.host_files import GIB, HostFiles, limited, memory_v1, memory_v2
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.process import (
+from spark_runner.protocol.process import (
     RunProcess,
     current_boot_id,
     identify,

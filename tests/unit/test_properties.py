@@ -1,6 +1,6 @@
 import pytest
 
-from spark_runner.runners.properties import render_properties
+from spark_runner.runners.spark_settings import render_properties
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from spark_runner.quick_imports import prefer_installed_pyspark
+from spark_runner.driver.quick_imports import prefer_installed_pyspark
 from spark_runner.runners.launch import installed_spark_home
 
 
 def in_a_new_process(code: str) -> Any:
-    told = f"import json, sys\nfrom spark_runner.quick_imports import defer_pandas\ndefer_pandas()\n{code}"
+    told = f"import json, sys\nfrom spark_runner.driver.quick_imports import defer_pandas\ndefer_pandas()\n{code}"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", told], check=True, capture_output=True, env=os.environ
     )

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.handlers.reported import reported_end, reported_error
-from orchestrator.handlers.verdict import verdict_of_attempt, verdict_of_exit
-from orchestrator.states import Status
-from queues.documents import decode
-from spark_runner.attempt import Attempt, AttemptState
+from orchestrator.handlers.verdict import reported_end, reported_error, verdict_of_attempt, verdict_of_exit
+from orchestrator.model.states import Status
+from queues.model.codec import decode
+from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.runners.base import RunState, Submission
 
 OTHERS: list[dict[str, Any]] = [

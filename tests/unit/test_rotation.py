@@ -4,7 +4,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queues.rotation import Rotation
+from queues.consumer.rotation import Rotation
 
 Take = Callable[[str, bool], str | None]
 

@@ -2,9 +2,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from spark_runner.metrics import MAX_METRICS_BYTES, RunMetrics
-from spark_runner.sizing import SIZING
-from spark_runner.spark_status import PEAKS, SUMS, Stage
+from spark_runner.driver.progress import MAX_METRICS_BYTES, RunMetrics
+from spark_runner.driver.spark_status import PEAKS, SUMS, Stage
+from spark_runner.protocol.sizing import SIZING
 
 HUGE = 2**63 - 1
 

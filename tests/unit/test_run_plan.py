@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_runner.errors import PlanError
-from spark_runner.run_plan import (
+from spark_runner.protocol.errors import PlanError
+from spark_runner.protocol.run_plan import (
     JarProgram,
     PlanOutline,
     Program,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from queues.session.peers import is_listener_ours, is_ours_to_answer, is_server_of
+from queues.session.client import is_listener_ours, is_ours_to_answer, is_server_of
 from tests.another_user import STRANGER, as_another_user
 
 

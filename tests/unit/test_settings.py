@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import SettingsError
-from orchestrator.settings import load_settings
+from orchestrator.config.settings import load_settings
+from orchestrator.model.errors import SettingsError
 from queues.session import Acl
 from tests.another_user import as_another_user
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.short_jobs import is_short
+from orchestrator.handlers.submit_request import is_short
 
 
 def runs(*durations: Any) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.cli.job.log_files import Tail
 from spark_runner.runners.base import LogFile
-from spark_runner.spark_log import readable_lines, spark_event
+from spark_runner.runners.spark_log import readable_lines, spark_event
 
 
 def line(**fields: Any) -> bytes:

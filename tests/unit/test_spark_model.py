@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.errors import SettingsError
-from orchestrator.models.spark import Spark
-from orchestrator.pool_spark import pool_spark
+from orchestrator.config.spark_defaults import pool_spark
+from orchestrator.model.errors import SettingsError
+from orchestrator.model.spark import Spark
 from spark_runner.runners.base import SparkTarget
 
 K8S = "k8s://https://127.0.0.1:6443"

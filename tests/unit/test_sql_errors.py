@@ -3,7 +3,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_runner.errors import SparkRunnerError
+from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.source import Anchor, Passage, ScriptSource
 

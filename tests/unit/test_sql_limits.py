@@ -9,15 +9,15 @@ import pytest
 from spark_runner.sql import cursor, tokens, variables
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.limits import (
+from spark_runner.sql.source import (
     MAX_EXPANDED_CHARACTERS,
     MAX_NESTING,
     MAX_PATH_CHARACTERS,
     MAX_SCRIPT_CHARACTERS,
     MAX_STATEMENTS,
     MAX_VIEW_DEPTH,
+    ScriptSource,
 )
-from spark_runner.sql.source import ScriptSource
 from spark_runner.sql.tokens import SqlToken, tokenize
 from tests import bounded
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from spark_runner import announcement
-from spark_runner.process import RUN_DIR_VARIABLE, current_boot_id, identify
+from spark_runner.protocol import announcement
+from spark_runner.protocol.process import RUN_DIR_VARIABLE, current_boot_id, identify
 from spark_runner.runners.base import RunState, Submission
 from spark_runner.runners.run_directory import YOUNG_SECONDS, RunDirectory, run_directory
 from spark_runner.runners.standalone.api import DriverState, DriverStatus, Snapshot, StandaloneMasters

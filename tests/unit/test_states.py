@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.states import FINAL, TRANSITIONS, IllegalTransition, Queue, Status, check_transition
+from orchestrator.model.states import FINAL, TRANSITIONS, IllegalTransition, Queue, Status, check_transition
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import DefinitionError
-from orchestrator.models.definition import build_definition
-from orchestrator.plan import compile_program
+from orchestrator.handlers.submit_request import submit_request
+from orchestrator.model.definition import build_definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.plan import compile_program
 from orchestrator.policy.policy import Policy
-from orchestrator.submit_request import submit_request
 from queues.session import SessionSettings
-from spark_runner.attempt import Attempt
+from spark_runner.protocol.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest
 
 RUN_KEY = "0f0e0d0c-0b0a-0908-0706-050403020100"

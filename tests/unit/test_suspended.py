@@ -14,7 +14,7 @@ from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import absence, age
 from queues.session import SessionState, boottime, boottime_ns
 from queues.session.contact import Contact
-from spark_runner.attempt import Attempt
+from spark_runner.protocol.attempt import Attempt
 from tests.waiting import wait_until
 
 HOUR = 3600.0

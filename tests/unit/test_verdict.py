@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from orchestrator.handlers.verdict import verdict_of_attempt, verdict_of_exit
-from orchestrator.states import Status
-from spark_runner.attempt import Attempt
+from orchestrator.model.states import Status
+from spark_runner.protocol.attempt import Attempt
 from spark_runner.runners.base import Failure, RunState, Submission
 
 

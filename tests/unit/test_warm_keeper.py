@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.models.spark import Spark
-from orchestrator.pool_spark import pool_spark, warm_specs
-from orchestrator.warm_settings import WarmSettings
+from orchestrator.config.spark_defaults import pool_spark, warm_specs
+from orchestrator.config.tables import WarmSettings
+from orchestrator.model.spark import Spark
+from spark_runner.driver.warm_server import Recycling
+from spark_runner.protocol.warm_files import Gateway, ServerFiles
 from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm.keeper import WarmKeeper
-from spark_runner.runners.warm.servers import WarmServers, WarmSpec
-from spark_runner.warm.files import Gateway, ServerFiles
-from spark_runner.warm.server import Recycling
+from spark_runner.runners.warm import WarmKeeper, WarmServers, WarmSpec
 
 SPEC = WarmSpec("local[2]", {"spark.driver.memory": "2g"})
 REQUEST = SubmitRequest(

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from spark_runner.warm import server
-from spark_runner.warm.files import Gateway, ServerFiles
+from spark_runner.driver import warm_server as server
+from spark_runner.protocol.warm_files import Gateway, ServerFiles
 
 
 @pytest.mark.parametrize("rehearsal", [True, False])

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from spark_runner.errors import BackendUnreachable, KillError
+from spark_runner.protocol.errors import BackendUnreachable, KillError
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 from tests.servers.pages import Page, Reply, serve_pages
 

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from spark_runner.errors import BackendUnreachable
-from spark_runner.runners.yarn import executor_logs
+from spark_runner.protocol.errors import BackendUnreachable
+from spark_runner.runners.yarn import logs as executor_logs
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
-from spark_runner.runners.yarn.executor_logs import YarnExecutorLogs
+from spark_runner.runners.yarn.logs import YarnExecutorLogs
 
 RUNS = YarnApplication(
     "application_1", "RUNNING", "UNDEFINED", "", frozenset(), 1, "http://n:1/x/container_1/root"

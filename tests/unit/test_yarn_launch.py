@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import launch_driver

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.errors import NotConfigured
+from spark_runner.protocol.errors import NotConfigured
 from spark_runner.runners.yarn.site import conf_dir, needs_kerberos, resource_manager_urls
 from tests.servers.yarn_daemons import write_site
 

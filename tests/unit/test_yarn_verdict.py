@@ -1,6 +1,6 @@
 import pytest
 
-from spark_runner import exit_codes
+from spark_runner.protocol import exit_codes
 from spark_runner.runners.base import RunState
 from spark_runner.runners.yarn.api import YarnApplication
 from spark_runner.runners.yarn.verdict import refusal, verdict_of

@@ -5,13 +5,12 @@ from collections.abc import Collection, Sequence
 from pydantic import ValidationError
 
 from orchestrator.cli.logs.places import reader_of
-from orchestrator.logs.reading.entry import LogRecord
-from orchestrator.logs.reading.query import LogQuery
-from orchestrator.models.fields import explain
-from orchestrator.models.job import JobView
-from orchestrator.settings import load_settings
-from orchestrator.states import Queue
-from orchestrator.transitions import REMOVAL, TRANSITION
+from orchestrator.config.settings import load_settings
+from orchestrator.logs.reading.query import LogQuery, LogRecord
+from orchestrator.model.fields import explain
+from orchestrator.model.job import JobView
+from orchestrator.model.log_records import REMOVAL, TRANSITION
+from orchestrator.model.states import Queue
 
 _MAX_RECORDS = 10_000  # what a search returns at once
 _ENDED = (Queue.FINISH.value, Queue.DEAD.value)

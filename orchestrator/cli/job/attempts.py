@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from orchestrator.cli.output import duration, elapsed, short_path, table
-from orchestrator.times import local_time
+from orchestrator.model.times import local_time
 from spark_runner.runners.base import SubmissionPlace
 
 _LONGEST_SECONDS = 1e12

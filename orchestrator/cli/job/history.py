@@ -8,7 +8,7 @@ import typer
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import duration, repeat, show_rows
-from orchestrator.times import local_time
+from orchestrator.model.times import local_time
 
 _COLUMNS = {
     "job": "job",

@@ -7,9 +7,9 @@ import typer
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import elapsed, repeat, show_rows
-from orchestrator.models.job import JobView
-from orchestrator.states import Queue, Status
-from orchestrator.times import local_time
+from orchestrator.model.job import JobView
+from orchestrator.model.states import Queue, Status
+from orchestrator.model.times import local_time
 
 _COLUMNS = {
     "id": "id",

@@ -6,10 +6,9 @@ from threading import Event
 
 from orchestrator.cli.logs.tail import show_entries
 from orchestrator.cli.options import OutputFormat
-from orchestrator.errors import NoSuchAttempt
-from orchestrator.logs.reading.entry import LogRecord
-from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.reading.query import LogQuery, LogRecord
 from orchestrator.logs.reading.reader import LogReader
+from orchestrator.model.errors import NoSuchAttempt
 
 _FOLLOW_SECONDS = 1.0
 _LATE_LOOKS = 5  # after the end of the job: what is collected, shipped and refreshed by then

@@ -10,19 +10,19 @@ from enum import StrEnum
 from threading import Event
 from typing import IO
 
-from orchestrator.client import Client
+from orchestrator.admin.views import JobDetail
+from orchestrator.client.client import Client
 from orchestrator.driver_logs.facts import read_secrets
-from orchestrator.errors import LogsElsewhere, NoSuchAttempt
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
-from orchestrator.operating.views import JobDetail
-from spark_runner.attempt import run_name
-from spark_runner.errors import SparkRunnerError
-from spark_runner.log_limit import OLDER
-from spark_runner.plain_file import open_plain
+from orchestrator.model.errors import LogsElsewhere, NoSuchAttempt
+from spark_runner.protocol.attempt import run_name
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.log_limit import OLDER
+from spark_runner.protocol.plain_file import open_plain
 from spark_runner.runners.base import LogFile, SubmissionPlace
 from spark_runner.runners.registry import Runners
-from spark_runner.spark_log import readable_lines
+from spark_runner.runners.spark_log import readable_lines
 
 _FOLLOW_SECONDS = 0.3
 _COPY_SECONDS = 2.0  # so often is a cluster asked for more

@@ -7,12 +7,12 @@ import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.job.log_files import LogStream, print_logs
-from orchestrator.cli.logs.queries import Grep, Level, Since, level_of, pattern_of, since_of
+from orchestrator.cli.logs.tail import Grep, Level, Since, level_of, pattern_of, since_of
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose
-from orchestrator.client import Client
-from orchestrator.settings import load_settings
-from orchestrator.wiring import build_runners
-from queues.errors import ItemNotFound
+from orchestrator.client.client import Client
+from orchestrator.compose import build_runners
+from orchestrator.config.settings import load_settings
+from queues.model.errors import ItemNotFound
 
 
 def logs(

@@ -1,14 +1,120 @@
-"""`orchestrator job show`."""
+"""`orchestrator job show`: one job on one screen."""
 
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from orchestrator.admin.views import JobDetail
 from orchestrator.cli.connect import connected
-from orchestrator.cli.job.page import show_detail, show_gone
+from orchestrator.cli.job.attempts import application, attempts_table, written
+from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import show_page
-from orchestrator.client import Client
-from orchestrator.errors import NotRunning
+from orchestrator.cli.output import duration, elapsed, show_page, stdout_console, table
+from orchestrator.client.client import Client
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
-from orchestrator.operating.views import JobDetail
-from queues.errors import ItemNotFound
+from orchestrator.model.errors import NotRunning
+from orchestrator.model.job import JobError, JobView
+from orchestrator.model.times import local_time
+from queues.model.errors import ItemNotFound
+
+
+def show_detail(detail: JobDetail) -> None:
+    """Write all that a person wants to know of a job to stdout."""
+    console, job, progress = stdout_console(), detail.job, detail.progress or {}
+    facts = {
+        "job": f"{job.id} ({job.name})",
+        "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
+        "waits": detail.waiting.message if detail.waiting else "",
+        "created": f"{local_time(job.created)}{_submitter(job)}",
+        "next try": local_time(detail.due) if job.error else "",
+        "attempts": str(job.attempt),
+        "ran": elapsed(job.started, job.ended),
+        "now": describe_progress(detail.progress),
+        "spark": " · ".join(application(progress)),
+        "callback": _callback(job),
+        "held by": str((detail.held_by or {}).get("worker", "")),
+        "node": detail.record_path,
+    }
+    _show_facts(facts)
+    if job.warning:
+        console.print(f"warning:  {job.warning}", markup=False, soft_wrap=True, style="yellow")
+    _show_error("error", job.error)
+    _show_error("before that", job.buried_error)
+    console.print()
+    console.print(_states(job))
+    _show_actions(job)
+    if detail.attempts:
+        console.print(attempts_table(detail.attempts, progress))
+        if (wrote := written(detail.attempts[-1])) is not None:
+            console.print()
+            console.print(wrote)
+
+
+def show_gone(job: JobView) -> None:
+    """Write what logs tell of a job that ZooKeeper does not have any more."""
+    console = stdout_console()
+    facts = {
+        "job": f"{job.id} ({job.name}), gone from ZooKeeper; this is the last that logs tell",
+        "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
+        "created": f"{local_time(job.created)}{_submitter(job)}",
+        "attempts": str(job.attempt),
+        "ran": elapsed(job.started, job.ended),
+        "spark": job.application_id or "",
+    }
+    _show_facts(facts)
+    _show_error("error", job.error)
+    console.print()
+    console.print(_states(job))
+    _show_actions(job)
+
+
+def _show_facts(facts: Mapping[str, str]) -> None:
+    for name, value in facts.items():
+        if value:
+            stdout_console().print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
+
+
+def _submitter(job: JobView) -> str:
+    told = job.submitted
+    if told is None:
+        return ""  # by a version that did not record it
+    return f", by {told.by} on {told.host}" + (f" ({told.detail})" if told.detail else "")
+
+
+def _show_actions(job: JobView) -> None:
+    """What operators did to it, oldest first."""
+    if job.actions:
+        rows = [[act.action, local_time(act.at), act.by, act.host, act.detail] for act in job.actions]
+        stdout_console().print()
+        stdout_console().print(table(["action", "when", "by", "host", "detail"], rows))
+
+
+def _states(job: JobView) -> Table:
+    rows = [
+        [str(queue), local_time(job.times[queue.value]), "" if left is None else duration(left - came)]
+        for queue, came, left in states(job)
+    ]
+    return table(["state", "since", "for"], rows)
+
+
+def _callback(job: JobView) -> str:
+    """What could not be told, and what is tried still; empty when all goes well."""
+    words = [
+        f"given up: {lost.event} after {lost.tries} tries, {local_time(lost.at)}: {lost.error}"
+        for lost in job.undelivered
+    ]
+    if job.callback.attempts and not job.callback.done:
+        words.append(f"the end is not told yet, after {job.callback.attempts} tries: {job.callback.error}")
+    return "\n          ".join(words)
+
+
+def _show_error(heading: str, error: JobError | None) -> None:
+    if error is None:
+        return
+    traceback = f"\n\n{error.traceback.rstrip()}" if error.traceback else ""
+    words = f"\n{heading} ({error.error_class}):\n{error.message}{traceback}"
+    stdout_console().print(words, markup=False, soft_wrap=True)
+
 
 _DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by", "due")
 

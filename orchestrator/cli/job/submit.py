@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.cli.connect import connected_jobs
 from orchestrator.cli.documents import print_json
-from orchestrator.cli.hosts import connected_jobs
 from orchestrator.cli.options import (
     Output,
     OutputFormat,
@@ -16,9 +16,8 @@ from orchestrator.cli.options import (
     parse_variables,
 )
 from orchestrator.cli.submission import load_definition
-from orchestrator.literal_secrets import literal_secrets, warning
-from orchestrator.plan import compile_program
-from queues.names import check_id
+from orchestrator.model.plan import compile_program, literal_secrets, warning
+from queues.model.names import check_id
 
 
 def submit(
@@ -64,6 +63,6 @@ def submit(
     else:
         print_json(job.model_dump(mode="json"), output)
     if wait_:
-        from orchestrator.cli.job.verdict import exit_as  # noqa: PLC0415 - its words are written by rich
+        from orchestrator.cli.job.wait import exit_as  # noqa: PLC0415 - its words are written by rich
 
         exit_as(job, quiet=quiet)

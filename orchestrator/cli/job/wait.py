@@ -1,13 +1,25 @@
-"""`orchestrator job wait`."""
+"""`orchestrator job wait`, and the end of a job as text and as an exit code."""
 
 from typing import Annotated
 
 import typer
 
+from orchestrator.cli.connect import connected_jobs
 from orchestrator.cli.documents import print_json
-from orchestrator.cli.hosts import connected_jobs
-from orchestrator.cli.job.verdict import exit_as
+from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, parse_seconds_of
+from orchestrator.cli.output import stderr_console
+from orchestrator.model.job import JobView
+from orchestrator.model.states import Status
+
+
+def exit_as(job: JobView, *, quiet: bool) -> None:
+    """Tell how a job has ended, and end the command with 1 unless it was SUCCESS."""
+    if not quiet:
+        error = f": {job.error.message}" if job.error is not None and job.status is not Status.SUCCESS else ""
+        stderr_console().print(f"{job.id}: {job.status}{error}", markup=False)
+    if job.status is not Status.SUCCESS:
+        raise typer.Exit(Exit.FAILED)
 
 
 def wait(

@@ -11,17 +11,17 @@ app = lazy_app(
         ),
         Command(
             "drain",
-            "orchestrator.cli.logs.drain:drain",
+            "orchestrator.cli.logs.commands:drain",
             "Ship now what processes that have ended left in the spools of this host.",
         ),
         Command(
             "status",
-            "orchestrator.cli.logs.status:status",
+            "orchestrator.cli.logs.commands:status",
             "Show the spools of this host, how far each is shipped, and the daily indices.",
         ),
         Command(
             "prune",
-            "orchestrator.cli.logs.prune:prune",
+            "orchestrator.cli.logs.commands:prune",
             "Remove daily indices that are older than the retention; the leader does so every hour.",
         ),
     ],

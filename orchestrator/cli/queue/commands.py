@@ -7,19 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
+from orchestrator.admin.queue_views import QueueLoad
 from orchestrator.cli.acting import end_as, outcome
 from orchestrator.cli.connect import connected
 from orchestrator.cli.documents import print_json
-from orchestrator.cli.exit_codes import Exit
-from orchestrator.cli.exits import explain_error
+from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
 from orchestrator.cli.output import repeat, show_rows, stderr_console, stdout_console
-from orchestrator.errors import DefinitionError
-from orchestrator.models.fields import parse_seconds
-from orchestrator.models.job import JobView
-from orchestrator.operating.queue_views import QueueLoad
-from orchestrator.states import Queue
-from orchestrator.times import local_time
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.fields import parse_seconds
+from orchestrator.model.job import JobView
+from orchestrator.model.states import Queue
+from orchestrator.model.times import local_time
 
 PoolName = Annotated[str, typer.Argument(metavar="POOL", help="The pool.")]
 _COLUMNS = {

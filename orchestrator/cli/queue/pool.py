@@ -7,13 +7,12 @@ import typer
 
 from orchestrator.cli.acting import end_as
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exit_codes import Exit
-from orchestrator.cli.exits import explain_error
+from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.lazy import Command, lazy_app
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
 from orchestrator.cli.output import repeat, show_rows, stderr_console
-from orchestrator.errors import OrchestratorError
-from queues.errors import QueueError
+from orchestrator.model.errors import OrchestratorError
+from queues.model.errors import QueueError
 
 app = lazy_app(
     [

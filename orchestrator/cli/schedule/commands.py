@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exit_codes import Exit
+from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     repeat,
@@ -17,8 +17,8 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
+from orchestrator.model.times import local_time
 from orchestrator.schedules.view import ScheduleView
-from orchestrator.times import local_time
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in the definition.")]
 _COLUMNS = {

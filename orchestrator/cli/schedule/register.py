@@ -6,12 +6,12 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import stderr_console
-from orchestrator.errors import DefinitionError
-from orchestrator.literal_secrets import literal_secrets, warning
-from orchestrator.models.definition import Definition
+from orchestrator.config.settings import load_settings
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.plan import literal_secrets, warning
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.runs import compile_registration
-from orchestrator.settings import load_settings
 
 
 def register(

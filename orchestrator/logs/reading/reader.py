@@ -1,7 +1,9 @@
-"""Reads logs from Elasticsearch, if it is configured and answers, and from the spools of this host."""
+"""Log records for people: from Elasticsearch where it answers, and from the spools of this host."""
 
+import heapq
+import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -9,14 +11,58 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.logs.errors import TargetError
-from orchestrator.logs.reading.entry import LogRecord
-from orchestrator.logs.reading.merged import merge_records
-from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.spooled import SpooledLogs
+from orchestrator.logs.reading.query import LogQuery, LogRecord
 from orchestrator.logs.settings import LogSettings
+from orchestrator.logs.spool.folder import folders_in
+from orchestrator.logs.spool.reader import SpoolReader
 
 if TYPE_CHECKING:
     from orchestrator.logs.reading.search import LogSearch
+
+
+def merge_records(*sources: Iterable[LogRecord]) -> Iterator[LogRecord]:
+    """Merge sources that are each in order; a record that is in several sources is returned once."""
+    last: LogRecord | None = None
+    for entry in heapq.merge(*sources, key=lambda entry: entry.order):
+        if last is None or entry.id != last.id:  # a record has the same sort key in all sources
+            yield entry
+        last = entry
+
+
+_AT_ONCE = 2_000
+_BYTES_AT_ONCE = 4 * 1024**2
+
+
+class SpooledLogs:
+    """Reads all spools below a directory. Each call of `new` continues where the last one ended."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._readers: dict[Path, SpoolReader] = {}
+
+    def new(self, query: LogQuery) -> list[LogRecord]:
+        """The matching records since the last call, in order."""
+        found = [entry for entry in self._all() if query.matches(entry)]
+        return sorted(found, key=lambda entry: entry.order)
+
+    def _all(self) -> Iterator[LogRecord]:
+        current = folders_in(self._root)
+        for path in set(self._readers) - set(current):
+            del self._readers[path]
+        for path in current:
+            reader = self._readers.get(path)
+            if reader is None:
+                reader = self._readers[path] = SpoolReader(path)
+            while batch := reader.read(_AT_ONCE, _BYTES_AT_ONCE):
+                for record in batch.records:
+                    yield log_record(record)
+
+
+def log_record(record: bytes) -> LogRecord:
+    """Parse a record of a spool; its checksum was valid, so it is complete."""
+    action, document, _ = record.split(b"\n", 2)
+    return LogRecord(str(json.loads(action)["create"]["_id"]), json.loads(document))
+
 
 _OVERLAP = timedelta(seconds=15)  # finds records that arrive late: hosts ship once a second
 _MAX_SEEN = 100_000  # ids kept while following

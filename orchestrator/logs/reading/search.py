@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.logs.errors import TargetRefuses
-from orchestrator.logs.reading.entry import LogRecord
-from orchestrator.logs.reading.query import LogQuery
+from orchestrator.logs.reading.query import LogQuery, LogRecord
 from orchestrator.logs.shipping.http import Answer, Http, as_json
 
 _PAGE = 5_000  # records, some megabytes

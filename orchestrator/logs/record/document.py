@@ -1,18 +1,48 @@
-"""A loguru record as an ECS document (Elastic Common Schema 9, dotted names as ecs-logging writes them)."""
+"""A loguru record as an ECS document (Elastic Common Schema 9), and the daily index it belongs to."""
 
 import json
 import math
 import os
+import time
 import traceback
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from orchestrator.logs.record.days import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut, plain, quoted
 
 if TYPE_CHECKING:
     from loguru import Record
+
+
+class Days:
+    """Formats index names and timestamps; caches the last day and the last second."""
+
+    def __init__(self, alias: str, zone: str = "UTC") -> None:
+        self._alias, self._zone = alias, ZoneInfo(zone)
+        self._from, self._until, self._index = 0.0, 0.0, ""
+        self._second, self._text = -1, ""
+
+    def index(self, epoch: float) -> str:
+        """`<alias>-YYYY-MM-DD` for seconds since the epoch."""
+        if not self._from <= epoch < self._until:
+            day = datetime.fromtimestamp(epoch, self._zone).replace(hour=0, minute=0, second=0, microsecond=0)
+            self._from = day.timestamp()
+            self._until = (day + timedelta(days=1)).timestamp()
+            self._index = f"{self._alias}-{day:%Y-%m-%d}"
+        return self._index
+
+    def timestamp(self, epoch: float) -> str:
+        """ISO 8601 in UTC, microseconds."""
+        micros = round(epoch * 1_000_000)
+        second, rest = divmod(micros, 1_000_000)
+        if second != self._second:
+            self._text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._second = second
+        return f"{self._text}.{rest:06d}Z"
+
 
 ECS_VERSION = "9.0.0"
 JOB_FIELDS = {  # the fields of a job that `logger.contextualize` or `bind` may set

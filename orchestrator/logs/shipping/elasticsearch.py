@@ -11,8 +11,8 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.shipping.http import NDJSON, Answer, Http
+from orchestrator.logs.shipping.indices import install_template
 from orchestrator.logs.shipping.target import BatchResult, DeadLetter
-from orchestrator.logs.shipping.template import install_template
 
 _BULK = (
     "/_bulk?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"

@@ -7,8 +7,8 @@ from typing import Any, cast
 from aliyun.log import LogClient, LogException
 from aliyun.log.proto import LogGroupRaw
 
-from orchestrator.logs.shipping.entry import SpooledRecord
 from orchestrator.logs.shipping.sls import AccessKey, error_of
+from orchestrator.logs.shipping.target import SpooledRecord
 
 _SECONDS = 30  # timeout to connect, and to read
 _NANOSECONDS = 1_000_000_000

@@ -15,9 +15,8 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.shipping.entry import SpooledRecord, spooled_records
 from orchestrator.logs.shipping.http import Answer, Http, as_json, basic_login
-from orchestrator.logs.shipping.target import BatchResult, DeadLetter
+from orchestrator.logs.shipping.target import BatchResult, DeadLetter, SpooledRecord, spooled_records
 
 _PUSH = "/loki/api/v1/push"
 _OK, _NO_CONTENT = 200, 204

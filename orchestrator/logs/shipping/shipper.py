@@ -10,15 +10,11 @@ from typing import Any
 
 from orchestrator.logs.errors import LogsError
 from orchestrator.logs.files import write_json
-from orchestrator.logs.shipping.counts import Counts
-from orchestrator.logs.shipping.dead_letters import DeadLetters
-from orchestrator.logs.shipping.delivery import Sender
-from orchestrator.logs.shipping.options import ShipperOptions
+from orchestrator.logs.shipping.delivery import DeadLetters, Sender
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.stream import InFlightBatch, SpoolStream
-from orchestrator.logs.shipping.target import LogTarget
-from orchestrator.logs.spool.folder import orphans
-from orchestrator.logs.spool.inventory import DEAD_LETTERS, STATUS
+from orchestrator.logs.shipping.spool_stream import InFlightBatch, SpoolStream
+from orchestrator.logs.shipping.target import Counts, LogTarget, ShipperOptions
+from orchestrator.logs.spool.folder import DEAD_LETTERS, STATUS, orphans
 from orchestrator.logs.spool.writer import Spool
 
 _POLL_SECONDS = 0.1

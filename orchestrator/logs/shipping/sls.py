@@ -14,8 +14,7 @@ from orchestrator.logs.errors import (
     TargetUnreachable,
 )
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.shipping.entry import SpooledRecord, spooled_records
-from orchestrator.logs.shipping.target import BatchResult
+from orchestrator.logs.shipping.target import BatchResult, SpooledRecord, spooled_records
 
 _TOO_LARGE, _TOO_MANY, _SERVER_ERROR = 413, 429, 500
 _ID, _SECRET, _TOKEN = (

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.logs.spool.frames import frame_at, frames, next_frame
 from orchestrator.logs.spool.position import Position
-from orchestrator.logs.spool.segments import Segment, segments_in
+from orchestrator.logs.spool.segments import Segment, frame_at, frames, next_frame, segments_in
 
 _CHUNK_BYTES = 1024**2  # read at once from a plain segment
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from orchestrator.logs.errors import SpoolUnusable
+from orchestrator.logs.spool.disk_quota import DiskQuota
 from orchestrator.logs.spool.folder import SpoolFolder
-from orchestrator.logs.spool.frames import MAX_RECORD_BYTES, create_line, framed
-from orchestrator.logs.spool.keeper import FsyncThread
+from orchestrator.logs.spool.fsync_thread import FsyncThread
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.position import Position
-from orchestrator.logs.spool.room import DiskQuota
-from orchestrator.logs.spool.segments import segment_path
+from orchestrator.logs.spool.segments import MAX_RECORD_BYTES, create_line, framed, segment_path
 
 _PIECE_BYTES = 256 * 1024  # per write of many records: a log call waits no longer for the lock
 

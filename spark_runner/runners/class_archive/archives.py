@@ -6,11 +6,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from spark_runner.directories import is_ours
-from spark_runner.runners.class_archive.fit import fit_of
-from spark_runner.runners.class_archive.idle import host_is_idle
-from spark_runner.runners.class_archive.maker import LOOK_SECONDS, ArchiveMaker
-from spark_runner.runners.class_archive.store import ArchiveStore
+from spark_runner.protocol.directories import is_ours
+from spark_runner.runners.class_archive.maker import LOOK_SECONDS, ArchiveMaker, host_is_idle
+from spark_runner.runners.class_archive.store import ArchiveStore, fit_of
 from spark_runner.runners.run_directory import RunDirectory
 
 log = logging.getLogger(__name__)

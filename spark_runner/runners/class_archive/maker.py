@@ -1,23 +1,47 @@
-"""Makes archives in the background: on an idle host, one at a time, within the life of this process."""
+"""Makes class archives in the background, on an idle host, one at a time."""
 
 import logging
+import os
+import shutil
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from spark_runner.errors import SparkRunnerError
+from spark_runner.protocol.control_groups import usable_processors, waited_percent
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.proc import host_memory
 from spark_runner.runners.base import RunState, SubmitRequest
-from spark_runner.runners.class_archive.fit import Fit
-from spark_runner.runners.class_archive.idle import host_is_idle
-from spark_runner.runners.class_archive.store import ArchiveStore
+from spark_runner.runners.class_archive.store import ArchiveStore, Fit
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.spark_submits import SparkSubmits
 
+_MAX_WAITED_PERCENT = 10.0  # of the last ten seconds in which some process waited for a processor
+_MAX_LOAD = 0.5  # per processor; for kernels that do not report the above
+LEAST_MEMORY = 2 << 30  # bytes; the driver itself takes about 1 GiB
+LEAST_DISK = 1 << 30  # bytes; for the archive and the files of the sample job
+
+
+def host_is_idle(directory: Path) -> bool:
+    """Whether processors, memory and the disk of `directory` have spare capacity; raises OSError."""
+    try:
+        available, _ = host_memory()
+    except ValueError:  # a kernel that does not say
+        return False
+    if available < LEAST_MEMORY or shutil.disk_usage(directory).free < LEAST_DISK:
+        return False
+    waited = waited_percent("cpu")
+    if waited is not None:
+        return waited <= _MAX_WAITED_PERCENT
+    return os.getloadavg()[0] <= _MAX_LOAD * usable_processors()
+
+
 log = logging.getLogger(__name__)
 
-_SAMPLE = Path(__file__).parents[2] / "class_sample.py"  # never imported here: a worker loads no pyspark
+_SAMPLE = (
+    Path(__file__).parents[2] / "driver" / "class_sample.py"
+)  # never imported here: a worker loads no pyspark
 LOOK_SECONDS = 15.0  # between two checks whether the host is idle
 _POLL_SECONDS = 0.2
 _RUN_SECONDS = 600.0  # 20 s on an idle host; a run that takes so much longer hangs

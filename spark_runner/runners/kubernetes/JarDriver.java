@@ -50,7 +50,7 @@ import org.apache.zookeeper.data.Stat;
 /**
  * Runs the main class of a jar under the rules of its attempt, in a pod that has only Java and Spark.
  *
- * <p>It does the work of spark_runner/driver.py and spark_runner/holder.py without Python. Spark's own Janino
+ * <p>It does the work of spark_runner/driver/driver.py and spark_runner/driver/attempt_holder.py without Python. Spark's own Janino
  * compiles it in the pod, without lambdas, inferred types and multi-catch. Janino searches classes without a package
  * first, so no name here may equal that of a user's class.
  */

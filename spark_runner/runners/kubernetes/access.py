@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.errors import RefusedSubmission
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _HOME_FILE = "~/.kube/config"

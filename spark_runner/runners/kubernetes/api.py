@@ -11,10 +11,10 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any, cast
 
-from spark_runner.errors import SparkRunnerError
-from spark_runner.plain_file import parse_json
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.plain_file import parse_json
+from spark_runner.runners.http_json import no_answer
 from spark_runner.runners.kubernetes.access import KubernetesCredentials
-from spark_runner.runners.no_answer import no_answer
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0

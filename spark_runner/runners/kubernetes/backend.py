@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
 from spark_runner.runners.kubernetes.access import KubernetesCredentials
 from spark_runner.runners.kubernetes.api import INSTALL, KubernetesApi, api_url

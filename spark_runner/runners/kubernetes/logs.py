@@ -11,7 +11,7 @@ from pathlib import Path
 from loguru import logger
 
 from orchestrator.logs.files import folder_lock
-from spark_runner.log_limit import OLDER, limit_log
+from spark_runner.protocol.log_limit import OLDER, limit_log
 from spark_runner.runners.base import LogFile
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import Pod

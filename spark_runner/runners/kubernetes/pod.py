@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from spark_runner.plain_file import parse_json
+from spark_runner.protocol.plain_file import parse_json
 from spark_runner.runners.base import Failure, RunState, Submission
 
 RUN_LABEL = "orchestrator-run"

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from loguru import logger
 
-from spark_runner import exit_codes
+from spark_runner.protocol import exit_codes
 from spark_runner.runners.base import (
     Failure,
     LogFile,
@@ -20,13 +20,11 @@ from spark_runner.runners.base import (
     SubmitRequest,
 )
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
-from spark_runner.runners.kubernetes.kill import end_pods
-from spark_runner.runners.kubernetes.launch import PodLauncher
-from spark_runner.runners.kubernetes.launcher import submission_of_launcher
+from spark_runner.runners.kubernetes.launch import PodLauncher, submission_of_launcher
 from spark_runner.runners.kubernetes.logs import PodLogs
 from spark_runner.runners.kubernetes.pod import RUN_LABEL, Pod
-from spark_runner.runners.kubernetes.secrets import old_code_selector
-from spark_runner.runners.kubernetes.watch import PodWatch
+from spark_runner.runners.kubernetes.pods import PodWatch, end_pods
+from spark_runner.runners.kubernetes.program import old_code_selector
 from spark_runner.runners.run_directory import check_ended, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
 

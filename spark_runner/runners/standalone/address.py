@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from spark_runner.errors import BackendUnreachable, RefusedSubmission
+from spark_runner.protocol.errors import BackendUnreachable, RefusedSubmission
 from spark_runner.runners.base import SparkTarget
-from spark_runner.runners.http_json import CONNECT_SECONDS
-from spark_runner.runners.no_answer import refuses
+from spark_runner.runners.http_json import CONNECT_SECONDS, refuses
 from spark_runner.runners.standalone.api import Addresses, StandaloneMasters
 
 _SCHEME = "spark://"

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from spark_runner.errors import BackendUnreachable, SubmissionError
+from spark_runner.protocol.errors import BackendUnreachable, SubmissionError
 from spark_runner.runners.http_json import ClusterHttp
 
 _LEADING = "ALIVE"

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.client_mode import ClientModeRunner
 from spark_runner.runners.standalone.cluster_mode import ClusterModeRunner
-from spark_runner.runners.standalone.stagings import note_staging
+from spark_runner.runners.standalone.launch import note_staging
 
 _NAME = "standalone"
 _ID = "id"

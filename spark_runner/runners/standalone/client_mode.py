@@ -6,16 +6,15 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.errors import BackendUnreachable, SubmissionError
+from spark_runner.protocol.errors import BackendUnreachable, SubmissionError
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.api import Snapshot
-from spark_runner.runners.standalone.applications import end_applications
+from spark_runner.runners.standalone.applications import application_wait_reason, end_applications
 from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
 from spark_runner.runners.standalone.launch import application_name, with_core_limit
-from spark_runner.runners.standalone.room import application_wait_reason
 
 
 class ClientModeRunner:

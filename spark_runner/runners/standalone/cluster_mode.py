@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from orchestrator.logs.files import write_json
-from spark_runner.errors import BackendUnreachable, KillError, SubmissionError
-from spark_runner.process import processes_of
+from spark_runner.protocol.errors import BackendUnreachable, KillError, SubmissionError
+from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.run_directory import (
@@ -21,13 +21,13 @@ from spark_runner.runners.run_directory import (
     remove_run,
     run_directories,
     run_directory,
+    state_id,
 )
 from spark_runner.runners.standalone.address import StandaloneCluster
 from spark_runner.runners.standalone.applications import end_applications, wait_ended
 from spark_runner.runners.standalone.executor_logs import StandaloneExecutorLogs
 from spark_runner.runners.standalone.launch import application_name, driver_request, with_core_limit
 from spark_runner.runners.standalone.verdict import SUBMISSION_FILE, ClusterView, driver_id
-from spark_runner.state_id import state_id
 
 _KILL_SECONDS = 14.0  # a node gives its driver 10 s from TERM to KILL; its applications get the rest of 20
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # from a damaged file in a run directory

@@ -1,18 +1,45 @@
-"""The names, settings and REST request with which a driver starts on a standalone cluster."""
+"""The launch of a driver on a standalone cluster, in both deploy modes."""
 
 import glob
+import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spark_runner.errors import RefusedSubmission, SubmissionError
-from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
+from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
+from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.files import content_file
 from spark_runner.runners.launch import spark_properties
-from spark_runner.runners.log_layout import EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
-from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_log import EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
+from spark_runner.runners.spark_settings import render_properties
+
+_FOLDER = "stagings"
+
+
+def note_staging(state_dir: Path, staging: Path) -> None:
+    """Record a folder permanently; without effect if the state directory cannot be written."""
+    if staging != state_dir:
+        with suppress(SubmissionError):
+            content_file(state_dir / _FOLDER, "staging", "", os.fsencode(staging))
+
+
+def noted_stagings(state_dir: Path) -> Iterator[Path]:
+    """The folders that processes with this state directory have submitted to."""
+    with suppress(OSError):
+        for note in (state_dir / _FOLDER).glob("staging-*"):
+            yield _staging_of(note)
+
+
+@cache
+def _staging_of(note: Path) -> Path:
+    """The folder in a note. Cached: the note's name has its hash, and callers ask several times a second."""
+    return Path(os.fsdecode(note.read_bytes()))
+
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SUPERVISE = "spark.driver.supervise"

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from spark_runner import exit_codes
-from spark_runner.announcement import DRIVER_FILE
-from spark_runner.errors import BackendUnreachable
-from spark_runner.plain_file import read_json
-from spark_runner.process import ProcessId, current_boot_id, is_alive
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.announcement import DRIVER_FILE
+from spark_runner.protocol.errors import BackendUnreachable
+from spark_runner.protocol.plain_file import read_json
+from spark_runner.protocol.process import ProcessId, current_boot_id, is_alive
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.standalone.api import DriverState, Snapshot, StandaloneDriver, StandaloneMasters
-from spark_runner.runners.standalone.room import application_wait_reason, driver_wait_reason
-from spark_runner.runners.start_words import missing_packages
+from spark_runner.runners.standalone.applications import application_wait_reason, driver_wait_reason
+from spark_runner.runners.submit_failures import missing_packages
 
 SUBMISSION_FILE = "submission.json"  # {"driver": id}: the master's reply
 CLOCK_SECONDS = 60.0  # the largest difference of master's and worker's clocks plus the time to submit

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from spark_runner.errors import BackendUnreachable, KillError
+from spark_runner.protocol.errors import BackendUnreachable, KillError
 from spark_runner.runners.http_json import ClusterHttp, ClusterReply
 
 URLS = "resource_manager"  # in a SubmissionPlace: the addresses of all ResourceManagers of the cluster

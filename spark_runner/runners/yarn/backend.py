@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from spark_runner.errors import RefusedSubmission
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import Runner, SparkTarget, SubmissionPlace
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import URLS, ResourceManager

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from spark_runner.errors import BackendUnreachable
+from spark_runner.protocol.errors import BackendUnreachable
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager
 from spark_runner.runners.yarn.kill import kill_applications
 from spark_runner.runners.yarn.launch import incarnation_of, incarnation_tag, run_tag, yarn_properties
 from spark_runner.runners.yarn.logs import YarnLogs
-from spark_runner.runners.yarn.reach import check_reach
+from spark_runner.runners.yarn.site import check_reach
 from spark_runner.runners.yarn.verdict import APPLICATION_FAILED, verdict_of
 
 

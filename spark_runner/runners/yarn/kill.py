@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from spark_runner.errors import BackendUnreachable, KillError
+from spark_runner.protocol.errors import BackendUnreachable, KillError
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 
 END_SECONDS = 18.0  # YARN needs one or two; whatever remains then is on a node that does not react

@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spark_runner.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
+from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.content_file import content_file
 from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.files import content_file
 from spark_runner.runners.launch import (
     Launch,
     QuickStart,
@@ -15,9 +15,9 @@ from spark_runner.runners.launch import (
     refuse_other_settings,
     submit_arguments,
 )
-from spark_runner.runners.log_layout import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
-from spark_runner.runners.properties import render_properties
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_log import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
+from spark_runner.runners.spark_settings import render_properties
 
 PLAN = "orchestrator-plan.json"  # its name in the driver's working directory, beside the user's files
 _LAYOUT = "orchestrator-log4j2.properties"  # likewise, and in the containers of executors

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from spark_runner.errors import NotConfigured
+from spark_runner.protocol.errors import BackendUnreachable, NotConfigured, SubmissionError
+from spark_runner.runners.http_json import CONNECT_SECONDS, refuses
+from spark_runner.runners.yarn.api import ResourceManager
+from spark_runner.runners.yarn.launch import run_tag
 
 CONF_DIR_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")  # in spark-submit's order
 _FILES = ("core-site.xml", "yarn-site.xml")  # if both set a property, the later file counts
@@ -123,3 +126,32 @@ def _expanded(properties: Mapping[str, str], value: str) -> str:
             break
         value = expanded
     return value
+
+
+def check_reach(manager: ResourceManager, run: str) -> None:
+    """Raise SubmissionError unless a ResourceManager lists its applications and accepts connections."""
+    try:
+        manager.applications([run_tag(run)])
+        _check_listens()
+    except BackendUnreachable as error:
+        raise SubmissionError(f"driver of run {run} not submitted: {error}") from error
+
+
+def _check_listens() -> None:
+    try:
+        folder = conf_dir(os.environ)
+        addresses = submission_addresses(folder)
+    except NotConfigured:
+        return  # spark-submit reports that itself
+    troubles = []
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        why = refuses(host, port, CONNECT_SECONDS)
+        if not why:
+            return  # only the active one of several listens
+        troubles.append(f"{address} does not answer: {why}")
+    if troubles:
+        raise BackendUnreachable(
+            f"no ResourceManager accepts applications: {'; '.join(troubles)}; correct "
+            f"yarn.resourcemanager.address in {folder / 'yarn-site.xml'}"
+        )

@@ -7,8 +7,8 @@ ContainerExitStatus; exit codes 10 to 17: Spark's ApplicationMaster.
 import re
 from dataclasses import dataclass
 
-from spark_runner import exit_codes
-from spark_runner.redacted import redacted
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.redacted import redacted
 from spark_runner.runners.base import Failure, RunState
 from spark_runner.runners.yarn.api import YarnApplication
 

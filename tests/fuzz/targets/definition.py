@@ -3,9 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from orchestrator.errors import OrchestratorError
-from orchestrator.models.definition import Definition, parse_definition
-from orchestrator.plan import compile_program
+from orchestrator.model.definition import Definition, parse_definition
+from orchestrator.model.errors import OrchestratorError
+from orchestrator.model.plan import compile_program
 from spark_runner.sql.errors import SqlError
 from tests.fuzz.promises import Broken, check_error
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from orchestrator.driver_logs.documents import Documents
 from orchestrator.driver_logs.records import records
 from orchestrator.logs.reading.query import LogQuery
-from orchestrator.logs.reading.spooled import SpooledLogs
-from orchestrator.logs.record.days import Days
+from orchestrator.logs.reading.reader import SpooledLogs
+from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.folder import SpoolFolder
-from orchestrator.logs.spool.frames import framed
-from spark_runner.spark_log import readable_lines
+from orchestrator.logs.spool.segments import framed
+from spark_runner.runners.spark_log import readable_lines
 from tests.fuzz.promises import Broken
 
 _ROOT = Path(tempfile.mkdtemp(prefix="orchestrator-fuzz-"))

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from orchestrator.cli.job.page import show_detail
+from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import show_rows
-from orchestrator.errors import OrchestratorError
-from orchestrator.nodes import Nodes
-from orchestrator.settings import Settings
-from orchestrator.states import Queue
-from queues.errors import QueueError
-from queues.operations import Create, Operation, Set
+from orchestrator.config.settings import Settings
+from orchestrator.model.errors import OrchestratorError
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue
+from queues.model.errors import QueueError
+from queues.model.operations import Create, Operation, Set
 from queues.session import Session
-from queues.transaction import commit
-from spark_runner.attempt import AttemptState, attempt_path
+from queues.store.commit import commit
+from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.fuzz.promises import Broken, check_error, check_printable
 from tests.jobs_support import Office
 from tests.operators_support import Stage

@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from orchestrator.errors import SettingsError
-from orchestrator.settings import load_settings
+from orchestrator.config.settings import load_settings
+from orchestrator.model.errors import SettingsError
 from tests.fuzz.promises import check_error
 
 _FILE = Path(tempfile.mkdtemp(prefix="orchestrator-fuzz-")) / "config.toml"

@@ -15,7 +15,7 @@ from typing import TypeVar
 import psutil
 import urllib3
 
-from queues.documents import timestamp
+from queues.model.codec import timestamp
 from tests.servers.kubernetes.api import Api, ApiError, Document
 from tests.servers.kubernetes.container import POD_MARK, program
 from tests.servers.kubernetes.container_log import keep_log

@@ -1,0 +1,1 @@
+"""Views of jobs and queues, and the operations of an operator on them."""

@@ -1,0 +1,32 @@
+"""The admin operations: everything that an operator changes, each act recorded with its author."""
+
+from orchestrator.admin.job_changes import Operator
+from orchestrator.admin.operations import JobOperations
+from orchestrator.admin.pools import PoolOperations
+from orchestrator.admin.removal import Removal
+from orchestrator.admin.replay import Replay
+from orchestrator.admin.stops import Stops
+from orchestrator.config.live_limits import ClusterConfig
+from orchestrator.history.history import History
+from orchestrator.model.paths import Nodes
+from orchestrator.schedules.store import ScheduleStore
+from queues.queue_set import QueueSet
+
+
+class AdminOperations:
+    """Jobs, pools, limits and schedules. Safe to use from several threads.
+
+    `config` holds the limits of all workers, `schedules` the periodic jobs, `history` their measured runs.
+    """
+
+    def __init__(self, queue_set: QueueSet) -> None:
+        session, nodes = queue_set.session, Nodes(queue_set.layout.root)
+        operator = Operator(queue_set)
+        self.stops = Stops(queue_set)
+        self.jobs = JobOperations(operator, retention=lambda: self.config.read().limits.retention)
+        self.removal = Removal(operator)
+        self.dead = Replay(operator)
+        self.config = ClusterConfig(session, nodes)
+        self.pools = PoolOperations(queue_set, self.config, operator.trail)
+        self.schedules = ScheduleStore(session, nodes, queue_set.clock.now_ms)
+        self.history = History(session, nodes)

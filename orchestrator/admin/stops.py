@@ -1,0 +1,87 @@
+"""Kill: requests to stop a job, held or not. A request needs no lock, so it always works."""
+
+from collections.abc import Sequence
+
+from orchestrator.admin.side_nodes import SideNodes
+from orchestrator.audit.trail import Trail
+from orchestrator.model.act import Act
+from orchestrator.model.errors import AlreadyEnded
+from orchestrator.model.job import JobView
+from orchestrator.model.paths import Nodes
+from orchestrator.model.records import view_of
+from queues.model.errors import ItemNotFound, NotClaimed, Refusal
+from queues.model.operations import Check, Operation
+from queues.model.record import Record
+from queues.queue_set import QueueSet
+from queues.store.batch import commit_once
+
+_MAX_TRIES = 20  # the job moves to another pool and back meanwhile: even one such move is rare
+
+
+class Stops:
+    """Creates stop nodes in the pool of a job, also while the job changes its pool."""
+
+    def __init__(self, queue_set: QueueSet) -> None:
+        self._set = queue_set
+        self._session, self._layout = queue_set.session, queue_set.layout
+        self._trail = Trail(queue_set.session, Nodes(queue_set.layout.root))
+        self._nodes = SideNodes(queue_set)
+
+    def request(self, job_id: str) -> JobView:
+        """Request the end of a job, held or not, and return the job as it was then; `wait` shows the result.
+
+        Raises AlreadyEnded, ItemNotFound.
+        """
+        record, version = self._set.read(job_id)
+        act = self._trail.act("kill")
+        for _ in range(_MAX_TRIES):
+            view = _unended(record)
+            was_made = self._make(record, version, act)
+            after = self._read_again(record)
+            if was_made:
+                pool = None if after is None or view_of(after[0]).is_final else after[0].pool
+                if pool != record.pool:  # no worker looks for the request in a pool that the job has left
+                    self.withdraw(self._layout.stop(record.pool, job_id), record.run_key)
+                if pool in {record.pool, None}:
+                    return view
+            if after is None:
+                raise AlreadyEnded(f"job {job_id!r} was removed meanwhile")
+            record, version = after
+        raise NotClaimed(job_id, Refusal.MOVED_ON)
+
+    def withdraw(self, path: str, run_key: str) -> None:
+        """Remove a request for this very job, if there is one."""
+        removal = self._nodes.stop_removal(path, run_key)
+        if removal:  # refused if another client has removed or replaced the request: nothing is left to do
+            self._commit(removal)
+
+    def _read_again(self, before: Record) -> tuple[Record, int] | None:
+        try:
+            record, version = self._set.read(before.id)
+        except ItemNotFound:
+            return None
+        return (record, version) if record.run_key == before.run_key else None
+
+    def _make(self, record: Record, version: int, act: Act) -> bool:
+        """Create the request unless the record has changed, so that no ended job gets one."""
+        unchanged = Check(self._layout.record(record.id), version)
+        # Also refused when the request is created or removed meanwhile.
+        change = self._nodes.stop_creation(record, act)
+        entries = [self._trail.job_entry(act, record)] if change else []
+        done = self._commit([unchanged, *change, *entries])
+        if not done and self._session.exists(self._layout.stops(record.pool)) is None:
+            # An operator has removed the folder.
+            self._set.root.forget_folders()
+            self._set.ensure_pool(record.pool)
+        return done
+
+    def _commit(self, operations: Sequence[Operation]) -> bool:
+        """Whether it was done; sent a second time, the request could reach a later job of this id."""
+        return commit_once(self._session, operations, self._set.root.receipts)
+
+
+def _unended(record: Record) -> JobView:
+    view = view_of(record)
+    if view.is_final:
+        raise AlreadyEnded(f"job {record.id!r} has already ended as {view.status}")
+    return view

@@ -1,0 +1,191 @@
+"""Read-only views of jobs."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from orchestrator.admin.waits import Waits
+from orchestrator.model.job import JobView
+from orchestrator.model.records import state_of, view_of
+from orchestrator.model.states import Queue, Status
+from orchestrator.model.waiting import Waiting
+from queues.model.codec import decode
+from queues.model.errors import AccessDenied, CorruptRecord
+from queues.model.names import Token
+from queues.model.record import Record
+from queues.queue_set import QueueSet
+from queues.session.wire import Found
+from spark_runner.protocol.attempt import Attempt, attempt_number, attempt_path
+
+READ_AT_ONCE = 256  # records: a request of about 20 KiB, a reply of some hundred
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """Everything that ZooKeeper stores about one job."""
+
+    job: JobView
+    run_key: str
+    record_path: str
+    definition: dict[str, Any]
+    attempts: list[dict[str, Any]]
+    progress: dict[str, Any] | None  # as the driver reports it while it runs
+    held_by: dict[str, Any] | None  # the lock
+    due: str | None  # the earliest start, while it waits in accept
+    waiting: Waiting | None = None  # why it does not run yet; None when it runs or has ended
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLocation:
+    """The queue, the pool and the token of a job."""
+
+    queue: Queue
+    pool: str
+    token: Token
+
+    def unreadable(self, error: CorruptRecord) -> JobView:
+        """The view of a job whose record cannot be read."""
+        since = _time(self.token.seq // 1000)
+        return JobView.unreadable(self.token.id, self.pool, self.queue, since=since, reason=str(error))
+
+
+class Views:
+    """Reads jobs, many at a time. Safe to use from several threads."""
+
+    def __init__(self, queue_set: QueueSet) -> None:
+        self._set = queue_set
+        self._session = queue_set.session
+        self._layout = queue_set.layout
+
+    # ------------------------------------------------------------------ many jobs
+    def jobs(self, queues: Collection[Queue] = tuple(Queue)) -> Iterator[JobView]:
+        """All jobs in these queues of all pools, each once, in the order of the queues.
+
+        A job that moves meanwhile is reported from the queue where it was first met. A job whose record
+        cannot be read is included as `JobView.unreadable`.
+        """
+        yield from self._read(self._locations(queues).values(), queues)
+
+    def list(
+        self,
+        *,
+        pools: Collection[str] = (),
+        names: Collection[str] = (),
+        statuses: Collection[Status] = (),
+        queues: Collection[Queue] = (),
+        limit: int | None = None,
+    ) -> Sequence[JobView]:
+        """The jobs that match, newest first, at most `limit`; an empty filter matches all jobs.
+
+        A job whose record cannot be read is included as `JobView.unreadable`, unless names or statuses are
+        given: it has neither.
+        """
+        wanted = tuple(queues or Queue)
+        # The sequence in a token's name is the time of the submission, so the order needs no record.
+        locations = sorted(
+            self._locations(wanted, pools).values(),
+            key=lambda location: (-location.token.seq, location.token.id),
+        )
+        fitting = (
+            view
+            for view in self._read(locations, wanted)
+            if (not names or view.name in names)
+            and (not statuses or (view.status in statuses and view.is_readable))
+            and (not pools or view.pool in pools)
+        )
+        return tuple(islice(fitting, limit))
+
+    def _locations(self, queues: Collection[Queue], pools: Collection[str] = ()) -> dict[str, TokenLocation]:
+        """The location of each job by its id, where it was first met."""
+        found = dict[str, TokenLocation]()
+        listed = set[tuple[str, str]]()
+        # Jobs move while this lists folder after folder, mostly forward, so that they are met twice. A job
+        # that moved into a folder that was empty, or back to accept, would be missed: those are listed again.
+        for last in (False, True):
+            for queue, by_pool in self._set.look.counts().items():
+                for pool, count in by_pool.items():
+                    due = (queue, pool) not in listed or (last and queue == Queue.ACCEPT)
+                    if not count or not due or queue not in queues or (pools and pool not in pools):
+                        continue
+                    listed.add((queue, pool))
+                    for token in self._set.tokens(queue, pool):
+                        found.setdefault(token.id, TokenLocation(Queue(queue), pool, token))
+        return found
+
+    def _read(self, locations: Iterable[TokenLocation], queues: Collection[Queue]) -> Iterator[JobView]:
+        left = iter(locations)
+        while part := list(islice(left, READ_AT_ONCE)):
+            found = self._session.get_many([self._layout.record(location.token.id) for location in part])
+            for location, node in zip(part, found, strict=True):
+                if node is None:
+                    continue  # removed meanwhile
+                try:
+                    view = view_of(Record.decode(location.token.id, node[0]))
+                except CorruptRecord as error:
+                    yield location.unreadable(error)
+                    continue
+                if view.queue in queues:
+                    yield view
+
+    # ------------------------------------------------------------------ one job
+    def detail(self, job_id: str) -> JobDetail:
+        """Everything that ZooKeeper stores about one job; raises ItemNotFound, CorruptRecord."""
+        record = self._set.get(job_id)
+        view, path = view_of(record), self._layout.record(job_id)
+        # From the existing nodes: the number in a damaged record may be anything.
+        children = self._session.children(path) or ()
+        named = {number: name for name in children if (number := attempt_number(name)) is not None}
+        found = self._session.get_many([f"{path}/{named[number]}" for number in sorted(named)])
+        lock = self._document(self._layout.lock(record.pool, job_id))
+        last = decoded(found[-1]) if found else None
+        return JobDetail(
+            job=view,
+            run_key=record.run_key,
+            record_path=path,
+            definition=self._document(f"{path}/definition") or {},
+            attempts=[document for node in found if (document := decoded(node)) is not None],
+            progress=self.progress(view),
+            held_by=lock,
+            due=_time(record.token.due) if view.queue is Queue.ACCEPT else None,
+            waiting=Waits(self._set).of(record, state_of(record), lock=lock, attempt=last),
+        )
+
+    def attempt(self, view: JobView) -> Attempt | None:
+        """The last attempt of a job; raises CorruptRecord where it cannot be read."""
+        if view.attempt == 0:
+            return None
+        try:
+            return Attempt.read(self._session, self._attempt_path(view))
+        except ValueError as error:
+            raise CorruptRecord(view.id, f"its attempt {view.attempt} is damaged: {error}") from error
+
+    def progress(self, view: JobView) -> dict[str, Any] | None:
+        """The progress that the driver reports while it runs; None without a running driver."""
+        if view.attempt == 0 or view.is_final:
+            return None
+        try:
+            return self._document(f"{self._attempt_path(view)}/alive")
+        except AccessDenied:  # the driver has closed the node to other users
+            return None
+
+    def _attempt_path(self, view: JobView) -> str:
+        return attempt_path(self._layout.record(view.id), view.run_key, view.attempt)
+
+    def _document(self, path: str) -> dict[str, Any] | None:
+        return decoded(self._session.get(path))
+
+
+def _time(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def decoded(found: Found) -> dict[str, Any] | None:
+    """The document of a node that was read; damaged bytes as text; None without a node or data."""
+    if found is None or not found[0]:
+        return None
+    try:
+        return decode(found[0])
+    except ValueError:
+        return {"unreadable": found[0].decode(errors="replace")}

@@ -1,0 +1,259 @@
+"""The composition root: the one place that builds the parts of a worker and connects them."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from loguru import logger
+
+from orchestrator.admission.declined import Declined
+from orchestrator.admission.guard import Guard
+from orchestrator.admission.host import Host
+from orchestrator.admission.hosts import Hosts
+from orchestrator.admission.slots import Slots
+from orchestrator.admission.starts import Starts
+from orchestrator.archive.archive import open_archive
+from orchestrator.audit.documents import AuditLog
+from orchestrator.callbacks.callback import Callbacks
+from orchestrator.client.access import find_zookeeper, open_session
+from orchestrator.client.client import Client, build_client
+from orchestrator.client.entry import build_queue_set
+from orchestrator.config.cautions import cautions
+from orchestrator.config.live_limits import ClusterConfig
+from orchestrator.config.settings import Settings
+from orchestrator.config.spark_defaults import pool_confs, pool_spark, warm_specs
+from orchestrator.driver_logs.collector import DriverLogs
+from orchestrator.handlers.hooks import Hook, Hooks, installed_hooks
+from orchestrator.handlers.worker_context import Admission, DriverControl, JobRules, Reporting, WorkerContext
+from orchestrator.history.history import History
+from orchestrator.leader.audit_trail import AuditTrail
+from orchestrator.leader.depth import Depth
+from orchestrator.leader.duty import Duty
+from orchestrator.leader.election import Election
+from orchestrator.leader.expiry import OldHistories, OldLogs
+from orchestrator.leader.leadership import Leadership
+from orchestrator.leader.queued_timeout import QueuedTimeout
+from orchestrator.leader.retention_count import RetentionCount
+from orchestrator.leader.scrub import Scrub
+from orchestrator.leader.stale_slots import StaleSlots
+from orchestrator.leader.stale_stops import StaleStops
+from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.logs.record.document import Days
+from orchestrator.logs.record.redaction import REDACTOR, secrets_in
+from orchestrator.logs.shipping.indices import daily_indices
+from orchestrator.metrics.registry import Metrics, QueueEvents
+from orchestrator.model.errors import SettingsError
+from orchestrator.model.limits import Limits
+from orchestrator.model.paths import Nodes
+from orchestrator.policy.policy import Policy
+from orchestrator.schedules.planner import Planner
+from orchestrator.worker.measures import JobMeasures, WorkerMeasures
+from orchestrator.worker.worker import Worker
+from queues.admin.scrubber import Scrubber
+from queues.queue_set import QueueSet
+from queues.session import Session
+from spark_runner.runners.class_archive.archives import ClassArchives
+from spark_runner.runners.kubernetes.backend import KubernetesBackend
+from spark_runner.runners.local import LocalRunner
+from spark_runner.runners.registry import OneRunner, Runners, installed_backends
+from spark_runner.runners.run_as import RunAsError, Users
+from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.runners.standalone.backend import StandaloneBackend
+from spark_runner.runners.warm import WarmKeeper, WarmServers
+from spark_runner.runners.yarn.backend import YarnBackend
+
+__all__ = [
+    "DRIVER_MAIN",
+    "build_client",
+    "build_queue_set",
+    "build_runners",
+    "build_worker",
+    "find_zookeeper",
+    "open_logs",
+    "open_session",
+]
+
+DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver" / "driver_main.py"
+
+
+def build_runners(
+    settings: Settings, *, owned: bool = False, warm: bool = True, users: Users | None = None
+) -> Runners:
+    """All runners. `owned`: processes on this host end with this process, because its ZooKeeper does.
+
+    Without `warm` there are no warm servers: a single job does not need one. `users` run the drivers.
+    """
+    cache_dir = settings.cache_dir if users is None else users.folder
+    archives = ClassArchives(cache_dir) if settings.class_archives else None
+    kept = partial(SparkSubmits, owned=owned, quick_start=archives, passed_on=settings.drivers.environment)
+    submits, shared = kept(settings.state_dir, users=users), kept(settings.state_dir / "warm")
+    specs = warm_specs(settings.spark, pool_spark(settings.spark)) if warm else []
+    keeper = WarmKeeper(WarmServers(shared, settings.warm.recycling), specs)
+    local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=keeper)
+    return Runners(
+        {
+            "local": partial(OneRunner, local),
+            "standalone": partial(StandaloneBackend, submits, driver_main=DRIVER_MAIN),
+            "yarn": partial(YarnBackend, submits, driver_main=DRIVER_MAIN),
+            "kubernetes": partial(KubernetesBackend, submits, driver_main=DRIVER_MAIN),
+            **installed_backends(),
+        },
+        companions=[keeper],
+    )
+
+
+def users_of_drivers(settings: Settings) -> Users | None:
+    """The users of a worker's drivers, None for its own; raises SettingsError where it cannot use them."""
+    if not settings.drivers.run_as:
+        return None
+    try:
+        return Users(settings.users_dir, settings.drivers.run_as)
+    except RunAsError as error:
+        raise SettingsError(str(error)) from error
+
+
+@contextmanager
+def open_logs(settings: Settings) -> Iterator[LogPipeline]:
+    """Send the logs of this process and of the host's drivers to the spool, and on to log servers if set."""
+    logins = (settings.zookeeper_login, settings.zookeeper_group, settings.zookeeper_drivers.login)
+    try:
+        REDACTOR.add([login.login().secret().strip() for login in logins if login is not None])
+    except OSError as error:
+        raise SettingsError(f"the file of a login cannot be read: {error}") from error
+    for conf in pool_confs(settings.spark):
+        REDACTOR.add(secrets_in(conf))
+    with LogPipeline(settings.logs, settings.logs_dir, "orchestrator") as pipeline:
+        for caution in cautions(settings):
+            logger.warning(f"{caution.what}; {caution.remedy}")
+        if pipeline.spool is None:
+            yield pipeline
+            return
+        days = Days(settings.logs.alias, settings.logs.timezone)
+        drivers = DriverLogs(settings.state_dir, pipeline.spool, days, REDACTOR)
+        drivers.start()
+        pipeline.checks["driver-logs"] = drivers.trouble
+        try:
+            yield pipeline
+        finally:
+            drivers.stop()
+
+
+def build_leadership(
+    queue_set: QueueSet, context: WorkerContext, settings: Settings, name: str, metrics: Metrics
+) -> Leadership:
+    """A candidate for leader with all duties; `metrics` shows the counts of the leader."""
+    nodes, client = Nodes(settings.root), Client(queue_set, context.rules.policy)
+    election = Election(queue_set.session, nodes, name)
+    duties: list[Duty] = [
+        QueuedTimeout(queue_set, context.reporting.hooks, election.fence, context.reporting.audit),
+        Planner(client.schedules, submit=client.enqueue, get=client.get, fence=election.fence),
+        RetentionCount(queue_set, lambda: context.rules.limits().retention_count, election.fence),
+        StaleStops(queue_set, election.fence),
+        StaleSlots(queue_set, nodes, election.fence),
+        OldHistories(queue_set, nodes, election.fence),
+        Depth(queue_set, metrics),
+        *(
+            []
+            if context.reporting.audit is None
+            else [AuditTrail(queue_set, nodes, election.fence, context.reporting.audit)]
+        ),
+        Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
+        *(
+            [OldLogs(lambda: daily_indices(settings.logs), settings.logs.retention_days)]
+            if settings.logs.has_search
+            else []
+        ),
+    ]
+    leadership = Leadership(election, duties)
+    metrics.ask_leader(lambda: leadership.is_leader)
+    return leadership
+
+
+def build_worker(
+    session: Session,
+    settings: Settings,
+    *,
+    owned: bool = False,
+    runners: Runners | None = None,
+    hooks: Iterable[Hook] = (),
+    pools: Mapping[str, int] | None = None,
+    limits: Callable[[], Limits] | None = None,
+    guarded: bool = True,
+    accepts: Callable[[str], bool] | None = None,
+    logs: LogPipeline | None = None,
+) -> Worker:
+    """A worker on a session of its own; without `guarded` it claims jobs however busy its host is.
+
+    `logs`: the pipeline of this process; the worker announces its trouble.
+    """
+    # Unique: nodes of a killed worker are never mistaken for those of its successor.
+    name = f"{os.uname().nodename.replace('.', '_')}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+    queue_set = build_queue_set(session, settings, owner=name)
+    nodes = Nodes(settings.root)
+    slots = Slots(session, nodes, queue_set.pools)
+    config = ClusterConfig(
+        session,
+        nodes,
+        Limits(
+            retention=settings.retention,
+            cpu_pressure_limit=settings.cpu_pressure_limit,
+            memory_pressure_limit=settings.memory_pressure_limit,
+            memory_guard=settings.memory_guard,
+        ),
+    )
+    tls = settings.zookeeper_tls
+    if tls is not None and tls.certificate_file and not settings.zookeeper_drivers.certificate_file:
+        logger.warning(
+            "this worker presents a certificate to ZooKeeper, its drivers do not: if the servers require one "
+            "(ssl.clientAuth=need), set certificate_file and key_file of zookeeper_drivers"
+        )
+    in_force = (lambda: config.limits) if limits is None else limits
+    metrics = Metrics()
+    queue_set.listen(QueueEvents(metrics.registry).note)
+    starts = Starts(settings.state_dir / "starts", name)  # of all workers with this state directory
+    policy = Policy(settings.policy, settings.drivers.run_as)
+    if runners is None:
+        runners = build_runners(settings, owned=owned, warm=accepts is None, users=users_of_drivers(settings))
+    context = WorkerContext(
+        session=session,
+        layout=queue_set.layout,
+        clock=queue_set.clock,
+        drivers=DriverControl(runners, settings.kill_grace, settings.zookeeper_drivers),
+        admission=Admission(
+            slots=slots,
+            declined=Declined(slots.name_capacity),
+            elsewhere=Declined(slots.name_capacity),
+            hosts=Hosts(session, nodes),
+            guard=Guard(in_force, starts, Host()) if guarded else None,
+        ),
+        rules=JobRules(in_force, pool_spark(settings.spark), policy),
+        reporting=Reporting(
+            hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
+            callbacks=Callbacks(check=policy.check_callback),
+            history=History(session, nodes),
+            audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
+            archive=open_archive(settings.archive, settings.state_dir),
+        ),
+    )
+    if logs is not None:
+        metrics.ask_logs(logs.status)
+        metrics.ask_spool(logs.usage)
+    worker = Worker(
+        queue_set,
+        context,
+        name=name,
+        slots=settings.slots,
+        leadership=build_leadership(queue_set, context, settings, name, metrics),
+        pools=pools,
+        accepts=accepts,
+        config=config,
+        logs=logs,
+        metrics=metrics,
+    )
+    metrics.registry.register(WorkerMeasures(worker))
+    slots.on_change(worker.look_again)
+    config.on_change(worker.look_again)
+    return worker

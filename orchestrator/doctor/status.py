@@ -1,0 +1,115 @@
+"""The status of a cluster: its servers, workers and pools."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator.admin.queue_views import QueueViews
+from orchestrator.admission.hosts import Announcement, leader_of, workers_of
+from orchestrator.config.live_limits import ClusterConfig
+from orchestrator.doctor.ensemble import ServerStatus, latencies, servers
+from orchestrator.model.errors import ConfigUnreadable
+from orchestrator.model.paths import Nodes
+from orchestrator.model.states import Queue
+from queues.queue_set import QueueSet
+
+
+class _StatusPart(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WorkerStatus(_StatusPart):
+    """A worker, as it announces itself."""
+
+    name: str
+    host: str
+    pid: int
+    slots: int
+    running: int
+    since: str
+    version: str
+    session: str  # of the worker's announcement
+    leads: bool
+
+
+class PoolStatus(_StatusPart):
+    """A pool or a low lane; weight and cap of a low lane are None: those of its pool apply."""
+
+    pool: str
+    weight: int | None
+    cap: int | None  # 0 = no limit
+    running: int  # jobs in running, without those of the low lane
+    paused: bool
+    queues: Mapping[Queue, int]
+
+
+class ClusterStatus(_StatusPart):
+    """The content of `cluster status`; the latency is the median of some reads, in milliseconds."""
+
+    zookeeper: str
+    servers: Sequence[ServerStatus]
+    session: str  # of this client
+    root: str
+    latency_ms: float
+    leader: str | None
+    workers: Sequence[WorkerStatus]
+    pools: Sequence[PoolStatus]
+    config: Mapping[str, Any]  # the limits that are set for all workers
+    config_error: str = ""  # why the limits cannot be read
+
+
+def read_status(queue_set: QueueSet) -> ClusterStatus:
+    """Read the status of a cluster, without a write; raises what reads raise."""
+    session, root = queue_set.session, queue_set.layout.root
+    nodes = Nodes(root)
+    leader = leader_of(session, nodes)
+    config, config_error = dict[str, Any](), ""
+    try:
+        config = dict(ClusterConfig(session, nodes).read().values)
+    except ConfigUnreadable as error:
+        config_error = str(error)
+    return ClusterStatus(
+        zookeeper=session.settings.hosts,
+        servers=list(servers(session.settings.hosts)),
+        session=f"{session.id:#x}",
+        root=root,
+        latency_ms=round(statistics.median(latencies(session, root)), 2),
+        leader=None if leader is None else leader.name,
+        workers=[_worker(worker, leader) for worker in workers_of(session, nodes)],
+        pools=_pools(queue_set),
+        config=config,
+        config_error=config_error,
+    )
+
+
+def _worker(worker: Announcement, leader: Announcement | None) -> WorkerStatus:
+    return WorkerStatus(
+        name=worker.name,
+        host=worker.text("host"),
+        pid=worker.number("pid"),
+        slots=worker.number("slots"),
+        running=worker.number("running"),
+        since=worker.text("since"),
+        version=worker.text("version"),
+        session=f"{worker.owner:#x}",
+        leads=leader is not None and leader.name == worker.name,
+    )
+
+
+def _pools(queue_set: QueueSet) -> list[PoolStatus]:
+    by_pool = dict[str, PoolStatus]()
+    counts = dict[str, dict[Queue, int]]()
+    for load in QueueViews(queue_set).load():
+        of_pool = counts.setdefault(load.pool, {})
+        of_pool[load.queue] = load.jobs
+        by_pool[load.pool] = PoolStatus(
+            pool=load.pool,
+            weight=load.weight,
+            cap=load.cap,
+            running=of_pool.get(Queue.RUNNING, 0),
+            paused=load.paused,
+            queues=dict(of_pool),
+        )
+    return list(by_pool.values())

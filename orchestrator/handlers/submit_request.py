@@ -1,0 +1,124 @@
+"""The request to a runner: what it submits, and whether the job is short enough for a quick JVM."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.plan import Plan, program_of
+from orchestrator.model.spark import Spark
+from orchestrator.policy.policy import Policy
+from queues.session import SessionSettings
+from spark_runner.protocol.attempt import Attempt, AttemptState
+from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
+from spark_runner.runners.base import SubmitRequest
+
+SHORT_SECONDS = 60.0  # of a whole run; after that a JVM with both compilers is as fast
+_LEAST_RUNS = 3  # a single run may have had nothing to do
+_LAST_RUNS = 10
+
+
+def is_short(history: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each of the last ten runs was short, and there are at least three; newest last.
+
+    Runs are entries of the history; `seconds` is from the start of the driver to its end. Failed runs do not
+    count. One long run suffices for the usual JVM: a long run loses more than short ones gain.
+    """
+    durations = [run.get("seconds") for run in history if run.get("state") == AttemptState.SUCCEEDED]
+    known = [seconds for seconds in durations if isinstance(seconds, int | float)][-_LAST_RUNS:]
+    return len(known) >= _LEAST_RUNS and max(known) <= SHORT_SECONDS
+
+
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)  # s3a://, hdfs:, local: ...
+_PATTERN = re.compile(r"[*?\[{]")  # Spark accepts patterns for several files
+
+
+def submit_request(
+    definition: Definition,
+    plan: Plan | None,
+    spark: Spark,
+    attempt: Attempt,
+    *,
+    job_id: str,
+    pool: str,
+    incarnation: str,
+    stop_path: str,
+    zookeeper: SessionSettings,
+    is_short: bool,
+    is_warm: bool,
+    policy: Policy,
+) -> SubmitRequest:
+    """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
+
+    `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
+    in; `zookeeper` is the connection of the driver. `is_short` requests a JVM that starts quickly, `is_warm`
+    a warm one, which only scripts may share.
+    """
+    policy.check(pool, definition, spark=spark, plan=plan)
+    policy.check_files(pool, definition, spark.target)
+    program = program_of(definition, plan)
+    directory = definition.directory
+    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
+    found = spark.model_copy(
+        update={
+            "jars": _found(jars, "jar", directory),
+            "py_files": _found(spark.py_files, "Python file", directory),
+            "files": _found(spark.files, "file", directory),
+        }
+    )
+    conf = found.properties
+    script = program.script if isinstance(program, SqlProgram) else None
+    own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
+    secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
+    REDACTOR.add_of_job(secrets)
+    if script is not None:
+        program = SqlProgram({**script, "denied_formats": policy.denied_formats(pool)})
+    run_plan = RunPlan(
+        run=attempt.run,
+        run_key=attempt.run_key,
+        attempt_path=attempt.path,
+        stop_path=stop_path,
+        incarnation=incarnation,
+        job=PlannedJob(job_id, definition.name, attempt.number, pool, spark.target.deploy_mode),
+        lease_seconds=definition.timeout.lease,
+        zookeeper=zookeeper.for_plan(),
+        program=program,
+        directory=directory,
+        secrets=tuple(secrets),
+    )
+    may_share = script is not None and not (script["names_files"] or script["needs_own_jvm"])
+    return SubmitRequest(
+        run=attempt.run,
+        incarnation=incarnation,
+        name=definition.name,
+        plan=run_plan.to_json(),
+        target=spark.target,
+        conf=conf,
+        secrets=run_plan.secrets,
+        is_short=is_short,
+        is_warm=is_warm and may_share,
+    )
+
+
+def _passwords(zookeeper: SessionSettings) -> Iterator[str]:
+    return (login.password for login in (zookeeper.sasl, zookeeper.digest) if login and login.password)
+
+
+def _found(names: Iterable[str], kind: str, directory: str) -> tuple[str, ...]:
+    """Files as Spark accepts them; raises DefinitionError for a missing file of this host."""
+    return tuple(_one_found(name, kind, directory) for name in names)
+
+
+def _one_found(name: str, kind: str, directory: str) -> str:
+    if _ELSEWHERE.match(name):
+        return name
+    path, mark, alias = name.partition("#")  # for example archive.zip#environment
+    full = Path(directory or "/", path)
+    if not _PATTERN.search(path) and not full.exists():
+        host = os.uname().nodename
+        raise DefinitionError(f"there is no {kind} {full} on {host}, the host that submits the job")
+    return f"{full}{mark}{alias}"

@@ -1,0 +1,1 @@
+"""Values of a job: definition, state, statuses, schedule, limits, paths and errors."""

@@ -1,0 +1,290 @@
+"""The definition of a job, as a user writes it; immutable once the job is enqueued."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from orchestrator.model.backoff import growing
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.fields import DefinitionPart, Seconds, explain, text, texts
+from orchestrator.model.reading import read_document, read_file
+from orchestrator.model.schedule import Schedule
+from orchestrator.model.spark import Spark
+from queues.model.errors import InvalidName
+from queues.model.names import DEFAULT_POOL, LOW, check_pool
+from spark_runner.protocol.text import shortened
+
+MAX_DEFINITION_BYTES = 384 * 1024  # part of the multi that enqueues the job, whose limit is 768 KiB
+_URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:[A-Za-z0-9_]+\}\S*")
+
+ErrorClass = Literal[
+    "user",
+    "memory",
+    "lost",
+    "no_outcome",  # the driver ended with exit code 0 and reported no outcome
+    "killed",  # the application was ended on its cluster
+    "submission",
+    "timeout",
+    "infrastructure",
+    "callback",
+]
+
+
+CallbackEvent = Literal["running", "warn", "end"]
+
+
+class Retry(DefinitionPart):
+    """How often, how soon and after which errors a failed job runs again."""
+
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    delay: Annotated[Seconds, Field(ge=0)] = 30.0
+    factor: Annotated[float, Field(ge=1, le=10)] = 2.0
+    max_delay: Annotated[Seconds, Field(ge=0)] = 600.0
+    on: tuple[ErrorClass, ...] = ("lost", "submission", "infrastructure", "memory", "user")
+    submissions: Annotated[int, Field(ge=1, le=100)] = Field(
+        5,
+        description="tries to submit one attempt after transient failures; not counted as attempts",
+    )
+
+    def delay_after(self, failures: int) -> float:
+        """The seconds to wait after this many failures in a row (1 = the first), before jitter."""
+        return growing(self.delay, self.max_delay, failures, factor=self.factor)
+
+
+class Timeout(DefinitionPart):
+    """Time limits; 0 = no limit, where that is allowed."""
+
+    queued: Annotated[Seconds, Field(ge=0)] = Field(
+        86_400.0, description="in accept after the job is due; then it fails"
+    )
+    submit: Annotated[Seconds, Field(ge=1)] = Field(
+        300.0, description="from the intent until the driver has started the attempt"
+    )
+    run: Annotated[Seconds, Field(ge=0)] = Field(
+        7_200.0, description="of one attempt, from the start of its driver; then it is killed"
+    )
+    on_run: Literal["fail", "retry", "demote"] = Field(
+        "fail", description="after `run`: the job ends, gets another attempt, or one in the low lane"
+    )
+    stall: Annotated[Seconds, Field(ge=0)] = Field(
+        600.0, description="without progress; then the job is RUNNING_WARN until there is progress"
+    )
+    lease: Annotated[Seconds, Field(ge=5)] = Field(
+        900.0,
+        description="a driver without contact to ZooKeeper for this time ends itself and counts as lost",
+    )
+
+
+class Callback(DefinitionPart):
+    """The receiver of a job's events, and the events that it gets."""
+
+    url: str = Field("", description="http or https; the worker fills in ${env:NAME}; empty = no callback")
+    on: Annotated[tuple[CallbackEvent, ...], Field(min_length=1)] = Field(
+        ("end",), description="events to send: a driver runs, the job is RUNNING_WARN, the job has ended"
+    )
+    ignore_errors: bool = Field(False, description="drop an event whose first delivery fails")
+    attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    timeout: Annotated[Seconds, Field(gt=0, le=300)] = 10.0
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        if value and not (_URL.fullmatch(value) and value.isprintable()):
+            message = f"{value!r} is not an http or https address"
+            raise ValueError(message)
+        return value
+
+
+class Definition(DefinitionPart):
+    """A push job. `script` and `python` hold the text of the program itself."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+    script: str = Field("", description="the text of a SQL script")
+    python: str = Field("", description="the text of a PySpark program")
+    jar: str = Field("", description="a jar that the worker or the cluster can read")
+    main_class: str = Field("", alias="class", description="the class of the jar whose main runs")
+    file: str = Field("", description="the name of the text in errors and tracebacks")
+    directory: str = Field(
+        "", description="the base of relative paths; an error where a driver does not have it"
+    )
+    arguments: tuple[str, ...] = ()
+    pool: str = DEFAULT_POOL
+    spark: Spark = Spark.model_construct()
+    retry: Retry = Retry.model_construct()
+    timeout: Timeout = Timeout.model_construct()
+    callback: Callback = Callback.model_construct()
+    concurrency: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        0, description="most running jobs of this name, in all pools; 0 = no limit"
+    )
+    schedule: Schedule = Schedule.model_construct()
+    variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
+    labels: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("variables", "labels", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        return texts(value)
+
+    @field_validator("name")
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        if value in {".", ".."}:
+            message = f"{value!r} cannot name a job"
+            raise ValueError(message)
+        return value
+
+    @field_validator("pool")
+    @classmethod
+    def _is_pool(cls, value: str) -> str:
+        if value.endswith(LOW):
+            message = f"{value!r} is a low lane, which takes demoted jobs only: name the pool"
+            raise ValueError(message)
+        try:
+            return check_pool(value)
+        except InvalidName as error:
+            raise ValueError(str(error)) from error
+
+    @field_validator("directory")
+    @classmethod
+    def _is_absolute(cls, value: str) -> str:
+        if value and not Path(value).is_absolute():
+            message = f"{value!r} is a relative path: give an absolute one"
+            raise ValueError(message)
+        return value
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _as_arguments(cls, value: object) -> object:
+        return [text(item) for item in value] if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if sum(map(bool, (self.script, self.python, self.jar))) != 1:
+            message = "give exactly one of 'script' (SQL), 'python' and 'jar'"
+            raise ValueError(message)
+        if bool(self.jar) != bool(self.main_class):
+            message = "'jar' needs 'class', the name of its main class, and the other way round"
+            raise ValueError(message)
+        if not self.script and self.variables:
+            message = "'variables' are for SQL scripts; a program takes 'arguments'"
+            raise ValueError(message)
+        if self.script and self.arguments:
+            message = "'arguments' are for programs; a SQL script takes 'variables'"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _one_word_on_time_limits(self) -> Self:
+        if "timeout" in self.retry.on and self.timeout.on_run != "retry":
+            message = (
+                "'retry.on' names 'timeout', and 'timeout.on_run' is "
+                f"'{self.timeout.on_run}': set 'on_run: retry', or remove 'timeout' from 'retry.on'"
+            )
+            raise ValueError(message)
+        return self
+
+
+def parse_definition(text: str, source: str, directory: Path) -> Definition:
+    """The definition in YAML or JSON text; names of script files are relative to `directory`.
+
+    Raises DefinitionError for text that is not a mapping, unknown fields (with the nearest name), invalid
+    values and files that cannot be read.
+    """
+    try:
+        document = read_document(text, source)
+    except ValueError as error:
+        raise DefinitionError(str(error)) from error
+    if not isinstance(document, dict):
+        raise DefinitionError(f"{source}: a job definition is a mapping of fields, see README")
+    _refuse_nul(document, source)
+    for field in ("script", "python"):
+        value = document.get(field)
+        # One line that ends in .sql or .py is the name of a file; anything else is the text itself.
+        if isinstance(value, str) and "\n" not in value and value.strip().lower().endswith((".sql", ".py")):
+            path = (directory / value.strip()).resolve()
+            document |= {field: read_program(path)}
+            document.setdefault("file", path.name)
+            document.setdefault("directory", str(path.parent))
+    if not isinstance(named := document.setdefault("directory", str(directory.resolve())), str):
+        return build_definition(document, source)  # raises: it is not text
+    try:
+        folder = Path(named).expanduser()
+    except RuntimeError as error:  # ~name, and no such user
+        raise DefinitionError(f"{source}: field 'directory': {shortened(named, 300)!r}: {error}") from error
+    if named and not folder.is_absolute():
+        folder = (directory / folder).resolve()
+    document |= {"directory": str(folder) if named else ""}
+    return build_definition(document, source)
+
+
+def definition_of_program(path: Path, **fields: Any) -> Definition:
+    """The definition of a lone script or Python file, with these fields added."""
+    kind = "python" if path.suffix == ".py" else "script"
+    if not (text := read_program(path)).strip():
+        raise DefinitionError(f"{path}: is empty")
+    document = {
+        "name": re.sub(r"[^A-Za-z0-9._-]", "-", path.stem)[:128] or "job",
+        kind: text,
+        "file": path.name,
+        "directory": str(path.resolve().parent),
+        **fields,
+    }
+    return build_definition(document, str(path))
+
+
+def build_definition(document: dict[str, Any], source: str) -> Definition:
+    """The validated definition; raises DefinitionError with one line per error."""
+    try:
+        definition = Definition.model_validate(document)
+    except ValidationError as error:
+        raise DefinitionError(explain(error, Definition, source)) from error
+    _refuse_nul(definition.model_dump(), source)
+    try:
+        size = len(definition.model_dump_json().encode())
+    except ValueError as error:  # half of a surrogate pair, or bytes of the command line that are not UTF-8
+        raise DefinitionError(f"{source}: some of its text is not valid Unicode") from error
+    if size > MAX_DEFINITION_BYTES:
+        raise DefinitionError(
+            f"{source}: the definition is {size:,} bytes, the limit is {MAX_DEFINITION_BYTES:,}; "
+            "keep data out of it and let it name files"
+        )
+    return definition
+
+
+def _refuse_nul(document: dict[str, Any], source: str) -> None:
+    if (field := _with_nul(document)) is not None:
+        raise DefinitionError(
+            f"{source}: field {field!r} contains the character NUL, which no program accepts"
+        )
+
+
+def _with_nul(value: object) -> str | None:
+    """The path of the first field with a NUL; None where there is none."""
+    if isinstance(value, str):
+        return "" if "\0" in value else None
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    for name, item in items:
+        if isinstance(name, str) and "\0" in name:
+            return shortened(name, 100)
+        if (below := _with_nul(item)) is not None:
+            return ".".join(filter(None, (shortened(str(name), 100), below)))
+    return None
+
+
+def read_program(path: Path) -> str:
+    """The text of a script; raises DefinitionError when it cannot be read."""
+    try:
+        return read_file(path)
+    except OSError as error:
+        raise DefinitionError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # also for NUL in a path
+        raise DefinitionError(f"{shortened(str(path), 300)}: {error}") from error

@@ -1,0 +1,162 @@
+"""Field types that definitions and settings share, and errors that name the nearest field."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Annotated, Any, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from spark_runner.protocol.plain_file import check_plain
+from spark_runner.protocol.text import nearest, shortened
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)")
+MAX_DAYS = 36_525
+"""The longest duration: a hundred years, so that each due time is a valid date."""
+
+_FILES = ("key_file", "ca_file", "token_file", "certificate_file")
+_MAX_ERRORS = 20
+_MAX_CHARACTERS = 300  # of a user's text in a message
+
+
+def parse_seconds(value: str) -> float:
+    """The seconds of a duration such as `30s`; raises ValueError, which shows how to write one."""
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        message = (
+            f"{shortened(value, _MAX_CHARACTERS)!r} is not a duration;"
+            " write a number with ms, s, m, h or d, for example 30s"
+        )
+        raise ValueError(message)
+    return _bounded(float(match[1]) * _UNITS[match[2]])
+
+
+def _bounded(seconds: float) -> float:
+    if not abs(seconds) <= MAX_DAYS * _UNITS["d"]:  # NaN fails every comparison
+        message = f"{seconds:g} s is not a duration; the longest is {MAX_DAYS}d"
+        raise ValueError(message)
+    return seconds
+
+
+def _seconds(value: object) -> object:
+    return parse_seconds(value) if isinstance(value, str) else value
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds), AfterValidator(_bounded)]
+"""A duration: seconds as a number, or text such as `30s`, `10m`, `1d`."""
+
+
+def is_duration(field: FieldInfo) -> bool:
+    """Whether a field of a model is a duration."""
+    return any(isinstance(item, BeforeValidator) and item.func is _seconds for item in field.metadata)
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as `parse_seconds` reads it, in the largest unit of which it is a whole number."""
+    milliseconds = round(seconds * 1000)
+    if milliseconds == 0:
+        return "0s"
+    whole = [
+        (milliseconds // size, unit)
+        for unit, size in ((unit, round(size * 1000)) for unit, size in _UNITS.items())
+        if milliseconds % size == 0
+    ]
+    count, unit = whole[-1]
+    return f"{count}{unit}"
+
+
+def check_files(part: BaseModel) -> None:
+    """Raise ValueError where a file that a part of the settings names exists and is no regular file."""
+    for name in _FILES:
+        if (path := getattr(part, name, None)) is not None:
+            with suppress(OSError):  # it may be created later: its reader reports a file that is missing
+                check_plain(path.expanduser())
+
+
+def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:
+    """One line per error; for an unknown field with the nearest name."""
+    lines = [f"{source}: {line}" for line in islice(_lines(error, model), _MAX_ERRORS)]
+    if (more := error.error_count() - len(lines)) > 0:
+        lines.append(f"{source}: {more:,} more errors")
+    return "\n".join(lines)
+
+
+def _lines(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
+    for item in error.errors(include_url=False):
+        name = shortened(".".join(str(part) for part in item["loc"]), _MAX_CHARACTERS)
+        if item["type"] == "extra_forbidden":
+            unknown = str(item["loc"][-1])
+            known = _fields_at(model, item["loc"][:-1])
+            near = nearest(unknown, known)
+            hint = f"did you mean {near!r}?" if near else f"known here: {', '.join(sorted(known))}"
+            yield f"unknown field {name!r}; {hint}"
+        elif item["type"] == "missing":
+            yield f"field {name!r} is missing"
+        else:
+            words = shortened(item["msg"].removeprefix("Value error, "), 2 * _MAX_CHARACTERS)
+            hint = _nearest_literal(item) if item["type"] == "literal_error" else ""
+            yield (f"field {name!r}: " if name else "") + words + hint
+
+
+def _nearest_literal(item: ErrorDetails) -> str:
+    known = re.findall("'([^']*)'", str(item.get("ctx", {}).get("expected", "")))
+    given = shortened(str(item["input"]), _MAX_CHARACTERS)
+    near = nearest(given, known)
+    return f", not {given!r}" + (f"; did you mean {near!r}?" if near else "")
+
+
+def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    for part in path:
+        if part not in model.model_fields:
+            return []
+        annotation = model.model_fields[part].annotation
+        models = [
+            candidate
+            for candidate in (annotation, *get_args(annotation))
+            if isinstance(candidate, type) and issubclass(candidate, BaseModel)
+        ]
+        if not models:
+            return []
+        model = models[0]
+    return list(model.model_fields)
+
+
+class DefinitionPart(BaseModel):
+    """An immutable part that accepts no unknown field."""
+
+    # The validator of the whole definition checks its parts, so none builds a validator of its own. Their
+    # defaults are constructed without one, too.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
+
+
+def texts(value: object) -> object:
+    """A mapping with its values as text; numbers and booleans become the text that Spark expects."""
+    return {str(key): text(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def text(item: object) -> str:
+    """One value as text; raises ValueError unless it is text, a number or a boolean."""
+    if isinstance(item, bool):
+        return str(item).lower()
+    if isinstance(item, str | int | float):
+        return str(item)
+    message = (
+        f"text, a number, true or false is needed, not {'nothing' if item is None else type(item).__name__}"
+    )
+    raise ValueError(message)
+
+
+# ASCII only: in Unicode the Kelvin sign is a k.
+_WRITTEN = re.compile(r"[1-9][0-9]{0,14}[kmgt]b?", re.IGNORECASE | re.ASCII)
+
+
+def checked_memory(value: str) -> str:
+    """The value itself; raises ValueError unless it is empty or an amount with a unit."""
+    if value and not _WRITTEN.fullmatch(value):
+        message = f"{shortened(value, 100)!r} is not an amount of memory; write for example 512m or 1g"
+        raise ValueError(message)
+    return value

@@ -1,0 +1,150 @@
+"""From a definition to what a driver executes: compiled once, by whoever submits the job.
+
+A worker puts together what it finds. It reads no script and no program in its own process.
+"""
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.logs.record.redaction import REDACTOR, secrets_in
+from orchestrator.logs.visible import visible
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import DefinitionError
+from queues.model.codec import decode, encode
+from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
+from spark_runner.sql.compile import PLAN_VERSION, compile_script
+
+Plan = Mapping[str, Any]
+"""What a compiled SQL script is beside its text, as JSON: its steps, with places in that text."""
+
+MAX_PLAN_BYTES = 256 * 1024  # it rides in the multi that enqueues the job, with the definition
+_NODE = "plan"
+_IN_DEFINITION = ("file", "source", "directory")
+
+
+def plan_path(record_path: str) -> str:
+    """The node of the plan of a job."""
+    return f"{record_path}/{_NODE}"
+
+
+def compile_program(definition: Definition) -> Plan | None:
+    """The plan of a SQL script; None for a program, which needs none once it was checked here.
+
+    Raises SqlError or DefinitionError with the place in it.
+    """
+    if definition.python:
+        _check_python(definition)
+    if not definition.script:
+        return None
+    plan = compile_script(
+        definition.script,
+        file=_file(definition),
+        base_dir=definition.directory,
+        variables=definition.variables,
+    )
+    kept = {name: value for name, value in plan.items() if name not in _IN_DEFINITION}
+    if (size := len(encode_plan(kept))) > MAX_PLAN_BYTES:
+        raise DefinitionError(
+            f"{_file(definition)}: the compiled script is {size:,} bytes, the limit is {MAX_PLAN_BYTES:,}; "
+            "make several jobs of it, or let it read long values from files"
+        )
+    return kept
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """The bytes of the node."""
+    return encode(dict(plan))
+
+
+def decode_plan(data: bytes) -> Plan:
+    """The plan in these bytes, which anybody may have written; raises DefinitionError."""
+    if len(data) > MAX_PLAN_BYTES:
+        raise DefinitionError(f"its plan is {len(data):,} bytes, the limit is {MAX_PLAN_BYTES:,}")
+    try:
+        plan = decode(data)
+    except ValueError as error:
+        raise DefinitionError(f"its plan cannot be read: {error}; submit the job again") from error
+    _check_shape(plan)
+    return plan
+
+
+def program_of(definition: Definition, plan: Plan | None) -> Program:
+    """The program for the driver; raises DefinitionError for a script without a plan of this version."""
+    if definition.python:
+        return PythonProgram(_file(definition), definition.python, tuple(definition.arguments))
+    if definition.jar:
+        return JarProgram(definition.main_class, tuple(definition.arguments))
+    if plan is None:
+        raise DefinitionError(
+            "its script was not compiled when the job was submitted, by an older version; submit it again"
+        )
+    _check_shape(plan)
+    text = {"file": _file(definition), "source": definition.script, "directory": definition.directory}
+    return SqlProgram({**plan, **text})
+
+
+def _check_shape(plan: Plan) -> None:
+    if plan.get("version") != PLAN_VERSION:
+        raise DefinitionError(
+            f"its plan has version {str(plan.get('version'))[:20]}, this worker runs version {PLAN_VERSION}; "
+            "submit the job again, with the version that the workers have"
+        )
+    shapes = (
+        *(("names_files", bool), ("needs_own_jvm", bool)),
+        *(("formats", list), ("values", list), ("steps", list)),
+    )
+    for name, shape in shapes:
+        if not isinstance(plan.get(name), shape):
+            raise DefinitionError(f"its plan has no {name!r}; submit the job again")
+    if not all(isinstance(step, dict) for step in plan["steps"]):
+        raise DefinitionError("its plan has a step that is none; submit the job again")
+
+
+def _file(definition: Definition) -> str:
+    return definition.file or f"{definition.name}.{'py' if definition.python else 'sql'}"
+
+
+def _check_python(definition: Definition) -> None:
+    file = _file(definition)
+    try:
+        ast.parse(definition.python, file)
+    except SyntaxError as error:
+        place = f"{file}:{error.lineno}:{error.offset}"
+        raise DefinitionError(f"{place}: {error.msg}\n  {(error.text or '').rstrip()[:200]}") from error
+    except ValueError as error:
+        raise DefinitionError(f"{file}: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise DefinitionError(f"{file}: nested too deeply for Python") from error
+
+
+_MOST = 5
+
+
+def literal_secrets(definition: Definition, plan: Plan | None) -> list[str]:
+    """The fields of a definition that contain secrets; `plan` is that of a SQL script."""
+    settings = {"variables": definition.variables, "spark.conf": definition.spark.conf}
+    found = [
+        f"{field}.{name}"
+        for field, named in settings.items()
+        for name, value in named.items()
+        if secrets_in({name: value})
+    ]
+    for step in () if plan is None else plan["steps"]:
+        options = {name: str(value) for name, value in (step.get("options") or {}).items()}
+        found += [f"{step['name']}.{name}" for name in options if secrets_in({name: options[name]})]
+    # Texts of programs are left out: code that reads a secret looks like code that contains it.
+    url = definition.callback.url
+    found += ["callback.url"] if REDACTOR.mask(url) != url else []
+    arguments = list(definition.arguments)
+    found += ["arguments"] if REDACTOR.document(arguments) != arguments else []
+    return found
+
+
+def warning(names: list[str]) -> str:
+    """The warning for the submitting user, who may not be the author."""
+    shown = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
+    return (
+        f"{visible(shown)} of the definition seems to hold a secret, which all readers of ZooKeeper can see; "
+        "let the driver read it from its environment or from a file"
+    )

@@ -1,1 +1,0 @@
-"""Views of jobs and queues, and the admin operations on them."""

@@ -1,0 +1,163 @@
+"""The schedule store: the nodes in which schedules are registered, by name."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orchestrator.audit.trail import Trail
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import CorruptSchedule, ScheduleNotFound
+from orchestrator.model.paths import Nodes
+from orchestrator.schedules.record import ScheduleRecord
+from orchestrator.schedules.runs import compile_registration
+from orchestrator.schedules.view import ScheduleView
+from queues.model.errors import Conflict, InvalidName
+from queues.model.names import check_id
+from queues.model.operations import Check, Create, Delete, Operation, Set
+from queues.session import Session
+from queues.store.commit import commit
+
+
+class ScheduleStore:
+    """All schedules below one root. Safe to use from several threads.
+
+    `now_ms`: returns epoch milliseconds of the ensemble, as `QueueSet.clock.now_ms` does.
+    """
+
+    def __init__(self, session: Session, nodes: Nodes, now_ms: Callable[[], int]) -> None:
+        self.session = session
+        self.nodes = nodes
+        self.now_ms = now_ms
+        self._trail = Trail(session, nodes)
+
+    def list(self) -> "tuple[ScheduleView, ...]":
+        """All schedules by name; an unreadable one is included with the reason."""
+        names = sorted(self.session.children(self.nodes.schedules) or [])
+        views, paths = list[ScheduleView](), [self.nodes.schedule(name) for name in names]
+        for name, path, found in zip(names, paths, self.session.get_many(paths), strict=True):
+            if found is None:
+                continue  # removed since
+            try:
+                views.append(self._view(ScheduleRecord.decode(name, self._path(name), found[0])))
+            except (CorruptSchedule, InvalidName) as error:
+                views.append(ScheduleView.unreadable(name, path, str(error)))
+        return tuple(views)
+
+    def get(self, name: str) -> ScheduleView:
+        """One schedule; raises ScheduleNotFound, CorruptSchedule."""
+        return self._view(self._read(name)[0])
+
+    def put(self, definition: Definition) -> ScheduleView:
+        """Register a definition with a schedule, or replace the one of its name; a paused one stays paused.
+
+        Raises DefinitionError or SqlError for a definition that cannot run, and CorruptSchedule.
+        """
+        plan = compile_registration(definition)
+        name, now, act = definition.name, self.now_ms(), self._trail.act("register")
+        while True:
+            try:
+                return self._change(
+                    name, act.action, lambda record: record.replaced(definition, plan, now, act.by)
+                )
+            except ScheduleNotFound:
+                record = ScheduleRecord.registered_at(definition, plan, now, act)
+            self.session.ensure_path(self.nodes.schedules)
+            try:
+                made = [Create(self._path(name), record.encode()), Create(self._mark(record))]
+                commit(self.session, [*made, self._trail.entry(act, "schedule", name, **_facts(record))])
+            except Conflict:
+                continue  # another client was faster, or the reply to this multi was lost: replace it
+            return self._view(record)
+
+    def pause(self, name: str) -> ScheduleView:
+        """Stop enqueueing runs; raises ScheduleNotFound, CorruptSchedule."""
+        return self._change(name, "pause", ScheduleRecord.pausing)
+
+    def resume(self, name: str) -> ScheduleView:
+        """Enqueue runs again, for fire times after now; raises ScheduleNotFound, CorruptSchedule."""
+        now = self.now_ms()
+        return self._change(name, "resume", lambda record: record.resumed(now))
+
+    def remove(self, name: str) -> None:
+        """Remove a schedule; its runs stay. Raises ScheduleNotFound."""
+        path, act = self._path(name), self._trail.act("remove")
+        while (marks := self.session.children(path)) is not None:
+            try:
+                gone = [*(Delete(f"{path}/{mark}") for mark in marks), Delete(path)]
+                commit(self.session, [*gone, self._trail.entry(act, "schedule", name)])
+            except Conflict as conflict:
+                # An ambiguous conflict comes from a lost reply. Otherwise it was registered anew just now.
+                if not conflict.ambiguous or conflict.reason == "NotEmpty":
+                    continue
+            return
+        raise ScheduleNotFound(name)
+
+    def _view(self, record: ScheduleRecord) -> ScheduleView:
+        return ScheduleView.of(record, self._path(record.definition.name), self.now_ms())
+
+    def _path(self, name: str) -> str:
+        return self.nodes.schedule(check_id(name))  # a job name is a valid id: see Definition
+
+    def _mark(self, record: ScheduleRecord) -> str:
+        return f"{self._path(record.definition.name)}/{record.registration}"
+
+    def _change(
+        self, name: str, action: str, change: Callable[[ScheduleRecord], ScheduleRecord]
+    ) -> ScheduleView:
+        act = self._trail.act(action)
+        while True:
+            before, version = self._read(name)
+            after = change(before)
+            if after != before:
+                after = after.model_copy(update={"changed": act})
+                event = self._trail.entry(act, "schedule", name, **_facts(after))
+                try:
+                    self.write(after, version, riders=[event])
+                except Conflict:
+                    continue  # the leader or another client has changed it since: apply the change to that
+            return self._view(after)
+
+    # ------------------------------------------------------------------ for the leader
+    def _read(self, name: str) -> tuple[ScheduleRecord, int]:
+        found = self.read(name)
+        if found is None:
+            raise ScheduleNotFound(name)
+        return found
+
+    def read(self, name: str, wake: Callable[[], None] | None = None) -> tuple[ScheduleRecord, int] | None:
+        """The record and its version, None if there is none; `wake` is called once when it changes.
+
+        Raises CorruptSchedule.
+        """
+        path = self._path(name)
+        found = self.session.get(path, wake, await_creation=False)
+        return None if found is None else (ScheduleRecord.decode(name, path, found[0]), found[1].version)
+
+    def write(
+        self,
+        record: ScheduleRecord,
+        version: int,
+        fence: Sequence[Operation] = (),
+        riders: Sequence[Operation] = (),
+    ) -> tuple[ScheduleRecord, int]:
+        """Write a record that was read at this version; returns it with the new version. Raises Conflict.
+
+        `fence`: checks that have to hold; `riders`: further operations in the same multi.
+        """
+        written = record if record.registration else record.marked()
+        mark = Check(self._mark(record)) if written is record else Create(self._mark(written))
+        path = self._path(record.definition.name)
+        commit(self.session, [*fence, mark, Set(path, written.encode(), version), *riders])
+        return written, version + 1
+
+    def unchanged(self, record: ScheduleRecord, version: int) -> tuple[Operation, ...]:
+        """The checks that a schedule is as it was read: not paused, handled, replaced or registered anew.
+
+        A new registration may have the same version.
+        """
+        return Check(self._mark(record)), Check(self._path(record.definition.name), version)
+
+
+def _facts(record: ScheduleRecord) -> dict[str, Any]:
+    """The pool and the state of a schedule after a change, for its audit event."""
+    definition = record.definition
+    return {"pool": definition.pool, "after": {"when": definition.schedule.when, "paused": record.paused}}

@@ -1,0 +1,1 @@
+"""Inspection, operations of an operator, dead letters and the scrubber."""

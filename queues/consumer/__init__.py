@@ -1,0 +1,1 @@
+"""The consumer loop: pools, backlog, rotation and membership."""

@@ -1,0 +1,270 @@
+"""All pools that one consumer serves: what it sees of them, and whose turn it is."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from queues.claims.claim_attempt import Candidate
+from queues.claims.claimer import Claimer
+from queues.claims.orphan_locks import release_orphan_locks
+from queues.consumer.membership import Membership
+from queues.consumer.pool_view import TAKE_OVER_AFTER_MS, PoolView
+from queues.consumer.rotation import Rotation, TimeBudget
+from queues.model.names import LOW, is_pool
+from queues.store.root import Root
+from queues.store.watched_folder import WatchedFolder
+
+# Beyond what is needed, so much of the time goes into listings: something with an earlier due time may have
+# come in between. It is saved up, so that the order is strict unless there is much to do.
+_EXTRA_SHARE = 0.05
+_EXTRA_BURST_SECONDS = 0.05
+_ARRANGE_SECONDS = 0.2  # of a round for pools that have come: who made thousands keeps no other waiting
+_GONE_SECONDS = 0.2  # between claims in a pool whose node is gone
+
+Room = Mapping[str, int]
+"""How many items of each queue may be taken now."""
+
+PoolRoom = Callable[[str, str], int | None]
+"""How many items of a queue (first) and a pool may be taken now; None = as many as there is room for."""
+
+
+class PoolViews:
+    """Views of the pools by name, low lanes included.
+
+    `pools`: names, or names with weights that go before those of the pools themselves, or None for all that
+    there are.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        claimer: Claimer,
+        queues: Sequence[str],
+        pools: Mapping[str, int] | Sequence[str] | None,
+        *,
+        accepts: Callable[[str], bool],
+        declines: Callable[[str, str], bool],
+        pool_room: PoolRoom,
+        on_stop: Callable[[str], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._root = root
+        self._claimer = claimer
+        self._queues = tuple(queues)
+        self._pools = None if pools is None else tuple(pools)
+        self._weights = dict(pools) if isinstance(pools, Mapping) else {}
+        self._accepts = accepts
+        self._declines = declines
+        self._pool_room = pool_room
+        self._on_stop = on_stop
+        self._wake = wake
+        self._views: dict[str, PoolView] = {}
+        self._coming: list[str] = []  # not served yet
+        self._names = WatchedFolder(root.session, root.layout.pools, wake)
+        self._membership = Membership(root, claimer.sessions, queues, self._pools, wake)
+        self._rotation: Rotation[Candidate] = Rotation()
+        self._extra = TimeBudget(_EXTRA_SHARE, _EXTRA_BURST_SECONDS)
+
+    def __getitem__(self, pool: str) -> PoolView:
+        return self._views[pool]
+
+    def get(self, pool: str) -> PoolView | None:
+        """The view of a pool, None for one that is not served."""
+        return self._views.get(pool)
+
+    def start(self) -> None:
+        """Make the folders that are looked at."""
+        for pool in self._pools or ():
+            self._root.ensure_pool(pool)
+        for folder in (self._root.layout.pools, self._root.layout.consumers):
+            self._root.session.ensure_path(folder)
+
+    def stop(self) -> None:
+        """Nothing is taken any more: say so to the other consumers."""
+        self._membership.withdraw()
+
+    # ------------------------------------------------------------------ what there is
+    def rearm(self) -> None:
+        """The watches are gone with the connection."""
+        self._names.changed = self._membership.folder.changed = True
+        for view in self._views.values():
+            view.rearm()
+
+    def rescan(self) -> None:
+        """Look at all folders, whatever the watches have told: in one request for hundreds of them."""
+        views = list(self._views.values())
+        watched = [view.watched() for view in views]
+        folders = (self._names, self._membership.folder)
+        paths = [*(folder.path for folder in folders), *(path for paths in watched for path in paths)]
+        found = self._root.session.get_many(paths)
+        for folder, node in zip(folders, found, strict=False):
+            folder.notice(None if node is None else node[1])
+        start = len(folders)
+        for view, paths in zip(views, watched, strict=True):
+            nodes = found[start : start + len(paths)]
+            view.notice(nodes)
+            start += len(paths)
+            if None in nodes and not self._restore(view.pool):
+                continue  # the pool is gone
+            view.refresh_locks()
+            view.restore_deferred()
+            capped = self._root.pools.limits(view.pool, self._wake)[0].cap > 0
+            locked = view.locked()
+            if (locked or capped) and release_orphan_locks(self._root, self._claimer, view.pool, locked):
+                view.rearm()
+
+    def refresh(self) -> None:
+        """Serve the pools that there are now, and their low lanes."""
+        if self._names.refresh(urgent=True):  # what is in a new pool waits for it
+            try:
+                self._arrange()
+            except BaseException:
+                self._names.changed = True  # no watch fires again for pools that are not served yet
+                raise
+        until = time.monotonic() + _ARRANGE_SECONDS
+        while self._coming:
+            self._serve(self._coming[-1])
+            self._coming.pop()
+            if time.monotonic() >= until:
+                break
+        self._membership.announce()
+        self._membership.refresh()
+
+    def reconsider(self, pools: Iterable[str]) -> None:
+        """Refresh stale limits, and restore pools whose node is missing: they would stay unclaimable."""
+        for pool in pools:
+            gone = [
+                name
+                for name in dict.fromkeys((pool, pool.removesuffix(LOW)))
+                if self._root.pools.limits(name, self._wake)[1] < 0
+            ]
+            if gone:
+                self._views[pool].blocked_until = time.monotonic() + _GONE_SECONDS
+            for name in gone:
+                self._restore(name)
+
+    def _restore(self, pool: str) -> bool:
+        """Restore a pool whose nodes were removed manually in part; False if the whole pool was removed."""
+        if not self._root.pool_folders.restore(pool):
+            self._names.changed = True
+            return False
+        self._root.pools.forget(pool)
+        if (view := self._views.get(pool)) is not None:
+            view.rearm()
+        return True
+
+    def _arrange(self) -> None:
+        there = set(filter(is_pool, self._names.names))  # other names are foreign nodes
+        self._root.pool_folders.forget(there)
+        there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
+        mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
+        pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
+        self._coming = [pool for pool in pools if pool not in self._views or pool not in there]
+        served = set(pools)
+        self._views = {pool: view for pool, view in self._views.items() if pool in served}
+        self._rotation.keep(set(mains))
+
+    def _serve(self, pool: str) -> None:
+        if pool in (self._pools or ()):
+            self._root.ensure_pool(pool)
+        elif not self._restore(pool):  # removed since it was listed: it must not be made again
+            return
+        if pool not in self._views:
+            self._views[pool] = PoolView(
+                self._root,
+                self._claimer,
+                pool,
+                self._queues,
+                membership=self._membership,
+                accepts=self._accepts,
+                declines=self._declines,
+                on_stop=self._on_stop,
+                wake=self._wake,
+            )
+
+    # ------------------------------------------------------------------ whose turn it is
+    def pick(self, room: Room, total: int) -> list[Candidate]:
+        """The next candidates: up to `total` items, and all with a request to stop."""
+        now_ms = self._root.clock.now_ms()
+        now, left = f"{now_ms:011x}", dict(room)
+        has_room = total > 0 and any(free > 0 for free in left.values())
+        candidates: list[Candidate] = []
+        serving: dict[str, PoolView] = {}
+        bounds: dict[str, dict[str, int]] = {}
+        for pool, view in tuple(self._views.items()):
+            self._refresh(view, now, has_room=has_room)
+            candidates += view.take_stopped()
+            if time.monotonic() >= view.blocked_until:
+                serving[pool], bounds[pool] = view, self._bounds(pool)
+            if not pool.endswith(LOW):
+                limits = self._root.pools.limits(pool, self._wake)[0]
+                self._rotation.arrange(pool, self._weights.get(pool, limits.weight), limits.low_share)
+
+        def take(pool: str, low: bool) -> Candidate | None:
+            name = pool + LOW if low else pool
+            if (view := serving.get(name)) is None:
+                return None
+            bound = bounds[name]
+            candidate = view.take(now, _within(left, bound))
+            if candidate is not None:
+                left[candidate.queue] -= 1
+                if candidate.queue in bound:
+                    bound[candidate.queue] -= 1
+            return candidate
+
+        if has_room:
+            candidates += self._rotation.collect(take, total)
+            if not candidates:
+                left = {queue: min(free, total) for queue, free in left.items()}
+                candidates = self._take_over(serving, bounds, f"{now_ms - TAKE_OVER_AFTER_MS:011x}", left)
+        return candidates
+
+    def _refresh(self, view: PoolView, now: str, *, has_room: bool) -> None:
+        started = time.monotonic()
+        if view.refresh(now, has_room=has_room, eager=self._extra.is_left()):
+            self._extra.spend(time.monotonic() - started)
+            self._views[view.pool] = self._views.pop(view.pool)  # other pools come first next time
+
+    def _take_over(
+        self,
+        serving: Mapping[str, PoolView],
+        bounds: Mapping[str, Mapping[str, int]],
+        due_before: str,
+        room: Room,
+    ) -> list[Candidate]:
+        views = [view for view in serving.values() if time.monotonic() >= view.take_over_at]
+        random.shuffle(views)
+        for view in views:
+            if taken := view.take_over(due_before, _within(room, bounds[view.pool])):
+                return taken
+        return []
+
+    def pause(self, room: Room) -> float:
+        """Seconds until there may be work unless a watch fires earlier; infinite if nothing is due."""
+        now_ms = self._root.clock.now_ms()
+        has_room = any(free > 0 for free in room.values())
+        if self._coming:
+            return 0.0
+        # No watch fires again for a pool that was added during the rest.
+        pauses = [self._names.rest_left(urgent=True), self._membership.folder.rest_left()]
+        for pool, view in self._views.items():
+            pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
+            pauses.append(
+                view.wait(now_ms, _within(room, self._bounds(pool)))
+            )  # a change of limits wakes the loop
+        return min(pauses)
+
+    def _bounds(self, pool: str) -> dict[str, int]:
+        """The number of items of a pool that may be taken, for the queues with a limit."""
+        # A pause of a pool includes its low lane.
+        names = {pool, pool.removesuffix(LOW)}
+        if any(self._root.pools.limits(name, self._wake)[0].paused for name in names):
+            return dict.fromkeys(self._root.paused_queues, 0)
+        rooms = {queue: self._pool_room(queue, pool) for queue in self._queues}
+        return {queue: room for queue, room in rooms.items() if room is not None}
+
+
+def _within(room: Room, bound: Mapping[str, int]) -> Room:
+    if not bound:
+        return room
+    return {queue: min(free, bound.get(queue, free)) for queue, free in room.items()}

@@ -1,0 +1,1 @@
+"""Put: one item, many items, or in the background, within the capacity of a pool."""

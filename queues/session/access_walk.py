@@ -1,0 +1,63 @@
+"""A walk over all nodes below one that reads their rights and closes the open ones."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from queues.model.operations import ALL, Delete
+from queues.session import Grant, Login, Rights, Seen, Session, SessionSettings
+from queues.session.rights import MAX_ASKED
+
+Closing = Callable[[str, Rights], Sequence[Grant] | None]
+"""The rights that the node at a path is to have, None where those that it has are right."""
+
+
+def access_below(session: Session, top: str, closing: Closing | None = None) -> Iterator[tuple[str, Seen]]:
+    """Each node from `top` down, with its rights as they were found; it is closed, where `closing` is given.
+
+    The parent comes first, and its children are listed when it is closed: nobody else can make one behind our
+    back. Raises what reads raise.
+    """
+    paths = [top]
+    while paths:
+        below = list[str]()
+        for at in range(0, len(paths), MAX_ASKED):
+            part = paths[at : at + MAX_ASKED]
+            found = session.access.read(part)
+            if closing is not None:
+                _close(session, part, found, closing)
+            yield from zip(part, found, strict=True)
+            for path, names in zip(part, session.access.children(part), strict=True):
+                below += [f"{path.rstrip('/')}/{name}" for name in names]
+        paths = below
+
+
+def _close(session: Session, paths: Sequence[str], found: Sequence[Seen], closing: Closing) -> None:
+    changes = list[tuple[str, Sequence[Grant], int]]()
+    for path, rights in zip(paths, found, strict=True):
+        if isinstance(rights, Rights) and (grants := closing(path, rights)) is not None:
+            changes.append((path, grants, rights.version))
+    if changes:
+        session.access.set(changes)
+
+
+_OF_ZOOKEEPER = {"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"}
+_TIMEOUT_SECONDS = 30.0  # a large tree of an earlier version, on a slow disk
+
+
+def close_nodes(hosts: str, *, superuser: Login, owner: Login, is_new: bool) -> None:
+    """Give every node to `owner` alone, whoever made it; raises what a session raises.
+
+    ZooKeeper makes `/` and `/zookeeper` writable for everybody: until they are closed, whoever reaches the
+    port can make nodes there. In a server that `is_new` all of them are removed.
+    """
+    rights = (Grant(ALL, "digest", owner.digest_id),)
+
+    def only_owner(_path: str, found: Rights) -> tuple[Grant, ...] | None:
+        return None if found.grants == rights else rights
+
+    settings = SessionSettings(hosts, digest=superuser, call_timeout=_TIMEOUT_SECONDS)
+    with Session(settings) as session:
+        paths = [path for path, _ in access_below(session, "/", only_owner)]
+        if is_new:
+            for path in reversed(paths):
+                if path not in _OF_ZOOKEEPER:
+                    session.send([Delete(path)], _TIMEOUT_SECONDS)

@@ -1,0 +1,1 @@
+"""Checked multis, batches and receipts; the ensemble's clock; pools and watched folders."""

@@ -1,0 +1,1 @@
+"""The program inside Spark: it takes the attempt, runs the job and records the outcome."""

@@ -1,0 +1,112 @@
+"""The program inside Spark: it takes the attempt, runs the job and records the outcome.
+
+Everything that this module imports travels to nodes that have only Java and PySpark: the standard library,
+kazoo, and pure-Python modules of these packages.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spark_runner.driver import outcome
+from spark_runner.driver.attempt_holder import AttemptHolder, Superseded
+from spark_runner.driver.jvm import Jvm, JvmEnds, JvmGone, OwnJvm
+from spark_runner.driver.program import run_program
+from spark_runner.driver.progress import SparkMonitor
+from spark_runner.protocol import exit_codes
+from spark_runner.protocol.announcement import announce, record_exit_code
+from spark_runner.protocol.errors import PlanError
+from spark_runner.protocol.process import end_with_parent, keep_streams_apart, name_application
+from spark_runner.protocol.run_plan import RunPlan
+from spark_runner.protocol.zookeeper import QueueError, Session, SessionSettings
+
+_JVM_END_SECONDS = 60.0  # Spark's hooks take some of it; the killer sends KILL after the grace
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the plan in the file that the only argument names; returns the exit code of the driver."""
+    end_with_parent()
+    keep_streams_apart()
+    announce()
+    exit_code = _drive(arguments)
+    record_exit_code(exit_code)
+    return exit_code
+
+
+def _drive(arguments: Sequence[str]) -> int:
+    try:
+        plan = RunPlan.read(Path(arguments[0]))
+    except PlanError as error:
+        print(f"this driver ends without running anything: {error}", file=sys.stderr)  # noqa: T201 - its log
+        return 1
+    session, jvm = Session(SessionSettings.from_plan(plan.zookeeper)), _jvm_of(plan)
+    try:
+        jvm.enter()
+        session.start()
+        holder = AttemptHolder(session, plan)
+        holder.take()
+    except Superseded as error:
+        print(f"this driver ends without running anything: {error}", file=sys.stderr)  # noqa: T201 - its log
+        return exit_codes.SUPERSEDED
+    except (QueueError, JvmGone) as error:
+        print(f"the attempt could not be taken, nothing was run: {error}", file=sys.stderr)  # noqa: T201
+        return exit_codes.NO_CONTACT
+    try:
+        ended, exit_code = _run(plan, holder, jvm)
+    except JvmEnds as error:
+        print(f"this driver ends without an outcome: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        holder.abandon()
+        session.close()
+        time.sleep(_JVM_END_SECONDS)  # the JVM ends this process too; an exit here would hide its exit code
+        return exit_codes.KILLED
+    outcome.write_beside_logs(ended)
+    try:
+        holder.end(ended)
+    except Superseded as error:
+        print(f"the outcome was not recorded: {error}", file=sys.stderr)  # noqa: T201 - its log
+        return exit_codes.SUPERSEDED
+    jvm.leave()
+    session.close()
+    return exit_code
+
+
+def _jvm_of(plan: RunPlan) -> Jvm:
+    if not plan.warm:
+        return OwnJvm()
+    from spark_runner.driver.jvm import WarmJvm  # noqa: PLC0415 - few drivers need it
+
+    return WarmJvm(Path(plan.warm), plan.incarnation)
+
+
+def _run(plan: RunPlan, holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any], int]:
+    """Run the user's program; returns its outcome with metrics, and the matching exit code."""
+    facts: dict[str, Any] = {}
+    process = os.getpid()
+    ended, exit_code = _run_program(plan, holder, jvm, facts)
+    if os.getpid() != process:  # a forked child of the program returned here: its parent owns the attempt
+        sys.stdout.flush()
+        os._exit(exit_code)
+    if metrics := holder.finish_watching():
+        facts["metrics"] = metrics
+    return {**ended, "exit_code": exit_code, **facts}, exit_code
+
+
+def _run_program(
+    plan: RunPlan, holder: AttemptHolder, jvm: Jvm, facts: dict[str, Any]
+) -> tuple[dict[str, Any], int]:
+    try:
+        holder.report("starting Spark")
+        spark = jvm.session()
+        watch = SparkMonitor(spark, holder.notify, jvm.job_group)
+        facts |= watch.application
+        name_application(watch.application)
+        holder.attach_monitor(watch)
+        facts["tables"] = run_program(spark, plan, holder.report)
+    except SystemExit as ending:
+        return outcome.of_exit(ending)
+    except BaseException as error:  # noqa: BLE001 - any end of the user's code is its outcome
+        return outcome.of_error(error if (gone := jvm.gone()) is None else gone), 1
+    return {"state": "succeeded"}, 0

@@ -1,0 +1,137 @@
+"""The outcome of a program: its class, its message, and where it is kept while ZooKeeper is out of reach."""
+
+import contextlib
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark.errors import AnalysisException
+
+from orchestrator.logs.files import replace_file
+from spark_runner.connectors.errors import ConnectorError, TargetChanged
+from spark_runner.driver.jvm import JvmGone
+from spark_runner.driver.program import JvmError
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.failures import PATTERNS, classify
+from spark_runner.protocol.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
+from spark_runner.protocol.redacted import redacted
+from spark_runner.protocol.zookeeper import encode
+from spark_runner.sql.errors import SqlError
+
+# Invalid programs, missing modules and missing files.
+_OF_PYTHON = (SyntaxError, ImportError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+_JAVA = re.compile(PATTERNS["definition"])
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether a further attempt would end with the same error."""
+    if isinstance(error, SqlError):
+        # An error of the script alone has no cause.
+        return error.__cause__ is None or is_permanent(error.__cause__)
+    if isinstance(error, AnalysisException):
+        # An error that another failure caused (a metastore does not answer) has a cause.
+        cause = getattr(error, "_cause", None)
+        return cause is None or is_permanent(cause)
+    if isinstance(error, JvmError | Py4JJavaError):
+        return _JAVA.match(_words(error)) is not None
+    if isinstance(error, ConnectorError):
+        return not isinstance(error, TargetChanged)
+    # UnboundLocalError, of a name that only one branch assigns, may depend on the data.
+    return isinstance(error, _OF_PYTHON) or type(error) is NameError
+
+
+def _words(error: JvmError | Py4JJavaError) -> str:
+    """The class and message of a Java error; empty if its JVM has ended meanwhile."""
+    if isinstance(error, JvmError):
+        return f"{error.type}: {error}"
+    with contextlib.suppress(Py4JError):
+        raised = error.java_exception
+        return f"{raised.getClass().getName()}: {raised.getMessage()}"
+    return ""
+
+
+_MAX_MESSAGE_CHARACTERS = 4_000
+_MAX_TRACEBACK_CHARACTERS = 8_000
+_MAX_BRIEF_CHARACTERS = 300  # each may become twelve bytes of JSON, and 4096 bytes is the limit
+
+
+def of_exit(ending: SystemExit) -> tuple[dict[str, Any], int]:
+    """The outcome of a program that called `sys.exit`, and its exit code."""
+    code = _exit_code(ending.code)
+    if code == 0:
+        return {"state": "succeeded", "tables": []}, 0
+    words = ending.code if isinstance(ending.code, str) else ""
+    message = redacted(_readable(words.strip())) or f"the program exited with code {code}"
+    error = {"class": "user", "type": "SystemExit", "message": message[:_MAX_MESSAGE_CHARACTERS]}
+    return {"state": "failed", "error": error}, code
+
+
+def of_error(error: BaseException) -> dict[str, Any]:
+    """The outcome of a program that raised an exception; also prints it to stderr for the user."""
+    message = _readable(str(error)) or type(error).__name__
+    name, stack = type(error).__name__, ""
+    if isinstance(error, JvmError):
+        name, stack = error.type, _readable(error.stack)
+    elif not isinstance(error, SparkRunnerError):  # its message is for users
+        stack = _readable("".join(traceback.format_exception(error)))
+    kind = classify(f"{name}: {message}")
+    print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log
+    message, stack = redacted(message), redacted(stack)  # before the cut: half a secret stays hidden to it
+    error_class = kind.error_class
+    if isinstance(error, MemoryError):
+        error_class = "memory"
+    elif isinstance(error, JvmGone):
+        error_class = "lost"
+    elif error_class == "user" and is_permanent(error):
+        error_class = "definition"
+    described = {
+        "class": error_class,
+        "type": name,
+        "message": (kind.words or message)[:_MAX_MESSAGE_CHARACTERS],
+    }
+    if stack:
+        described["traceback"] = stack[-_MAX_TRACEBACK_CHARACTERS:]
+    return {"state": "lost" if error_class == "lost" else "failed", "error": described}
+
+
+def write_beside_logs(outcome: dict[str, Any]) -> None:
+    """Write the outcome beside the logs: it is the verdict if ZooKeeper never comes back."""
+    if termination_log := os.environ.get(TERMINATION_LOG_VARIABLE):
+        with contextlib.suppress(OSError):  # only needed if ZooKeeper never comes back
+            Path(termination_log).write_bytes(_brief(outcome))
+    directory = os.environ.get(RUN_DIR_VARIABLE)
+    if not directory:
+        return
+    path = Path(directory) / "outcome.json"
+    replace_file(path, encode(outcome), mode=None, durable=True)
+
+
+def _brief(outcome: Mapping[str, Any]) -> bytes:
+    """The outcome cut to the smallest place that stores it: the status of a container."""
+    error = {
+        name: text[:_MAX_BRIEF_CHARACTERS]
+        for name, text in (outcome.get("error") or {}).items()
+        if name in {"class", "type", "message"}
+    }
+    kept = {name: outcome[name] for name in ("state", "exit_code", "application_id") if name in outcome}
+    return encode({**kept, "error": error} if error else kept)
+
+
+def _exit_code(code: object) -> int:
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    print(code, file=sys.stderr)  # noqa: T201 - as Python does for sys.exit("text")
+    return 1
+
+
+def _readable(text: str) -> str:
+    # File names that are not UTF-8 hold lone surrogates, which no log and no node can store.
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,134 @@
+"""The program of a job: a SQL script, a user's Python file, or the main class of a jar."""
+
+import linecache
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import thread as pool_threads
+from pathlib import Path
+from types import ModuleType
+from typing import Any, assert_never
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark.sql import SparkSession
+
+from spark_runner.connectors.base import Writer
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
+from spark_runner.protocol.run_plan import JarProgram, PythonProgram, RunPlan, SqlProgram
+from spark_runner.sql.execution import execute
+from spark_runner.sql.folder import is_accessible, set_working_directory
+
+
+class JvmError(SparkRunnerError):
+    """An exception that the main method threw."""
+
+    def __init__(self, error_type: str, message: str, stack: str) -> None:
+        super().__init__(message or error_type)
+        self.type = error_type  # the class of the exception
+        self.stack = stack  # of Java
+
+
+def run_main(spark: SparkSession, name: str, arguments: Sequence[str]) -> None:
+    """Call `main` of the class; raises JvmError with the exception that it threw.
+
+    `SparkSession.builder().getOrCreate()` in the class returns the session of the driver. An exit code with
+    which the class ends the JVM, as in `System.exit(3)`, is the exit code of the driver.
+    """
+    context = spark.sparkContext
+    jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    gateway: Any = context._gateway  # noqa: SLF001 - likewise
+    texts = gateway.new_array(jvm.java.lang.String, len(arguments))
+    for index, argument in enumerate(arguments):
+        texts[index] = argument
+    # spark-submit put the jars of the job into the class loader of its main thread, which Spark returns here.
+    loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    try:
+        program = jvm.java.lang.Class.forName(name, True, loader)
+    except Py4JJavaError as error:
+        message = f"there is no class {name} in the jars of the job"
+        raise JvmError("ClassNotFoundException", message, "") from error
+    try:
+        main = program.getMethod("main", _array(gateway, jvm.java.lang.Class, texts.getClass()))
+    except Py4JJavaError as error:
+        raise JvmError("NoSuchMethodException", f"{name} has no public static main(String[])", "") from error
+    jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    try:
+        main.invoke(None, _array(gateway, jvm.java.lang.Object, texts))
+    except Py4JJavaError as error:
+        thrown = error.java_exception
+        cause = thrown.getCause() or thrown  # reflection wraps the exception
+        stack = jvm.org.apache.spark.util.Utils.exceptionString(cause)
+        raise JvmError(cause.getClass().getName(), cause.getMessage() or "", stack) from error
+
+
+def _array(gateway: Any, kind: Any, *items: Any) -> Any:
+    made = gateway.new_array(kind, len(items))
+    for index, item in enumerate(items):
+        made[index] = item
+    return made
+
+
+def run_program(spark: SparkSession, plan: RunPlan, report: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Run the program of the plan; returns one dict per INSERT, none for other programs.
+
+    The environment identifies the run and its submission to the program, wherever it runs.
+    """
+    os.environ.setdefault(RUN_VARIABLE, plan.run)
+    os.environ.setdefault(INCARNATION_VARIABLE, plan.incarnation)
+    if not plan.warm:  # a shared JVM refuses all relative paths
+        set_working_directory(spark, plan.directory)
+    match program := plan.program:
+        case SqlProgram():
+            writer = Writer(plan.run_key, plan.job.attempt)
+            return execute(spark, program.script, report, writer, shares_jvm=bool(plan.warm))
+        case JarProgram():
+            report(f"running {program.main_class}")
+            run_main(spark, program.main_class, program.arguments)
+        case PythonProgram():
+            _run_python(program, plan.directory, report)
+        case _:
+            assert_never(program)
+    return []
+
+
+def _run_python(program: PythonProgram, directory: str, report: Callable[[str], None]) -> None:
+    report(f"running {program.file}")
+    script = _script(program, directory)
+    sys.argv = [str(script), *program.arguments]
+    sys.path.insert(0, str(script.parent))  # as with `python job.py`: the modules beside it
+    # The text is from the definition; the file of that name may have changed since.
+    linecache.cache[str(script)] = (len(program.text), None, program.text.splitlines(True), str(script))
+    main = ModuleType("__main__")
+    main.__file__ = str(script)
+    before = set(threading.enumerate())
+    ours, sys.modules["__main__"] = sys.modules["__main__"], main
+    try:
+        exec(compile(program.text, str(script), "exec"), main.__dict__)  # noqa: S102 - to run it is the purpose of a job
+    finally:
+        _join_threads(before)
+        sys.modules["__main__"] = ours
+
+
+def _script(program: PythonProgram, directory: str) -> Path:
+    """The path that the program gets as its own file: the user's, or a copy where it is not accessible."""
+    name = Path(program.file).name
+    if is_accessible(directory):
+        return Path(directory, name)
+    # On a cluster the copy is in the folder that the node gave this driver.
+    folder = Path(os.environ.get(RUN_DIR_VARIABLE) or tempfile.mkdtemp(), "program").absolute()
+    folder.mkdir(exist_ok=True)
+    script = folder / name
+    script.write_text(program.text, encoding="utf-8")
+    return script
+
+
+def _join_threads(before: set[threading.Thread]) -> None:
+    # As Python does at exit: while a thread of the program works, there is no outcome yet. Idle threads of
+    # pools are asked to end first, or the join would never return.
+    pool_threads._python_exit()  # noqa: SLF001 - the interpreter itself calls it
+    for thread in set(threading.enumerate()) - before:
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()

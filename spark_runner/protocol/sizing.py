@@ -1,0 +1,49 @@
+"""The Spark properties that decide the size of a run, and the memory that a driver may come to use."""
+
+import re
+from collections.abc import Mapping
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_UNITS = {"": _MIB, "b": 1, "k": _KIB, "m": _MIB, "g": _GIB, "t": 1 << 40, "p": 1 << 50}
+_SIZE = re.compile(r"(\d{1,18})(b|[kmgtp]?)b?", re.IGNORECASE | re.ASCII)
+_DEFAULT_HEAP = _GIB  # spark.driver.memory
+# spark.driver.memoryOverhead: threads, code, buffers, the Python process; docs/configuration of Spark 4.
+_LEAST_OVERHEAD, _OVERHEAD_FACTOR = 384 * _MIB, 0.1
+
+
+def memory_bytes(text: str) -> int | None:
+    """The bytes of an amount in Spark's notation, MiB without a unit; None for text that Spark refuses."""
+    match = _SIZE.fullmatch(text.strip())
+    return None if match is None else int(match[1]) * _UNITS[match[2].lower()]
+
+
+def driver_bytes(conf: Mapping[str, str]) -> int:
+    """The bytes that a driver may use: its heap, and Spark's overhead beside it."""
+    heap = memory_bytes(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
+    beside = memory_bytes(conf.get("spark.driver.memoryOverhead", ""))
+    if beside is None:
+        beside = max(_LEAST_OVERHEAD, int(heap * _OVERHEAD_FACTOR))
+    return heap + beside
+
+
+SIZING = (
+    "spark.master",
+    "spark.submit.deployMode",
+    "spark.driver.cores",
+    "spark.driver.memory",
+    "spark.driver.memoryOverhead",
+    "spark.executor.instances",
+    "spark.executor.cores",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
+    "spark.executor.pyspark.memory",
+    "spark.cores.max",
+    "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.maxExecutors",
+    "spark.memory.fraction",
+    "spark.memory.offHeap.size",
+    "spark.sql.shuffle.partitions",
+    "spark.task.cpus",
+)
+
+MAX_VALUE_CHARACTERS = 80  # of one setting, whose value is the user's

@@ -1,0 +1,39 @@
+"""The door to `queues`: all that `spark_runner` uses of ZooKeeper.
+
+No other module here imports `queues`, except `spark_runner.protocol.directories`. Everything behind this door travels
+to nodes that have only Java and PySpark.
+"""
+
+from queues.model.codec import decode, encode, timestamp
+from queues.model.errors import AccessDenied, Conflict, OutcomeUnknown, QueueError
+from queues.model.names import LOW
+from queues.model.operations import CREATE, DELETE, READ, WRITE, Check, Create, Delete, Grant, Operation, Set
+from queues.session import Session, SessionSettings, Stat, Wake, boottime
+from queues.store.commit import commit
+
+__all__ = [
+    "CREATE",
+    "DELETE",
+    "LOW",
+    "READ",
+    "WRITE",
+    "AccessDenied",
+    "Check",
+    "Conflict",
+    "Create",
+    "Delete",
+    "Grant",
+    "Operation",
+    "OutcomeUnknown",
+    "QueueError",
+    "Session",
+    "SessionSettings",
+    "Set",
+    "Stat",
+    "Wake",
+    "boottime",
+    "commit",
+    "decode",
+    "encode",
+    "timestamp",
+]

@@ -1,1 +1,0 @@
-"""Warm servers: a JVM that stays running for small SQL jobs, and the drivers in it."""
