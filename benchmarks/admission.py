@@ -21,7 +21,7 @@ from pathlib import Path
 from orchestrator import Client
 from orchestrator.model.definition import build_definition
 from orchestrator.model.states import Status
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 
 DEAD_SECONDS = 1800.0
 LOOK_SECONDS = 0.05

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 
 ORCHESTRATOR = [sys.executable, "-m", "orchestrator"]
 SCRIPT = Path(__file__).parent.parent / "examples" / "flights.sql"

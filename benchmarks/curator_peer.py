@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 
 from kazoo.client import KazooClient
 
-from queues.embedded.java import find_jars, find_java
+from queues import find_jars, find_java
 
 PROGRAM = Path(__file__).parent / "curator" / "CuratorMoves.java"
 

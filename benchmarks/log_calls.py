@@ -16,7 +16,7 @@ from loguru import logger
 
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
-from queues.embedded.ports import free_ports
+from queues import free_ports
 
 _RATE = 1_000  # records per second
 _SLOW_SECONDS = 2.0

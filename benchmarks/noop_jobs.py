@@ -2,10 +2,7 @@
 
 from orchestrator.model.definition import build_definition
 from orchestrator.model.job import JobState
-from queues.embedded.packets import ask
-from queues.model.codec import encode
-from queues.model.operations import Create
-from queues.model.record import NewItem
+from queues import Create, NewItem, ask, encode
 
 
 def noop_items(count: int) -> list[NewItem]:

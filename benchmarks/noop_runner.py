@@ -6,10 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from queues.model.codec import timestamp
-from queues.model.operations import Create, Delete, Operation
-from queues.session import Session, SessionSettings
-from queues.store.batch import commit_many
+from queues import Create, Delete, Operation, Session, SessionSettings, commit_many, timestamp
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.process import current_boot_id
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest

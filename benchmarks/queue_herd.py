@@ -17,14 +17,18 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, ClassVar
 
-from queues.claims.claim import Claim
-from queues.claims.claim_attempt import Candidate
-from queues.claims.claimer import Claimer
-from queues.dispatch.handler_pool import DONE, HandlerPool
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.model.errors import QueueError
-from queues.model.record import NewItem
-from queues.queue_set import QueueSet
+from queues import (
+    DONE,
+    Candidate,
+    Claim,
+    Claimer,
+    EmbeddedZooKeeper,
+    HandlerPool,
+    NewItem,
+    QueueError,
+    QueueSet,
+    ServerConfig,
+)
 
 QUEUES = ["todo"]
 ROOT = "/herd"

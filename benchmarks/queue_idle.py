@@ -16,10 +16,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from queues.dispatch.handler_pool import DONE, HandlerPool
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.embedded.packets import ask
-from queues.queue_set import QueueSet
+from queues import DONE, EmbeddedZooKeeper, HandlerPool, QueueSet, ServerConfig, ask
 
 QUEUES = ["accept", "running", "fail", "success", "kill", "finish", "dead"]
 POOLS = 20

@@ -17,10 +17,7 @@ import time
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from queues.consumer.consumer import Consumer
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.model.record import NewItem
-from queues.queue_set import QueueSet
+from queues import Consumer, EmbeddedZooKeeper, NewItem, QueueSet, ServerConfig
 
 QUEUES = ["accept", "dead"]
 ROOT = "/large"

@@ -25,12 +25,17 @@ from typing import Any
 import curator_peer
 from kazoo.client import KazooClient
 
-from queues.claims.claim import Claim
-from queues.dispatch.handler_pool import HandlerPool, Move
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.model.events import Event, EventKind
-from queues.model.record import NewItem
-from queues.queue_set import QueueSet
+from queues import (
+    Claim,
+    EmbeddedZooKeeper,
+    Event,
+    EventKind,
+    HandlerPool,
+    Move,
+    NewItem,
+    QueueSet,
+    ServerConfig,
+)
 
 QUEUES = ["todo", "next"]
 PAYLOAD = {"text": "x" * 189}  # 200 bytes of JSON

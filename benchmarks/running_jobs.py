@@ -23,7 +23,7 @@ from noop_runner import NoopRunner
 from orchestrator.compose import build_queue_set, build_worker, open_session
 from orchestrator.config.settings import Settings
 from orchestrator.model.states import Queue
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from spark_runner.runners.registry import Runners
 
 SPAWN = multiprocessing.get_context("spawn")

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from orchestrator import Client
 from orchestrator.model.states import Status
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
-from queues.model.errors import ItemNotFound
+from queues import EmbeddedZooKeeper, ItemNotFound, ServerConfig
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.store import fit_of

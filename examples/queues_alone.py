@@ -2,10 +2,7 @@
 
 import sys
 
-from queues.claims.claim import Claim
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move
-from queues.model.record import NewItem
-from queues.queue_set import QueueSet
+from queues import DONE, Action, Claim, HandlerPool, Move, NewItem, QueueSet
 
 
 def handle(claim: Claim) -> Action:

@@ -52,9 +52,7 @@ from orchestrator.policy.policy import Policy
 from orchestrator.schedules.planner import Planner
 from orchestrator.worker.measures import JobMeasures, WorkerMeasures
 from orchestrator.worker.worker import Worker
-from queues.admin.scrubber import Scrubber
-from queues.queue_set import QueueSet
-from queues.session import Session
+from queues import QueueSet, Scrubber, Session
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.local import LocalRunner

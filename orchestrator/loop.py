@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from loguru import logger
 
-from queues.consumer.heartbeat import STUCK_SECONDS, Heartbeat
-from queues.model.errors import QueueError
+from queues import STUCK_SECONDS, Heartbeat, QueueError
 
 _STOP_SECONDS = 2.0  # a step that takes longer ends with the process
 

@@ -1,1 +1,224 @@
-"""A distributed ID queue on ZooKeeper; it knows nothing of jobs or Spark."""
+"""A distributed ID queue on ZooKeeper; it knows nothing of jobs or Spark.
+
+The names below are the public API: other packages import them from here and from no inner
+module. Each is loaded when it is first used, so a program that only puts items loads no more than it needs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from queues.admin.scrubber import Repair as Repair
+    from queues.admin.scrubber import Scrubber as Scrubber
+    from queues.admin.scrubber import ScrubReport as ScrubReport
+    from queues.admin.scrubber import Unrepaired as Unrepaired
+    from queues.claims.claim import Claim as Claim
+    from queues.claims.claim import Transition as Transition
+    from queues.claims.claim_attempt import Candidate as Candidate
+    from queues.claims.claimer import Claimer as Claimer
+    from queues.claims.transitions import run_transitions as run_transitions
+    from queues.consumer.consumer import Consumer as Consumer
+    from queues.consumer.heartbeat import STUCK_SECONDS as STUCK_SECONDS
+    from queues.consumer.heartbeat import Heartbeat as Heartbeat
+    from queues.dispatch.dispatcher import Dispatcher as Dispatcher
+    from queues.dispatch.dispatcher import HandlerThreads as HandlerThreads
+    from queues.dispatch.dispatcher import InFlight as InFlight
+    from queues.dispatch.dispatcher import Prepared as Prepared
+    from queues.dispatch.handler_pool import DONE as DONE
+    from queues.dispatch.handler_pool import Action as Action
+    from queues.dispatch.handler_pool import HandlerPool as HandlerPool
+    from queues.dispatch.handler_pool import Move as Move
+    from queues.embedded.config import STATE_FOLDER as STATE_FOLDER
+    from queues.embedded.config import ServerConfig as ServerConfig
+    from queues.embedded.directory import USER as USER
+    from queues.embedded.directory import login_of as login_of
+    from queues.embedded.directory import running_server as running_server
+    from queues.embedded.java import find_jars as find_jars
+    from queues.embedded.java import find_java as find_java
+    from queues.embedded.packets import ask as ask
+    from queues.embedded.ports import free_ports as free_ports
+    from queues.embedded.private_directory import UnsafeDirectory as UnsafeDirectory
+    from queues.embedded.private_directory import check_files as check_files
+    from queues.embedded.private_directory import is_ours as is_ours
+    from queues.embedded.private_directory import is_replaceable as is_replaceable
+    from queues.embedded.private_directory import private_directory as private_directory
+    from queues.embedded.server import EmbeddedZooKeeper as EmbeddedZooKeeper
+    from queues.embedded.zkcli import run_zkcli as run_zkcli
+    from queues.model.codec import decode as decode
+    from queues.model.codec import encode as encode
+    from queues.model.codec import new_nonce as new_nonce
+    from queues.model.codec import new_uuid as new_uuid
+    from queues.model.codec import timestamp as timestamp
+    from queues.model.errors import AccessDenied as AccessDenied
+    from queues.model.errors import ClaimLost as ClaimLost
+    from queues.model.errors import Conflict as Conflict
+    from queues.model.errors import CorruptRecord as CorruptRecord
+    from queues.model.errors import DataDirectoryInUse as DataDirectoryInUse
+    from queues.model.errors import IdTaken as IdTaken
+    from queues.model.errors import InvalidLimit as InvalidLimit
+    from queues.model.errors import InvalidName as InvalidName
+    from queues.model.errors import ItemHeld as ItemHeld
+    from queues.model.errors import ItemNotFound as ItemNotFound
+    from queues.model.errors import NotClaimed as NotClaimed
+    from queues.model.errors import OutcomeUnknown as OutcomeUnknown
+    from queues.model.errors import PoolInUse as PoolInUse
+    from queues.model.errors import QueueError as QueueError
+    from queues.model.errors import Refusal as Refusal
+    from queues.model.errors import SessionLost as SessionLost
+    from queues.model.errors import TooLarge as TooLarge
+    from queues.model.errors import Unreachable as Unreachable
+    from queues.model.events import Event as Event
+    from queues.model.events import EventKind as EventKind
+    from queues.model.names import DEFAULT_POOL as DEFAULT_POOL
+    from queues.model.names import LOW as LOW
+    from queues.model.names import Layout as Layout
+    from queues.model.names import Token as Token
+    from queues.model.names import check_id as check_id
+    from queues.model.names import check_pool as check_pool
+    from queues.model.names import due_of as due_of
+    from queues.model.names import is_token as is_token
+    from queues.model.names import order_of as order_of
+    from queues.model.operations import ALL as ALL
+    from queues.model.operations import READ as READ
+    from queues.model.operations import Check as Check
+    from queues.model.operations import Create as Create
+    from queues.model.operations import Delete as Delete
+    from queues.model.operations import Grant as Grant
+    from queues.model.operations import Operation as Operation
+    from queues.model.operations import Set as Set
+    from queues.model.record import MAX_RECORD_BYTES as MAX_RECORD_BYTES
+    from queues.model.record import NewItem as NewItem
+    from queues.model.record import Record as Record
+    from queues.producer.entrance import Entrance as Entrance
+    from queues.queue_set import QueueSet as QueueSet
+    from queues.session.access_walk import access_below as access_below
+    from queues.session.contact import SessionState as SessionState
+    from queues.session.contact import Wake as Wake
+    from queues.session.contact import boottime as boottime
+    from queues.session.rights import MAX_ASKED as MAX_ASKED
+    from queues.session.rights import OWN as OWN
+    from queues.session.rights import Rights as Rights
+    from queues.session.rights import printable as printable
+    from queues.session.session import Session as Session
+    from queues.session.settings import Acl as Acl
+    from queues.session.settings import Login as Login
+    from queues.session.settings import SessionSettings as SessionSettings
+    from queues.session.settings import Tls as Tls
+    from queues.session.wire import Found as Found
+    from queues.session.wire import Stat as Stat
+    from queues.store.batch import commit_many as commit_many
+    from queues.store.batch import commit_once as commit_once
+    from queues.store.clock import EnsembleClock as EnsembleClock
+    from queues.store.clock_jump import ClockJump as ClockJump
+    from queues.store.commit import Transaction as Transaction
+    from queues.store.commit import commit as commit
+    from queues.store.commit import insist as insist
+    from queues.store.members import ConsumerAnnouncement as ConsumerAnnouncement
+    from queues.store.members import read_announcements as read_announcements
+    from queues.store.pool_limits import LONGEST_ID_CHARACTERS as LONGEST_ID_CHARACTERS
+    from queues.store.pool_limits import LS_LIMITS as LS_LIMITS
+    from queues.store.pool_limits import USUAL_ID_CHARACTERS as USUAL_ID_CHARACTERS
+    from queues.store.pool_limits import Note as Note
+    from queues.store.pool_limits import PoolLimits as PoolLimits
+    from queues.store.pool_limits import Pools as Pools
+    from queues.store.pool_limits import fits_ls as fits_ls
+    from queues.store.pool_limits import ls_limit as ls_limit
+    from queues.store.pool_nodes import MAX_POOLS as MAX_POOLS
+    from queues.store.watched_folder import WatchedFolder as WatchedFolder
+
+_NAMES = {
+    "admin.scrubber": ("Repair", "ScrubReport", "Scrubber", "Unrepaired"),
+    "claims.claim": ("Claim", "Transition"),
+    "claims.claim_attempt": ("Candidate",),
+    "claims.claimer": ("Claimer",),
+    "claims.transitions": ("run_transitions",),
+    "consumer.consumer": ("Consumer",),
+    "consumer.heartbeat": ("Heartbeat", "STUCK_SECONDS"),
+    "dispatch.dispatcher": ("Dispatcher", "HandlerThreads", "InFlight", "Prepared"),
+    "dispatch.handler_pool": ("Action", "DONE", "HandlerPool", "Move"),
+    "embedded.config": ("STATE_FOLDER", "ServerConfig"),
+    "embedded.directory": ("USER", "login_of", "running_server"),
+    "embedded.java": ("find_jars", "find_java"),
+    "embedded.packets": ("ask",),
+    "embedded.ports": ("free_ports",),
+    "embedded.private_directory": (
+        "UnsafeDirectory",
+        "check_files",
+        "is_ours",
+        "is_replaceable",
+        "private_directory",
+    ),
+    "embedded.server": ("EmbeddedZooKeeper",),
+    "embedded.zkcli": ("run_zkcli",),
+    "model.codec": ("decode", "encode", "new_nonce", "new_uuid", "timestamp"),
+    "model.errors": (
+        "AccessDenied",
+        "ClaimLost",
+        "Conflict",
+        "CorruptRecord",
+        "DataDirectoryInUse",
+        "IdTaken",
+        "InvalidLimit",
+        "InvalidName",
+        "ItemHeld",
+        "ItemNotFound",
+        "NotClaimed",
+        "OutcomeUnknown",
+        "PoolInUse",
+        "QueueError",
+        "Refusal",
+        "SessionLost",
+        "TooLarge",
+        "Unreachable",
+    ),
+    "model.events": ("Event", "EventKind"),
+    "model.names": (
+        "DEFAULT_POOL",
+        "LOW",
+        "Layout",
+        "Token",
+        "check_id",
+        "check_pool",
+        "due_of",
+        "is_token",
+        "order_of",
+    ),
+    "model.operations": ("ALL", "Check", "Create", "Delete", "Grant", "Operation", "READ", "Set"),
+    "model.record": ("MAX_RECORD_BYTES", "NewItem", "Record"),
+    "producer.entrance": ("Entrance",),
+    "queue_set": ("QueueSet",),
+    "session.access_walk": ("access_below",),
+    "session.contact": ("SessionState", "Wake", "boottime"),
+    "session.rights": ("MAX_ASKED", "OWN", "Rights", "printable"),
+    "session.session": ("Session",),
+    "session.settings": ("Acl", "Login", "SessionSettings", "Tls"),
+    "session.wire": ("Found", "Stat"),
+    "store.batch": ("commit_many", "commit_once"),
+    "store.clock": ("EnsembleClock",),
+    "store.clock_jump": ("ClockJump",),
+    "store.commit": ("Transaction", "commit", "insist"),
+    "store.members": ("ConsumerAnnouncement", "read_announcements"),
+    "store.pool_limits": (
+        "LONGEST_ID_CHARACTERS",
+        "LS_LIMITS",
+        "Note",
+        "PoolLimits",
+        "Pools",
+        "USUAL_ID_CHARACTERS",
+        "fits_ls",
+        "ls_limit",
+    ),
+    "store.pool_nodes": ("MAX_POOLS",),
+    "store.watched_folder": ("WatchedFolder",),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = tuple(sorted(_HOMES))
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(import_module(f"queues.{_HOMES[name]}"), name)
+    globals()[name] = value  # the next use does not come here
+    return value

@@ -10,7 +10,7 @@ from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.history.history import History
 from orchestrator.model.paths import Nodes
 from orchestrator.schedules.store import ScheduleStore
-from queues.queue_set import QueueSet
+from queues import QueueSet
 
 
 class AdminOperations:

@@ -11,10 +11,7 @@ from orchestrator.model.job import JobState
 from orchestrator.model.job_nodes import JobNodes
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
-from queues.claims.claim import Claim
-from queues.model.errors import Conflict, ItemHeld, NotClaimed
-from queues.model.operations import Operation
-from queues.queue_set import QueueSet
+from queues import Claim, Conflict, ItemHeld, NotClaimed, Operation, QueueSet
 
 _MAX_TRIES = 10  # a node in the multi is created or removed meanwhile: another client was faster
 

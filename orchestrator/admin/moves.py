@@ -10,7 +10,7 @@ from orchestrator.model.errors import MoveRefused
 from orchestrator.model.job import JobError, JobState
 from orchestrator.model.job_nodes import JobNodes
 from orchestrator.model.states import FINAL, Queue, Status
-from queues.model.codec import timestamp
+from queues import timestamp
 from spark_runner.protocol.attempt import AttemptState
 
 MOVES: Mapping[Queue, Mapping[Queue, Status | None]] = {

@@ -9,11 +9,7 @@ from orchestrator.model.errors import AlreadyEnded, MoveRefused, NotEnded
 from orchestrator.model.job import JobState, JobView
 from orchestrator.model.records import state_of, view_of
 from orchestrator.model.states import Queue, Status
-from queues.claims.claim import Claim
-from queues.model.codec import timestamp
-from queues.model.names import LOW
-from queues.model.operations import Operation
-from queues.model.record import Record
+from queues import LOW, Claim, Operation, Record, timestamp
 
 _HOLDS_SLOTS = {Queue.RUNNING, Queue.KILL}
 

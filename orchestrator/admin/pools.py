@@ -9,11 +9,7 @@ from orchestrator.admin.queue_views import QueueViews, pool_order
 from orchestrator.audit.trail import Trail
 from orchestrator.config.live_limits import Change, ClusterConfig
 from orchestrator.model.errors import NoSuchPool
-from queues.model.names import DEFAULT_POOL
-from queues.model.operations import Operation
-from queues.queue_set import QueueSet
-from queues.store.members import read_announcements
-from queues.store.pool_limits import Note, PoolLimits
+from queues import DEFAULT_POOL, Note, Operation, PoolLimits, QueueSet, read_announcements
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,7 @@ from orchestrator.admin.waits import Waits
 from orchestrator.model.job import JobState
 from orchestrator.model.records import state_of
 from orchestrator.model.states import Queue
-from queues.model.errors import CorruptRecord
-from queues.model.names import DEFAULT_POOL, LOW
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.session.wire import Found
-from queues.store.pool_limits import PoolLimits
+from queues import DEFAULT_POOL, LOW, CorruptRecord, Found, PoolLimits, QueueSet, Record
 from spark_runner.protocol.attempt import attempt_path
 
 _Read = tuple[Record, JobState] | CorruptRecord

@@ -5,11 +5,19 @@ from orchestrator.model.act import Act
 from orchestrator.model.errors import JobHeld
 from orchestrator.model.job_nodes import JobNodes
 from orchestrator.model.states import Queue
-from queues.claims.claim import Claim
-from queues.model.errors import Conflict, CorruptRecord, ItemNotFound, QueueError
-from queues.model.names import Token
-from queues.model.operations import Check, Create, Delete, Operation
-from queues.store.commit import commit
+from queues import (
+    Check,
+    Claim,
+    Conflict,
+    CorruptRecord,
+    Create,
+    Delete,
+    ItemNotFound,
+    Operation,
+    QueueError,
+    Token,
+    commit,
+)
 
 _AT_ONCE = 500  # nodes of attempts in one multi; few jobs have more than three
 

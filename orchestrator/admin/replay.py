@@ -11,10 +11,7 @@ from orchestrator.model.job import JobError, JobState
 from orchestrator.model.job_nodes import JobNodes
 from orchestrator.model.records import state_of
 from orchestrator.model.states import FINAL, Queue, Status
-from queues.claims.claim import Claim
-from queues.model.codec import decode, timestamp
-from queues.model.errors import NotClaimed, QueueError, Refusal
-from queues.model.names import Token
+from queues import Claim, NotClaimed, QueueError, Refusal, Token, decode, timestamp
 
 _STATUS_OF = {
     Queue.ACCEPT: Status.ACCEPT,

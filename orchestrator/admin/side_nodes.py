@@ -5,11 +5,7 @@ from orchestrator.model.act import Act
 from orchestrator.model.paths import Nodes
 from orchestrator.model.records import state_of
 from orchestrator.model.stop_requests import is_request_for, request_to_stop
-from queues.model.errors import CorruptRecord
-from queues.model.operations import Delete, Operation
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.session import Acl
+from queues import Acl, CorruptRecord, Delete, Operation, QueueSet, Record
 from spark_runner.protocol.attempt import Attempt, attempt_path
 
 

@@ -9,11 +9,7 @@ from orchestrator.model.errors import AlreadyEnded
 from orchestrator.model.job import JobView
 from orchestrator.model.paths import Nodes
 from orchestrator.model.records import view_of
-from queues.model.errors import ItemNotFound, NotClaimed, Refusal
-from queues.model.operations import Check, Operation
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.store.batch import commit_once
+from queues import Check, ItemNotFound, NotClaimed, Operation, QueueSet, Record, Refusal, commit_once
 
 _MAX_TRIES = 20  # the job moves to another pool and back meanwhile: even one such move is rare
 

@@ -11,12 +11,7 @@ from orchestrator.model.job import JobView
 from orchestrator.model.records import state_of, view_of
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.waiting import Waiting
-from queues.model.codec import decode
-from queues.model.errors import AccessDenied, CorruptRecord
-from queues.model.names import Token
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.session.wire import Found
+from queues import AccessDenied, CorruptRecord, Found, QueueSet, Record, Token, decode
 from spark_runner.protocol.attempt import Attempt, attempt_number, attempt_path
 
 READ_AT_ONCE = 256  # records: a request of about 20 KiB, a reply of some hundred

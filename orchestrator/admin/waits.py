@@ -13,10 +13,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.model.times import local_time
 from orchestrator.model.waiting import Reason, Waiting, at_cap
-from queues.model.names import LOW
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.store.pool_limits import PoolLimits
+from queues import LOW, PoolLimits, QueueSet, Record
 from spark_runner.protocol.attempt import AttemptState
 
 _PASSED = {Queue.SUCCESS, Queue.FAIL, Queue.KILL}  # on the way to the end, or to the next attempt

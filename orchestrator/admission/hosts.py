@@ -11,11 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.model.paths import Nodes
-from queues.model.codec import decode
-from queues.model.names import LOW
-from queues.session import Session
-from queues.session.wire import Found
-from queues.store.members import ConsumerAnnouncement
+from queues import LOW, ConsumerAnnouncement, Found, Session, decode
 from spark_runner.runners.base import SubmissionPlace
 
 _LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask

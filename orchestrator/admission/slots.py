@@ -14,13 +14,19 @@ from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.model.waiting import Waiting, at_cap, at_concurrency
-from queues.model.codec import decode, encode
-from queues.model.errors import InvalidName
-from queues.model.names import LOW, Layout, check_id
-from queues.model.operations import Create, Delete
-from queues.session import Session
-from queues.store.pool_limits import Pools
-from queues.store.watched_folder import WatchedFolder
+from queues import (
+    LOW,
+    Create,
+    Delete,
+    InvalidName,
+    Layout,
+    Pools,
+    Session,
+    WatchedFolder,
+    check_id,
+    decode,
+    encode,
+)
 
 _WITHOUT_SLOT_SECONDS = 1.0  # maximum age of the number of jobs that run without a slot
 

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.model.errors import OrchestratorError
 from orchestrator.model.job import JobState
-from queues.model.codec import timestamp
-from queues.model.record import Record
+from queues import Record, timestamp
 
 
 class ArchiveError(OrchestratorError):

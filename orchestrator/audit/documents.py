@@ -11,7 +11,7 @@ from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.record.text import MAX_FIELD
 from orchestrator.logs.spool.disk_quota import WARNING_LEVEL
 from orchestrator.model.times import moment
-from queues.model.record import Record
+from queues import Record
 
 DATASET = "orchestrator.audit"
 _DAY_SECONDS = 86_400.0

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from orchestrator.model.act import Act, Word
 from orchestrator.model.states import Status
-from queues.model.codec import decode, new_nonce
-from queues.model.record import Record
+from queues import Record, decode, new_nonce
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 

@@ -10,13 +10,7 @@ from loguru import logger
 from orchestrator.audit.event import AuditEvent, TargetKind, is_new
 from orchestrator.model.act import Act
 from orchestrator.model.paths import Nodes
-from queues.model.codec import encode
-from queues.model.errors import AccessDenied, Conflict
-from queues.model.operations import Create, Delete
-from queues.model.record import Record
-from queues.session import Session
-from queues.session.wire import Stat
-from queues.store.commit import commit
+from queues import AccessDenied, Conflict, Create, Delete, Record, Session, Stat, commit, encode
 
 MAX_WAITING = 5_000
 """Events in the folder, of 400 bytes each: a leader moves fifty of them at a time, every five seconds."""

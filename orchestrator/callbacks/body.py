@@ -9,8 +9,7 @@ from orchestrator.model.job import JobState
 from orchestrator.model.schedule import FIRE_TIME
 from orchestrator.model.states import Status
 from orchestrator.model.times import seconds_between
-from queues.model.codec import encode
-from queues.model.record import Record
+from queues import Record, encode
 from spark_runner.runners.base import SubmissionPlace, application_page
 
 VERSION = 2

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 from orchestrator.client.access import find_zookeeper, open_session
-from orchestrator.client.client import Client, build_client
 from orchestrator.client.entry import build_jobs
 from orchestrator.client.jobs import Jobs
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.model.errors import NotRunning
+
+if TYPE_CHECKING:
+    from orchestrator.client.client import Client
 
 
 @contextmanager
@@ -40,8 +43,10 @@ def reached_zookeeper(settings: Settings, *, start_own: bool = True) -> Iterator
 
 
 @contextmanager
-def connected(*, start_own: bool = True) -> Iterator[tuple[Client, Settings]]:
+def connected(*, start_own: bool = True) -> Iterator[tuple["Client", Settings]]:
     """A client of the ZooKeeper that `reached_zookeeper` finds; raises NotRunning, Unreachable."""
+    from orchestrator.client.client import build_client  # noqa: PLC0415 - lazy: `job submit` needs no client
+
     with (
         reached_zookeeper(load_settings(), start_own=start_own) as settings,
         open_session(settings, settings.zookeeper_hosts) as session,

@@ -22,8 +22,7 @@ from orchestrator.model.errors import (
     StateConflict,
     WaitTimeout,
 )
-from queues.embedded.private_directory import UnsafeDirectory
-from queues.model.errors import (
+from queues import (
     AccessDenied,
     ClaimLost,
     Conflict,
@@ -41,6 +40,7 @@ from queues.model.errors import (
     SessionLost,
     TooLarge,
     Unreachable,
+    UnsafeDirectory,
 )
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.text import shortened

@@ -10,7 +10,7 @@ import typer
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.model.errors import DefinitionError, SettingsError
 from orchestrator.model.fields import parse_seconds
-from queues.model.names import check_pool
+from queues import check_pool
 
 _MAX_WEIGHT = 1000  # as of pools
 _WEIGHT = re.compile(r"[0-9]{0,4}")

@@ -9,8 +9,7 @@ from pathlib import Path
 from orchestrator.client.access import with_own_server
 from orchestrator.config.directories import prepare_directories
 from orchestrator.config.settings import Settings
-from queues.embedded import DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server
-from queues.embedded.config import STATE_FOLDER
+from queues import STATE_FOLDER, DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server
 
 _NEIGHBOUR_SECONDS = 10.0  # a server that is just starting or ending is there, or gone, after that
 _TRANSIENT = "run"  # the owner whose server ends with one job: nobody else may depend on it

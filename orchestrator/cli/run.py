@@ -24,9 +24,7 @@ from orchestrator.model.errors import AlreadyEnded
 from orchestrator.model.job import JobView
 from orchestrator.model.plan import compile_program
 from orchestrator.model.states import Status
-from queues.embedded.java import find_java
-from queues.model.errors import ItemNotFound
-from queues.model.names import check_id
+from queues import ItemNotFound, check_id, find_java
 
 _LOOK_SECONDS = 0.25  # how often the progress is read; state changes are watched
 

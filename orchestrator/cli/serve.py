@@ -25,9 +25,7 @@ from orchestrator.metrics.server import serving
 from orchestrator.model.errors import AlreadyEnded
 from orchestrator.model.states import Queue
 from orchestrator.worker.worker import Worker
-from queues.embedded.java import find_java
-from queues.embedded.zkcli import run_zkcli
-from queues.model.errors import ItemNotFound
+from queues import ItemNotFound, find_java, run_zkcli
 
 _CHECK_SECONDS = 1.0
 _LOOK_SECONDS = 0.2

@@ -3,10 +3,11 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import queues
 from orchestrator.config.settings import Settings
 from orchestrator.config.zookeeper import LoginFile
 from orchestrator.model.errors import NotRunning
-from queues.session import Acl, Session, SessionSettings
+from queues import Acl, Session, SessionSettings
 
 
 def find_zookeeper(settings: Settings) -> Settings:
@@ -16,12 +17,9 @@ def find_zookeeper(settings: Settings) -> Settings:
     """
     if settings.zookeeper_hosts:
         return settings
-    # Lazy: a configured address needs neither module.
-    from queues.embedded import running_server  # noqa: PLC0415
-    from queues.embedded.private_directory import private_directory  # noqa: PLC0415
-
-    private_directory(settings.zookeeper_dir, make=False)
-    server = running_server(settings.zookeeper_dir)
+    # `queues` loads both when they are used: a configured address needs neither.
+    queues.private_directory(settings.zookeeper_dir, make=False)
+    server = queues.running_server(settings.zookeeper_dir)
     if server is None:
         raise NotRunning(
             "no ZooKeeper to talk to: set ZOOKEEPER_HOSTS, or start one here with `orchestrator up`"
@@ -31,13 +29,12 @@ def find_zookeeper(settings: Settings) -> Settings:
 
 def with_own_server(settings: Settings, hosts: str, data_dir: Path) -> Settings:
     """The settings with an embedded server and the login in its data directory."""
-    from queues.embedded import login_of  # noqa: PLC0415 - lazy: as above
-    from queues.embedded.directory import USER  # noqa: PLC0415 - lazy: as above
-
-    login = login_of(data_dir)
+    login = queues.login_of(data_dir)
     if login is None:  # an earlier version runs the server: its tree is open to every user
         return settings.model_copy(update={"zookeeper_hosts": hosts})
-    file = LoginFile(scheme="digest", user=USER, password_file=Path(login.password_file), own_server=True)
+    file = LoginFile(
+        scheme="digest", user=queues.USER, password_file=Path(login.password_file), own_server=True
+    )
     update = {"zookeeper_hosts": hosts, "zookeeper_login": file, "zookeeper_acl": Acl.CREATOR}
     return settings.model_copy(update=update)
 

@@ -12,8 +12,7 @@ from orchestrator.client.entry import build_queue_set, client_name
 from orchestrator.client.jobs import Jobs
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.policy.policy import Policy
-from queues.queue_set import QueueSet
-from queues.session import Session
+from queues import QueueSet, Session
 
 if TYPE_CHECKING:
     from orchestrator.doctor.doctor import Doctor

@@ -10,13 +10,10 @@ from orchestrator.model.errors import ConfigUnreadable
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.policy.policy import Policy
-from queues.model.names import Layout
-from queues.producer.entrance import Entrance
-from queues.session import Session
-from queues.store.pool_nodes import MAX_POOLS
+from queues import MAX_POOLS, Entrance, Layout, Session
 
 if TYPE_CHECKING:
-    from queues.queue_set import QueueSet
+    from queues import QueueSet
 
 # A paused pool starts no job, and its running jobs go on. Caps limit running jobs, held or not:
 # `orchestrator.admission.slots` enforces them.
@@ -30,7 +27,7 @@ def client_name() -> str:
 
 def build_queue_set(session: Session, settings: Settings, owner: str) -> "QueueSet":
     """The seven queues below the configured root."""
-    from queues.queue_set import QueueSet  # noqa: PLC0415 - lazy: `job submit` claims nothing
+    from queues import QueueSet  # noqa: PLC0415 - lazy: `job submit` claims nothing
 
     limit = _pool_limit(session, settings)
     return QueueSet(session, Layout(settings.root), list(Queue), owner=owner, max_pools=limit, **_KIND)

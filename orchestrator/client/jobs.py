@@ -13,10 +13,7 @@ from orchestrator.model.plan import Plan, compile_program, encode_plan, plan_pat
 from orchestrator.model.records import view_of
 from orchestrator.model.states import Queue
 from orchestrator.policy.policy import Policy
-from queues.model.codec import encode
-from queues.model.names import check_id
-from queues.model.operations import Create, Operation
-from queues.producer.entrance import Entrance
+from queues import Create, Entrance, Operation, check_id, encode
 
 _RESCAN_SECONDS = 5.0  # the longest time for which a lost watch hides a change
 

@@ -11,7 +11,7 @@ from orchestrator.config.listening import is_loopback
 from orchestrator.config.settings import Settings, config_file
 from orchestrator.config.spark_defaults import pool_confs
 from orchestrator.logs.record.redaction import secrets_in
-from queues.session import Acl
+from queues import Acl
 
 
 class Exposure(StrEnum):

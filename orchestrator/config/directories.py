@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.config.settings import Settings
 from orchestrator.logs.pipeline import spool_root
 from orchestrator.model.errors import StateDirectoryError
-from queues.embedded.private_directory import check_files, private_directory
+from queues import check_files, private_directory
 
 _INSIDE = ("runs", "spark-conf", "starts", "warm", "warm/runs", "warm/spark-conf", "zookeeper")
 

@@ -14,11 +14,7 @@ from orchestrator.model.errors import ConfigUnreadable, SettingsError
 from orchestrator.model.fields import explain
 from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
-from queues.model.codec import decode, encode
-from queues.model.errors import Conflict
-from queues.model.operations import Set
-from queues.session import Session, Stat
-from queues.store.commit import commit
+from queues import Conflict, Session, Set, Stat, commit, decode, encode
 
 _LOOK_AGAIN_SECONDS = 15.0  # how long a lost watch can hide a change
 _STOP_SECONDS = 0.5  # a longer step is a wait for ZooKeeper: nothing depends on it

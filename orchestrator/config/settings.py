@@ -22,7 +22,7 @@ from orchestrator.config.zookeeper import DriverAccess, GroupLogin, LoginFile, T
 from orchestrator.logs.settings import LogSettings
 from orchestrator.model.errors import SettingsError
 from orchestrator.model.fields import Seconds, check_files, explain
-from queues.session.settings import Acl
+from queues import Acl
 from spark_runner.protocol.control_groups import usable_processors
 
 _NAME = "spark-job-orchestrator"

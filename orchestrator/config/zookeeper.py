@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from queues.model.operations import ALL, READ, Grant
-from queues.session.settings import Acl, Login, SessionSettings, Tls
+from queues import ALL, READ, Acl, Grant, Login, SessionSettings, Tls
 from spark_runner.protocol.plain_file import check_plain
 
 _UNGUESSABLE_CHARACTERS = 22  # 128 random bits in base64

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
-from queues.admin.scrubber import Repair, Scrubber, Unrepaired
-from queues.queue_set import QueueSet
+from queues import QueueSet, Repair, Scrubber, Unrepaired
 
 # Result of the scrubber -> kind, description, remedy.
 KINDS: dict[Repair | Unrepaired, tuple[FindingKind, str, str]] = {

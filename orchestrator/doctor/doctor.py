@@ -9,9 +9,7 @@ from orchestrator.doctor.checks import CHECKS
 from orchestrator.doctor.findings import Finding, FindingKind, in_order
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.paths import Nodes
-from queues.model.errors import AccessDenied
-from queues.queue_set import QueueSet
-from queues.store.batch import commit_once
+from queues import AccessDenied, QueueSet, commit_once
 
 
 class Doctor:

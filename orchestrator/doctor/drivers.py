@@ -12,9 +12,7 @@ from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot, Job
 from orchestrator.model.definition import Timeout
 from orchestrator.model.states import Queue
-from queues.model.errors import AccessDenied
-from queues.session import Session, Stat
-from queues.session.wire import Found
+from queues import AccessDenied, Found, Session, Stat
 from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path
 from spark_runner.runners.base import SubmissionPlace
 

@@ -11,10 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from orchestrator.doctor.findings import Finding, FindingKind, Severity
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.times import moment
-from queues.model.operations import Check
-from queues.session import Session
-from queues.store.clock_jump import ClockJump
-from queues.store.commit import commit
+from queues import Check, ClockJump, Session, commit
 
 _PORT = 2181  # ZooKeeper's default
 _CONNECT_SECONDS = 1.0  # a server that is slower is of no use

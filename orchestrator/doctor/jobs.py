@@ -11,8 +11,7 @@ from orchestrator.model.errors import CorruptSchedule
 from orchestrator.model.states import Queue, Status
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import GRACE_MS, to_text
-from queues.model.names import LOW, Token
-from queues.model.record import MAX_RECORD_BYTES
+from queues import LOW, MAX_RECORD_BYTES, Token
 
 _OVERDUE_MS = 2 * GRACE_MS  # another leader has taken over by then
 

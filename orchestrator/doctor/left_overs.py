@@ -14,8 +14,7 @@ from orchestrator.leader.stale_nodes import CheckedJob, JobPreconditions, Orphan
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.model.paths import Nodes
-from queues.model.operations import Delete
-from queues.queue_set import QueueSet
+from queues import Delete, QueueSet
 
 PATIENCE_MS = (
     60_000  # a node of an operation in progress looks like an orphan too; the leader also waits a minute

@@ -8,10 +8,7 @@ from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.errors import ConfigUnreadable
 from orchestrator.model.states import Queue
-from queues.model.codec import decode
-from queues.model.errors import InvalidLimit
-from queues.model.names import LOW
-from queues.store.pool_limits import LS_LIMITS, USUAL_ID_CHARACTERS, PoolLimits, fits_ls, ls_limit
+from queues import LOW, LS_LIMITS, USUAL_ID_CHARACTERS, InvalidLimit, PoolLimits, decode, fits_ls, ls_limit
 
 
 def check_limits(snapshot: ClusterSnapshot) -> Iterator[Finding]:

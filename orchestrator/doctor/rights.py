@@ -9,12 +9,19 @@ from orchestrator.config.settings import Settings
 from orchestrator.doctor.drivers import open_attempts
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
-from queues.model.names import Layout
-from queues.model.operations import ALL
-from queues.queue_set import QueueSet
-from queues.session import Acl, Grant, Login, Rights, Session, SessionSettings
-from queues.session.access_walk import access_below
-from queues.session.rights import OWN
+from queues import (
+    ALL,
+    OWN,
+    Acl,
+    Grant,
+    Layout,
+    Login,
+    QueueSet,
+    Rights,
+    Session,
+    SessionSettings,
+    access_below,
+)
 from spark_runner.protocol.attempt import is_attempt, is_made_by_driver
 
 _NAMED = 10  # paths that one finding lists

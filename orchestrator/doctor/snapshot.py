@@ -10,11 +10,7 @@ from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.records import decode_job
 from orchestrator.model.states import Queue
-from queues.model.names import Layout, Token
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.session import Session
-from queues.store.pool_limits import PoolLimits
+from queues import Layout, PoolLimits, QueueSet, Record, Session, Token
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from orchestrator.doctor.ensemble import ServerStatus, latencies, servers
 from orchestrator.model.errors import ConfigUnreadable
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
-from queues.queue_set import QueueSet
+from queues import QueueSet
 
 
 class _StatusPart(BaseModel):

@@ -7,7 +7,7 @@ from orchestrator.handlers.warnings import recordable_text
 from orchestrator.model.job import CallbackState, JobError, JobState
 from orchestrator.model.states import Queue, Status, check_transition
 from orchestrator.model.waiting import Reason, Waiting
-from queues.model.codec import timestamp
+from queues import timestamp
 from spark_runner.protocol.attempt import attempt_path, intent, run_name
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
 

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Status
 from orchestrator.model.waiting import Waiting
-from queues.model.operations import Operation
+from queues import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.handlers.warnings import is_other_kind, recordable_text
-from queues.model.codec import timestamp
-from queues.session import boottime
+from queues import boottime, timestamp
 from spark_runner.protocol.attempt import AttemptState
 from spark_runner.runners.base import Runner, RunState, Submission
 

@@ -21,7 +21,7 @@ from orchestrator.handlers.record_run import record_run
 from orchestrator.model.backoff import growing, jittered
 from orchestrator.model.job import CallbackState, JobError
 from orchestrator.model.states import TRANSITIONS, Status
-from queues.model.operations import Operation
+from queues import Operation
 
 
 def handle(job: JobContext) -> Action:

@@ -8,8 +8,7 @@ from orchestrator.handlers.record_run import record_run
 from orchestrator.model.backoff import jittered
 from orchestrator.model.job import CallbackState, JobError
 from orchestrator.model.states import Status
-from queues.model.names import LOW
-from queues.model.operations import Create, Delete, Operation
+from queues import LOW, Create, Delete, Operation
 
 _MIN_DEMOTION_SECONDS = (
     1.0  # so that it is released: held, it would start before the jobs that wait in its pool

@@ -19,12 +19,19 @@ from orchestrator.model.spark import Spark
 from orchestrator.model.states import Status
 from orchestrator.model.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
 from orchestrator.policy.rules import PolicyRefused
-from queues.claims.claim import Claim
-from queues.model.codec import decode, timestamp
-from queues.model.errors import AccessDenied, CorruptRecord
-from queues.model.names import LOW
-from queues.model.operations import Delete, Operation
-from queues.session import Acl, Login, Wake
+from queues import (
+    LOW,
+    AccessDenied,
+    Acl,
+    Claim,
+    CorruptRecord,
+    Delete,
+    Login,
+    Operation,
+    Wake,
+    decode,
+    timestamp,
+)
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
 from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import Runner, Submission, SubmissionPlace

@@ -8,8 +8,7 @@ from orchestrator.handlers.record_run import record_run
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.model.states import Status
 from orchestrator.model.times import stored_time
-from queues.model.codec import timestamp
-from queues.model.operations import Set
+from queues import Set, timestamp
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner
 

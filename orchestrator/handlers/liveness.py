@@ -7,10 +7,7 @@ from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.job import JobError
 from orchestrator.model.times import moment
-from queues.model.codec import decode, timestamp
-from queues.model.errors import AccessDenied
-from queues.model.operations import Set
-from queues.session.wire import Found
+from queues import AccessDenied, Found, Set, decode, timestamp
 from spark_runner.protocol.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, Submission
 

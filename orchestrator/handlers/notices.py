@@ -28,8 +28,7 @@ from orchestrator.model.backoff import growing, jittered
 from orchestrator.model.job import JobState, Notice, Undelivered
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.times import stored_time
-from queues.model.codec import timestamp
-from queues.model.operations import Operation
+from queues import Operation, timestamp
 from spark_runner.protocol.attempt import AttemptState, application_in
 
 _MAX_BYTES = 6_000  # eight of the usual size, of a record of 64 KiB, of which the error may take 48

@@ -4,8 +4,7 @@ from orchestrator.handlers.actions import DeadLetter
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Queue
-from queues.model.codec import timestamp
-from queues.model.operations import Set
+from queues import Set, timestamp
 from spark_runner.protocol.attempt import Attempt, AttemptState
 
 MAX_CLAIMS = 10

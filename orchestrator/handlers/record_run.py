@@ -6,7 +6,7 @@ from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.run import is_run, run_of
 from orchestrator.model.spark import Spark
-from queues.model.errors import OutcomeUnknown, SessionLost, Unreachable
+from queues import OutcomeUnknown, SessionLost, Unreachable
 from spark_runner.protocol.attempt import AttemptState
 from spark_runner.protocol.errors import RefusedSubmission
 

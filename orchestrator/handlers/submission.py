@@ -14,9 +14,7 @@ from orchestrator.model.backoff import jittered
 from orchestrator.model.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Status
-from queues.model.codec import timestamp
-from queues.model.operations import Set
-from queues.session import SessionSettings
+from queues import SessionSettings, Set, timestamp
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError

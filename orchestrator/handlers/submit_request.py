@@ -12,7 +12,7 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, program_of
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
-from queues.session import SessionSettings
+from queues import SessionSettings
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest

@@ -18,7 +18,7 @@ from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Status
-from queues.model.operations import Operation
+from queues import Operation
 from spark_runner.protocol.attempt import Attempt
 
 _LOOK_SECONDS = 60.0  # unless the job is woken earlier: the limit for which a lost watch hides a change

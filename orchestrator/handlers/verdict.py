@@ -14,8 +14,7 @@ from orchestrator.handlers.actions import Move
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Status
 from orchestrator.model.times import stored_time
-from queues.model.codec import encode, timestamp
-from queues.model.operations import Operation, Set
+from queues import Operation, Set, encode, timestamp
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import Attempt, AttemptState, application_in, outcome_facts
 from spark_runner.runners.base import Failure, Submission

@@ -17,9 +17,7 @@ from orchestrator.history.history import History
 from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
-from queues.model.names import Layout
-from queues.session import Session
-from queues.store.clock import EnsembleClock
+from queues import EnsembleClock, Layout, Session
 from spark_runner.runners.registry import Runners
 
 

@@ -13,13 +13,20 @@ from loguru import logger
 
 from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.paths import Nodes
-from queues.model.codec import decode, encode
-from queues.model.errors import Conflict, OutcomeUnknown, QueueError
-from queues.model.names import check_id
-from queues.model.operations import Create, Operation, Set
-from queues.session import Session
-from queues.session.wire import Found
-from queues.store.batch import commit_many
+from queues import (
+    Conflict,
+    Create,
+    Found,
+    Operation,
+    OutcomeUnknown,
+    QueueError,
+    Session,
+    Set,
+    check_id,
+    commit_many,
+    decode,
+    encode,
+)
 
 MAX_RUNS = 50
 MAX_RING_BYTES = 200 * 1024

@@ -5,7 +5,7 @@ from typing import Any
 from orchestrator.model.job import JobError
 from orchestrator.model.spark import Spark
 from orchestrator.model.times import seconds_between
-from queues.model.codec import encode
+from queues import encode
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.sizing import MAX_VALUE_CHARACTERS, SIZING
 

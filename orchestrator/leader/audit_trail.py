@@ -6,9 +6,7 @@ from orchestrator.audit.documents import AuditLog
 from orchestrator.audit.trail import waiting_changes
 from orchestrator.leader.duty import Fence
 from orchestrator.model.paths import Nodes
-from queues.model.errors import Conflict
-from queues.queue_set import QueueSet
-from queues.store.batch import commit_many
+from queues import Conflict, QueueSet, commit_many
 
 _NOT_EMPTY = "NotEmpty"
 _LOOK_SECONDS = 5.0

@@ -10,14 +10,21 @@ from loguru import logger
 
 from orchestrator.model.job import JobState
 from orchestrator.model.states import Queue, Status
-from queues.claims.claim import Claim, Transition
-from queues.claims.claim_attempt import Candidate
-from queues.claims.transitions import run_transitions
-from queues.model.errors import CorruptRecord, ItemNotFound, NotClaimed
-from queues.model.names import Token, is_token, order_of
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.session import Stat
+from queues import (
+    Candidate,
+    Claim,
+    CorruptRecord,
+    ItemNotFound,
+    NotClaimed,
+    QueueSet,
+    Record,
+    Stat,
+    Token,
+    Transition,
+    is_token,
+    order_of,
+    run_transitions,
+)
 
 _READ_AT_ONCE = 500  # records; those of a whole pool would be many megabytes
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from orchestrator.leader.bulk_claims import TokenFolders
 from orchestrator.metrics.registry import Depths, Metrics
 from orchestrator.model.states import Queue
-from queues.model.names import Token
-from queues.queue_set import QueueSet
+from queues import QueueSet, Token
 
 _LOOK_SECONDS = 10.0
 

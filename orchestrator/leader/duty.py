@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from queues.model.operations import Operation
+from queues import Operation
 
 FenceOperations = tuple[Operation, ...]
 """Operations that make ZooKeeper refuse a multi once another worker was elected."""

@@ -10,11 +10,22 @@ from loguru import logger
 
 from orchestrator.model.errors import NotLeading
 from orchestrator.model.paths import Nodes
-from queues.model.codec import encode, timestamp
-from queues.model.errors import Conflict, QueueError
-from queues.model.operations import Check, Create, Delete, Operation, Set
-from queues.session import Session, SessionState, Wake
-from queues.store.commit import commit, insist
+from queues import (
+    Check,
+    Conflict,
+    Create,
+    Delete,
+    Operation,
+    QueueError,
+    Session,
+    SessionState,
+    Set,
+    Wake,
+    commit,
+    encode,
+    insist,
+    timestamp,
+)
 
 _RESIGN_SECONDS = 2.0  # a drain has little time, and the end of the session removes the node in any case
 

@@ -10,9 +10,7 @@ from orchestrator.leader.duty import Fence
 from orchestrator.logs.shipping.indices import DailyIndices
 from orchestrator.model.paths import Nodes
 from orchestrator.model.times import moment
-from queues.model.operations import Delete
-from queues.queue_set import QueueSet
-from queues.store.batch import commit_many
+from queues import Delete, QueueSet, commit_many
 
 _KEEP_MS = 90 * 24 * 3_600_000
 _LOOK_SECONDS = 3_600.0

@@ -11,7 +11,7 @@ from orchestrator.leader.election import Election
 from orchestrator.loop import Loop
 from orchestrator.model.backoff import growing
 from orchestrator.model.errors import NotLeading
-from queues.model.errors import QueueError
+from queues import QueueError
 
 # How long a lost watch can hide that there is no leader. Together with the two ticks in which the server ends
 # a session it stays below the two ticks and 2 s within which another worker has to lead.

@@ -12,9 +12,7 @@ from orchestrator.leader.duty import Fence, FenceOperations
 from orchestrator.model.job import JobState
 from orchestrator.model.log_records import about
 from orchestrator.model.states import Queue, Status
-from queues.claims.claim import Claim
-from queues.model.errors import QueueError
-from queues.queue_set import QueueSet
+from queues import Claim, QueueError, QueueSet
 
 _LOOK_SECONDS = 5.0  # by how much a job that came after the last look may fail late
 _AT_ONCE = 100

@@ -10,9 +10,7 @@ from loguru import logger
 from orchestrator.leader.bulk_claims import TokenFolders, claim_many, commit_and_release
 from orchestrator.leader.duty import Fence, FenceOperations
 from orchestrator.model.states import Queue
-from queues.claims.claim_attempt import Candidate
-from queues.model.names import LOW, Token, due_of, order_of
-from queues.queue_set import QueueSet
+from queues import LOW, Candidate, QueueSet, Token, due_of, order_of
 
 _LOOK_SECONDS = 2.0  # how late a changed limit takes effect
 _AT_ONCE = 100

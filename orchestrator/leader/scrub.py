@@ -5,7 +5,7 @@ import time
 
 from loguru import logger
 
-from queues.admin.scrubber import Scrubber, ScrubReport
+from queues import Scrubber, ScrubReport
 
 
 class Scrub:

@@ -7,13 +7,18 @@ from typing import NamedTuple
 
 from loguru import logger
 
-from queues.model.errors import CorruptRecord
-from queues.model.operations import Check, Create, Delete, Operation
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.session import Session
-from queues.store.batch import commit_many
-from queues.store.commit import Transaction
+from queues import (
+    Check,
+    CorruptRecord,
+    Create,
+    Delete,
+    Operation,
+    QueueSet,
+    Record,
+    Session,
+    Transaction,
+    commit_many,
+)
 
 
 class CheckedJob(NamedTuple):

@@ -9,11 +9,7 @@ from orchestrator.leader.stale_nodes import JobPreconditions, OrphanCandidate, O
 from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
-from queues.model.names import LOW
-from queues.model.operations import Delete
-from queues.model.record import Record
-from queues.queue_set import QueueSet
-from queues.session import Stat
+from queues import LOW, Delete, QueueSet, Record, Stat
 
 _PATIENCE_SECONDS = 60.0
 _RUNNING = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}

@@ -5,11 +5,7 @@ from collections.abc import Iterator
 from orchestrator.leader.duty import Fence, FenceOperations
 from orchestrator.leader.stale_nodes import JobPreconditions, OrphanCandidate, OrphanCandidates
 from orchestrator.model.job import JobView
-from queues.model.errors import InvalidName
-from queues.model.names import check_id
-from queues.model.operations import Delete
-from queues.model.record import Record
-from queues.queue_set import QueueSet
+from queues import Delete, InvalidName, QueueSet, Record, check_id
 
 _PATIENCE_SECONDS = 60.0
 

@@ -9,8 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from orchestrator.model.states import Queue
-from queues.model.events import Event, EventKind
-from queues.session import SessionState
+from queues import Event, EventKind, SessionState
 
 _COMMITS = (EventKind.COMMIT, EventKind.REQUEUE, EventKind.MOVE, EventKind.REMOVE, EventKind.DEAD)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from queues.model.codec import timestamp
-from queues.session import Session, printable
+from queues import Session, printable, timestamp
 
 KEPT_ACTS = 10
 """The number of last acts that the record of a job keeps; each takes about 200 bytes."""

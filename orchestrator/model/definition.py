@@ -13,8 +13,7 @@ from orchestrator.model.fields import DefinitionPart, Seconds, explain, text, te
 from orchestrator.model.reading import read_document, read_file
 from orchestrator.model.schedule import Schedule
 from orchestrator.model.spark import Spark
-from queues.model.errors import InvalidName
-from queues.model.names import DEFAULT_POOL, LOW, check_pool
+from queues import DEFAULT_POOL, LOW, InvalidName, check_pool
 from spark_runner.protocol.text import shortened
 
 MAX_DEFINITION_BYTES = 384 * 1024  # part of the multi that enqueues the job, whose limit is 768 KiB

@@ -9,8 +9,7 @@ from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.model.act import Act
 from orchestrator.model.states import FINAL, Queue, Status
 from orchestrator.model.waiting import Waiting
-from queues.model.codec import timestamp
-from queues.model.record import Record
+from queues import Record, timestamp
 
 UNREADABLE = "unreadable"
 """The error class in the view of a record that cannot be read."""

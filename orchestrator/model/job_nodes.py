@@ -7,10 +7,7 @@ from typing import Any
 
 from orchestrator.model.errors import AttemptOpen, StateConflict
 from orchestrator.model.states import Queue
-from queues.model.operations import Delete
-from queues.session import Session, Stat
-from queues.session.rights import MAX_ASKED
-from queues.store.batch import commit_many
+from queues import MAX_ASKED, Delete, Session, Stat, commit_many
 from spark_runner.protocol.attempt import Attempt, attempt_number
 
 _DEFINITION = "definition"

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from orchestrator.model.fields import Seconds
-from queues.store.pool_nodes import MAX_POOLS
+from queues import MAX_POOLS
 
 
 class Limits(BaseModel):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from orchestrator.model.job import JobState
-from queues.model.record import Record
+from queues import Record
 
 if TYPE_CHECKING:
     from loguru import Logger

@@ -11,7 +11,7 @@ from orchestrator.logs.record.redaction import REDACTOR, secrets_in
 from orchestrator.logs.visible import visible
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
-from queues.model.codec import decode, encode
+from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
 from spark_runner.sql.compile import PLAN_VERSION, compile_script
 

@@ -4,8 +4,7 @@ from pydantic import ValidationError
 
 from orchestrator.model.fields import explain
 from orchestrator.model.job import JobState, JobView
-from queues.model.errors import CorruptRecord
-from queues.model.record import Record
+from queues import CorruptRecord, Record
 
 
 def state_of(record: Record) -> JobState:

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.model.act import Act
-from queues.model.codec import decode, encode
-from queues.model.operations import READ, Create, Delete, Grant, Operation, Set
-from queues.session.wire import Found
+from queues import READ, Create, Delete, Found, Grant, Operation, Set, decode, encode
 
 TIME_LIMIT = "timeout.run"
 """The reason in a stop node that a worker made: a driver out of its reach has run for too long."""

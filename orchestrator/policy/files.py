@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator.model.definition import Definition
 from orchestrator.policy.rules import FILE_LISTS, PolicyRefused, Rules, items, matches, matches_any, reserved
-from queues.embedded.private_directory import is_replaceable
+from queues import is_replaceable
 from spark_runner.runners.base import SparkTarget
 
 _LISTS = (

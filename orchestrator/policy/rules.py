@@ -5,7 +5,7 @@ from enum import Enum
 
 from orchestrator.config.tables import PoolPolicy
 from orchestrator.model.errors import DefinitionError
-from queues.model.names import LOW
+from queues import LOW
 
 _BOUNDARIES = frozenset(
     "/@?#,\\ "

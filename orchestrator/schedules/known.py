@@ -11,8 +11,7 @@ from loguru import logger
 from orchestrator.model.errors import CorruptSchedule
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.store import ScheduleStore
-from queues.model.errors import InvalidName
-from queues.store.watched_folder import WatchedFolder
+from queues import InvalidName, WatchedFolder
 
 _RESCAN_SECONDS = 60.0  # how long a lost watch can hide a change; each write checks the version in any case
 

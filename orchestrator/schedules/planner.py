@@ -22,18 +22,18 @@ from orchestrator.schedules.runs import (
     to_text,
 )
 from orchestrator.schedules.store import ScheduleStore
-from queues.model.errors import (
+from queues import (
     Conflict,
     CorruptRecord,
     IdTaken,
     ItemNotFound,
+    Operation,
     OutcomeUnknown,
     QueueError,
     SessionLost,
     TooLarge,
     Unreachable,
 )
-from queues.model.operations import Operation
 
 _LONGEST_SECONDS = 5.0  # until the next step: by then a new schedule is noticed
 _RETRY_SECONDS = 1.0  # after an error with one schedule

@@ -11,7 +11,7 @@ from orchestrator.model.fields import explain
 from orchestrator.model.plan import Plan
 from orchestrator.model.schedule import Schedule
 from orchestrator.schedules.runs import from_text, next_fire, run_id, to_text
-from queues.model.codec import decode, encode, new_uuid
+from queues import decode, encode, new_uuid
 
 _MAX_SKIPPED = 20  # for people; more would make the node unreadable
 _LEFT_OUT = ("early", "plan", "registered_by", "changed")  # omitted from the node while empty

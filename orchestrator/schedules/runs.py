@@ -12,8 +12,7 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, compile_program, decode_plan, encode_plan
 from orchestrator.model.schedule import FIRE_TIME, Schedule
-from queues.model.errors import InvalidName
-from queues.model.names import check_id
+from queues import InvalidName, check_id
 
 # A new leader takes over in less time: a fire time in between is late, not missed.
 GRACE_MS = 60_000

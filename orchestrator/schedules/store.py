@@ -10,11 +10,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import compile_registration
 from orchestrator.schedules.view import ScheduleView
-from queues.model.errors import Conflict, InvalidName
-from queues.model.names import check_id
-from queues.model.operations import Check, Create, Delete, Operation, Set
-from queues.session import Session
-from queues.store.commit import commit
+from queues import Check, Conflict, Create, Delete, InvalidName, Operation, Session, Set, check_id, commit
 
 
 class ScheduleStore:

@@ -14,11 +14,19 @@ from orchestrator.handlers.warnings import recordable_text
 from orchestrator.loop import Loop
 from orchestrator.model.paths import Nodes
 from orchestrator.model.waiting import Waiting
-from queues.model.codec import encode, timestamp
-from queues.model.errors import Conflict, QueueError
-from queues.model.operations import Create, Delete, Set
-from queues.session import Session, SessionState
-from queues.store.commit import commit, insist
+from queues import (
+    Conflict,
+    Create,
+    Delete,
+    QueueError,
+    Session,
+    SessionState,
+    Set,
+    commit,
+    encode,
+    insist,
+    timestamp,
+)
 from spark_runner.protocol.process import current_boot_id
 from spark_runner.runners.base import SubmissionPlace
 

@@ -16,10 +16,16 @@ from orchestrator.worker.event_log import log_transition
 from orchestrator.worker.in_flight import JobsInFlight
 from orchestrator.worker.timers import Timers
 from orchestrator.worker.transitions import JobTransition, Transitions
-from queues.claims.claim import Claim
-from queues.consumer.heartbeat import STUCK_SECONDS
-from queues.dispatch.dispatcher import Dispatcher, HandlerThreads, Prepared
-from queues.model.errors import OutcomeUnknown, SessionLost, Unreachable
+from queues import (
+    STUCK_SECONDS,
+    Claim,
+    Dispatcher,
+    HandlerThreads,
+    OutcomeUnknown,
+    Prepared,
+    SessionLost,
+    Unreachable,
+)
 
 Handler = Callable[[JobContext], Action]
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.states import Queue
-from queues.dispatch.dispatcher import InFlight
+from queues import InFlight
 
 
 class JobsInFlight(InFlight[JobContext]):

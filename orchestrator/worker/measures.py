@@ -14,7 +14,7 @@ from orchestrator.model.states import Queue, Status
 from orchestrator.model.times import seconds_between
 from orchestrator.model.waiting import Reason, Waiting
 from orchestrator.worker.worker import Worker
-from queues.session import SessionState
+from queues import SessionState
 
 _STATE_SECONDS = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 _END_OF = {Status.SUCCESS: "success", Status.KILL: "kill", Status.CANCEL: "kill"}

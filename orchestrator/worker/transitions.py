@@ -17,10 +17,7 @@ from orchestrator.model.backoff import growing
 from orchestrator.model.job import JobError, JobState
 from orchestrator.model.states import Queue, Status, check_transition
 from orchestrator.model.waiting import Reason, Waiting
-from queues.claims.claim import Transition
-from queues.model.codec import timestamp
-from queues.model.errors import TooLarge
-from queues.model.operations import Operation
+from queues import Operation, TooLarge, Transition, timestamp
 
 _HANDLER_ERROR_DELAY_SECONDS = 2.0  # doubled with each further error
 _MAX_HANDLER_ERROR_DELAY_SECONDS = 60.0

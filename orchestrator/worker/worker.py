@@ -17,10 +17,7 @@ from orchestrator.model.waiting import Reason, Waiting
 from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.polling import LogCopies, Polling
-from queues.consumer.consumer import Consumer
-from queues.model.names import check_pool
-from queues.queue_set import QueueSet
-from queues.session import SessionState
+from queues import Consumer, QueueSet, SessionState, check_pool
 
 # Ending jobs come first: they are short and free slots. Then running jobs, then new ones.
 SERVED_QUEUES = (Queue.KILL, Queue.SUCCESS, Queue.FAIL, Queue.RUNNING, Queue.ACCEPT, Queue.FINISH)

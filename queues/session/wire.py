@@ -1,8 +1,8 @@
 """Multi and multiRead as bytes: cheaper than kazoo's transaction, and a request that kazoo 2.11 lacks.
 
-Two thirds of kazoo's time for a multi of 200 operations go into normalizing each path and building a
-tuple per operation. Here `queues.model.names` builds all paths, and they are normal already. The layout of the bytes
-is that of `org.apache.zookeeper.MultiOperationRecord` and `MultiResponse`.
+Two thirds of kazoo's time for a multi of 200 operations go into normalizing each path and building a tuple
+per operation. Here `queues.model.names` builds all paths, and they are normal already. The layout of the
+bytes is that of `org.apache.zookeeper.MultiOperationRecord` and `MultiResponse`.
 
 A read of its own costs kazoo some 100 us of processor time and a turn of three threads; within a multiRead
 a tenth of that. Servers have it since ZooKeeper 3.6 (ZOOKEEPER-1407). The layout of the bytes is that of

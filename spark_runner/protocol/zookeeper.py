@@ -1,7 +1,7 @@
 """The door to `queues`: all that `spark_runner` uses of ZooKeeper.
 
-No other module here imports `queues`, except `spark_runner.protocol.directories`. Everything behind this door travels
-to nodes that have only Java and PySpark.
+No other code inside Spark imports `queues`. Everything behind this door travels to nodes that have only Java
+and PySpark.
 """
 
 from queues.model.codec import decode, encode, timestamp

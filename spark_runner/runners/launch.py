@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from spark_runner.protocol.directories import UnsafeDirectory, check_files, private_directory
+from queues import UnsafeDirectory, check_files, private_directory
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
 from spark_runner.protocol.process import (
     INCARNATION_VARIABLE,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_runner.protocol.directories import UnsafeDirectory, private_directory
+from queues import UnsafeDirectory, private_directory
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.proc import status_field
 from spark_runner.protocol.zookeeper import LOW

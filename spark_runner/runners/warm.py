@@ -48,8 +48,8 @@ class WarmSpec:
 class WarmServers:
     """The servers below one state directory, of all workers. Thread-safe.
 
-    `recycling` is part of each server's plan: see `spark_runner.driver.warm_server.Recycling`. A server opens after
-    a `rehearsal`, so that the first job does not pay for Spark's one-time work.
+    `recycling` is part of each server's plan: see `spark_runner.driver.warm_server.Recycling`. A server opens
+    after a `rehearsal`, so that the first job does not pay for Spark's one-time work.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spark_runner.protocol.log_limit import MAX_LOG_BYTES
-from spark_runner.protocol.process import ProcessId, current_boot_id, is_alive, processes_of
+from spark_runner.protocol.process import KILL_REQUEST, ProcessId, current_boot_id, is_alive, processes_of
 from spark_runner.shim import shim
 from tests.waiting import wait_until
 
@@ -152,7 +152,7 @@ def test_a_kill_request_brings_its_own_grace_and_a_later_one_may_shorten_it(a_sh
     a_shim.python(IGNORES_TERM + "time.sleep(60)", options=("--grace", "0"))
     a_shim.wait_for_output()
     assert a_shim.process
-    request = a_shim.directory / shim.KILL_REQUEST
+    request = a_shim.directory / KILL_REQUEST
     request.write_text('{"grace_seconds": 600}', "utf-8")
     a_shim.process.terminate()
     with pytest.raises(subprocess.TimeoutExpired):
@@ -163,7 +163,7 @@ def test_a_kill_request_brings_its_own_grace_and_a_later_one_may_shorten_it(a_sh
 
 
 def test_a_kill_request_that_was_first_stops_the_start(a_shim: Shim) -> None:
-    (a_shim.directory / shim.KILL_REQUEST).write_text('{"grace_seconds": 10}', "utf-8")
+    (a_shim.directory / KILL_REQUEST).write_text('{"grace_seconds": 10}', "utf-8")
     a_shim.python("print('user code ran')")
     assert a_shim.wait()["exit_code"] == 143
     assert a_shim.text("stdout.log") == ""

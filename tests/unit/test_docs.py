@@ -1,6 +1,8 @@
 """What the documents name is there."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,8 @@ def test_each_test_that_is_named_as_a_proof_exists(name: str) -> None:
 def test_the_example_in_the_document_is_the_one_that_runs() -> None:
     shown = QUEUES.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
     assert shown in (PROJECT / "examples" / "queues_alone.py").read_text("utf-8")
+
+
+def test_the_picture_of_the_layers_is_that_of_the_contracts() -> None:
+    drawn = subprocess.run([sys.executable, str(PROJECT / "docs" / "make_layers.py"), "--check"], check=False)
+    assert drawn.returncode == 0, "run docs/make_layers.py"

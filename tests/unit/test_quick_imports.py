@@ -10,7 +10,8 @@ from spark_runner.runners.launch import installed_spark_home
 
 
 def in_a_new_process(code: str) -> Any:
-    told = f"import json, sys\nfrom spark_runner.driver.quick_imports import defer_pandas\ndefer_pandas()\n{code}"
+    start = "import json, sys\nfrom spark_runner.driver.quick_imports import defer_pandas\ndefer_pandas()\n"
+    told = start + code
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", told], check=True, capture_output=True, env=os.environ
     )

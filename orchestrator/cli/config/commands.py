@@ -20,9 +20,7 @@ from orchestrator.model.fields import format_seconds, is_duration
 from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from orchestrator.model.times import local_time
-from queues.model.errors import QueueError
-from queues.model.names import Layout, check_pool
-from queues.store.pool_limits import LONGEST_ID_CHARACTERS, LS_LIMITS, PoolLimits, ls_limit
+from queues import LONGEST_ID_CHARACTERS, LS_LIMITS, Layout, PoolLimits, QueueError, check_pool, ls_limit
 from spark_runner.protocol.text import nearest, shortened
 
 POOL_LIMITS: dict[str, Any] = get_type_hints(PoolLimits)  # name -> type

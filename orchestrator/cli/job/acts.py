@@ -7,7 +7,7 @@ import typer
 from orchestrator.cli.acting import act_on_each, confirm
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
-from queues.model.names import check_id
+from queues import check_id
 
 JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the jobs.")]
 

@@ -12,7 +12,7 @@ from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose
 from orchestrator.client.client import Client
 from orchestrator.compose import build_runners
 from orchestrator.config.settings import load_settings
-from queues.model.errors import ItemNotFound
+from queues import ItemNotFound
 
 
 def logs(

@@ -15,7 +15,7 @@ from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.model.errors import NotRunning
 from orchestrator.model.job import JobError, JobView
 from orchestrator.model.times import local_time
-from queues.model.errors import ItemNotFound
+from queues import ItemNotFound
 
 
 def show_detail(detail: JobDetail) -> None:

@@ -17,7 +17,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.submission import load_definition
 from orchestrator.model.plan import compile_program, literal_secrets, warning
-from queues.model.names import check_id
+from queues import check_id
 
 
 def submit(

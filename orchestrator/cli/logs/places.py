@@ -7,7 +7,7 @@ from orchestrator.cli.output import stderr_console
 from orchestrator.config.settings import Settings
 from orchestrator.logs.pipeline import spool_root
 from orchestrator.logs.reading.reader import LogReader
-from queues.embedded.private_directory import private_directory
+from queues import private_directory
 
 
 def root_of(settings: Settings) -> Path:

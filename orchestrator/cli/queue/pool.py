@@ -12,7 +12,7 @@ from orchestrator.cli.lazy import Command, lazy_app
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
 from orchestrator.cli.output import repeat, show_rows, stderr_console
 from orchestrator.model.errors import OrchestratorError
-from queues.model.errors import QueueError
+from queues import QueueError
 
 app = lazy_app(
     [

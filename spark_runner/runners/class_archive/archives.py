@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from spark_runner.protocol.directories import is_ours
+from queues import is_ours
 from spark_runner.runners.class_archive.maker import LOOK_SECONDS, ArchiveMaker, host_is_idle
 from spark_runner.runners.class_archive.store import ArchiveStore, fit_of
 from spark_runner.runners.run_directory import RunDirectory

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.logs.files import folder_lock, write_json
-from spark_runner.protocol.directories import is_ours
+from queues import is_ours
 from spark_runner.runners.spark_settings import COLLECTOR
 
 _FORMAT = 2  # of the archives: a change of the sample job changes the number
