@@ -18,9 +18,8 @@ from orchestrator.admission.starts import Starts
 from orchestrator.archive.archive import open_archive
 from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
-from orchestrator.client.access import find_zookeeper, open_session
 from orchestrator.client.client import Client, build_client
-from orchestrator.client.entry import build_queue_set
+from orchestrator.client.connect import build_queue_set, find_zookeeper, open_session
 from orchestrator.config.cautions import cautions
 from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.config.settings import Settings

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from orchestrator.client.access import find_zookeeper, open_session
-from orchestrator.client.entry import build_jobs
+from orchestrator.client.connect import build_jobs, find_zookeeper, open_session
 from orchestrator.client.jobs import Jobs
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.model.errors import NotRunning

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from orchestrator.client.access import with_own_server
+from orchestrator.client.connect import with_own_server
 from orchestrator.config.directories import prepare_directories
 from orchestrator.config.settings import Settings
 from queues import STATE_FOLDER, DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server

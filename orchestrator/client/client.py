@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from orchestrator.admin.admin import AdminOperations
 from orchestrator.admin.queue_views import QueueViews
 from orchestrator.admin.views import Views
-from orchestrator.client.access import find_zookeeper, open_session
-from orchestrator.client.entry import build_queue_set, client_name
+from orchestrator.client.connect import build_queue_set, client_name, find_zookeeper, open_session
 from orchestrator.client.jobs import Jobs
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.policy.policy import Policy
