@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     from queues.embedded.java import find_java as find_java
     from queues.embedded.packets import ask as ask
     from queues.embedded.ports import free_ports as free_ports
-    from queues.embedded.private_directory import UnsafeDirectory as UnsafeDirectory
-    from queues.embedded.private_directory import check_files as check_files
-    from queues.embedded.private_directory import is_ours as is_ours
-    from queues.embedded.private_directory import is_replaceable as is_replaceable
-    from queues.embedded.private_directory import private_directory as private_directory
     from queues.embedded.server import EmbeddedZooKeeper as EmbeddedZooKeeper
     from queues.embedded.zkcli import run_zkcli as run_zkcli
     from queues.model.codec import decode as decode
@@ -89,6 +84,11 @@ if TYPE_CHECKING:
     from queues.model.record import MAX_RECORD_BYTES as MAX_RECORD_BYTES
     from queues.model.record import NewItem as NewItem
     from queues.model.record import Record as Record
+    from queues.private_directory import UnsafeDirectory as UnsafeDirectory
+    from queues.private_directory import check_files as check_files
+    from queues.private_directory import is_ours as is_ours
+    from queues.private_directory import is_replaceable as is_replaceable
+    from queues.private_directory import private_directory as private_directory
     from queues.producer.entrance import Entrance as Entrance
     from queues.queue_set import QueueSet as QueueSet
     from queues.session.access_walk import access_below as access_below
@@ -141,7 +141,7 @@ _NAMES = {
     "embedded.java": ("find_jars", "find_java"),
     "embedded.packets": ("ask",),
     "embedded.ports": ("free_ports",),
-    "embedded.private_directory": (
+    "private_directory": (
         "UnsafeDirectory",
         "check_files",
         "is_ours",

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from queues.embedded.private_directory import write_private
 from queues.model.errors import DataDirectoryInUse
+from queues.private_directory import write_private
 from queues.session.settings import Login
 
 USER = "orchestrator"

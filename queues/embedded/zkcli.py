@@ -22,8 +22,8 @@ from pathlib import Path
 from queues.embedded.config import LOOPBACK
 from queues.embedded.java import QUICK_START, find_jars, find_java
 from queues.embedded.packets import auth_message, read_message
-from queues.embedded.private_directory import write_private
 from queues.embedded.zkcli_filter import SASL
+from queues.private_directory import write_private
 from queues.session import Login, SessionSettings
 from queues.session.client import is_ours_to_answer, is_server_of
 
