@@ -84,11 +84,11 @@ if TYPE_CHECKING:
     from queues.model.record import MAX_RECORD_BYTES as MAX_RECORD_BYTES
     from queues.model.record import NewItem as NewItem
     from queues.model.record import Record as Record
-    from queues.private_directory import UnsafeDirectory as UnsafeDirectory
-    from queues.private_directory import check_files as check_files
-    from queues.private_directory import is_ours as is_ours
-    from queues.private_directory import is_replaceable as is_replaceable
-    from queues.private_directory import private_directory as private_directory
+    from queues.private_directories import UnsafeDirectory as UnsafeDirectory
+    from queues.private_directories import check_files as check_files
+    from queues.private_directories import is_ours as is_ours
+    from queues.private_directories import is_replaceable as is_replaceable
+    from queues.private_directories import private_directory as private_directory
     from queues.producer.entrance import Entrance as Entrance
     from queues.queue_set import QueueSet as QueueSet
     from queues.session.access_walk import access_below as access_below
@@ -141,7 +141,7 @@ _NAMES = {
     "embedded.java": ("find_jars", "find_java"),
     "embedded.packets": ("ask",),
     "embedded.ports": ("free_ports",),
-    "private_directory": (
+    "private_directories": (
         "UnsafeDirectory",
         "check_files",
         "is_ours",

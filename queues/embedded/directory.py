@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from queues.model.errors import DataDirectoryInUse
-from queues.private_directory import write_private
+from queues.private_directories import write_private
 from queues.session.settings import Login
 
 USER = "orchestrator"

@@ -31,7 +31,7 @@ from queues.embedded.java import LONG_RUN, QUICK_START, find_jars, find_java
 from queues.embedded.packets import is_root_of, server_mode
 from queues.embedded.ports import free_ports, is_free
 from queues.model.errors import PortTaken, ServerStartFailed
-from queues.private_directory import private_directory, write_private
+from queues.private_directories import private_directory, write_private
 from queues.session.access_walk import close_nodes
 from queues.session.client import is_listener_ours
 from queues.session.settings import Login

@@ -23,7 +23,7 @@ from queues.embedded.config import LOOPBACK
 from queues.embedded.java import QUICK_START, find_jars, find_java
 from queues.embedded.packets import auth_message, read_message
 from queues.embedded.zkcli_filter import SASL
-from queues.private_directory import write_private
+from queues.private_directories import write_private
 from queues.session import Login, SessionSettings
 from queues.session.client import is_ours_to_answer, is_server_of
 

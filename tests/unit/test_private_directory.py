@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from queues.private_directory import UnsafeDirectory, private_directory, write_private
+from queues.private_directories import UnsafeDirectory, private_directory, write_private
 from tests.another_user import STRANGER
 
 
