@@ -1,6 +1,6 @@
 """A class archive for the drivers of tests: with it each starts in half of the processor time.
 
-`python -m tests.class_archive` makes it before the tests, where it is not there yet: 20 s. Each version of
+`python -m tests.class_archive` makes it before the tests, where it is absent: about a minute. Each version of
 what makes archives has one of its own, so that the archive of an older version hides no mistake.
 """
 

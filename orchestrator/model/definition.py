@@ -199,7 +199,7 @@ def parse_definition(text: str, source: str, directory: Path) -> Definition:
     except ValueError as error:
         raise DefinitionError(str(error)) from error
     if not isinstance(document, dict):
-        raise DefinitionError(f"{source}: a job definition is a mapping of fields, see README")
+        raise DefinitionError(f"{source}: a job definition is a mapping of fields, see docs/reference.md")
     _refuse_nul(document, source)
     for field in ("script", "python"):
         value = document.get(field)

@@ -44,7 +44,7 @@ _SAMPLE = (
 )  # never imported here: a worker loads no pyspark
 LOOK_SECONDS = 15.0  # between two checks whether the host is idle
 _POLL_SECONDS = 0.2
-_RUN_SECONDS = 600.0  # 20 s on an idle host; a run that takes so much longer hangs
+_RUN_SECONDS = 600.0  # a minute on an idle host with two processors; a run that takes so much longer hangs
 # The dump itself needs no second compiler, independent of the drivers that will use the archive.
 _DUMP_FLAGS = ("-XX:TieredStopAtLevel=1",)
 # The flags hold the options that `fit_of` counts; additions at the end of the class path must not be dumped.
