@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from queues.admin import items as dead_items
 from queues.admin.inspection import Inspection
-from queues.admin.items import AdminOperations
+from queues.admin.items import ItemOperations
 from queues.claims.claim import Claim
 from queues.claims.claim_attempt import Candidate
 from queues.claims.claimer import Claimer
@@ -65,7 +65,7 @@ class QueueSet:
         self._owns_session = False
         self.claimer = Claimer(self.root)
         self.look = Inspection(self.root)
-        self._admin = AdminOperations(self.root, self.claimer)
+        self._admin = ItemOperations(self.root, self.claimer)
 
     @classmethod
     def connect(

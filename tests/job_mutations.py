@@ -7,7 +7,7 @@ from typing import Any, assert_never, cast
 
 from orchestrator.admission.slots import SlotReservation, Slots
 from orchestrator.handlers import accept, submission
-from orchestrator.handlers.actions import Action, Move
+from orchestrator.handlers.actions import Action, SetStatus
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.states import Queue, Status
 from orchestrator.worker import dispatcher
@@ -49,7 +49,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
 
 def _submit_first(job: JobContext) -> Action:
     action = accept.handle(job)
-    if not isinstance(action, Move) or action.status is not Status.RUNNING:
+    if not isinstance(action, SetStatus) or action.status is not Status.RUNNING:
         return action
     announced, *places = action.extra
     assert isinstance(announced, Create)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator.logs.shipping.shipper import Shipper
-from orchestrator.logs.shipping.target import BatchResult, DeadLetter, LogTarget, ShipperOptions
+from orchestrator.logs.shipping.target import BatchResult, LogTarget, RefusedRecord, ShipperOptions
 from orchestrator.logs.spool.limits import SpoolLimits
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.logs.spool.segments import segments_in
@@ -105,7 +105,7 @@ class Shelf(LogTarget):
         dead = [record for record in records if bad(record)]
         reply = self.take([record for record in records if record not in dead])
         return BatchResult(
-            reply.created, reply.duplicates, dead=[DeadLetter(each, 400, "bad") for each in dead]
+            reply.created, reply.duplicates, dead=[RefusedRecord(each, 400, "bad") for each in dead]
         )
 
     @property

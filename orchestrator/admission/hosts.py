@@ -18,7 +18,7 @@ _LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class WorkerAnnouncement:
     """The ephemeral node of a worker, of the leader, or of a consumer."""
 
     name: str  # of the worker
@@ -28,7 +28,7 @@ class Announcement:
     owner: int  # the session, 0 where none owns the node
 
     @classmethod
-    def of(cls, name: str, path: str, found: Found) -> "Announcement | None":
+    def of(cls, name: str, path: str, found: Found) -> "WorkerAnnouncement | None":
         """The announcement in a node, None if there is none; its document is empty if it is unreadable."""
         if found is None:
             return None
@@ -51,29 +51,30 @@ def _document(data: bytes) -> Mapping[str, Any]:
         return {}
 
 
-def workers_of(session: Session, nodes: Nodes) -> list[Announcement]:
+def workers_of(session: Session, nodes: Nodes) -> list[WorkerAnnouncement]:
     """The announced workers, by name."""
     found = (
-        Announcement.of(name, nodes.worker(name), node) for name, node in _inside(session, nodes.workers)
+        WorkerAnnouncement.of(name, nodes.worker(name), node)
+        for name, node in _inside(session, nodes.workers)
     )
     return [worker for worker in found if worker is not None]
 
 
-def leader_of(session: Session, nodes: Nodes) -> Announcement | None:
+def leader_of(session: Session, nodes: Nodes) -> WorkerAnnouncement | None:
     """The worker that leads."""
     found = session.get(nodes.leader)
     name = "" if found is None else str(_document(found[0]).get("worker", ""))
-    return Announcement.of(name, nodes.leader, found)
+    return WorkerAnnouncement.of(name, nodes.leader, found)
 
 
-def consumers_of(session: Session, folder: str, pools: Iterable[str]) -> dict[str, list[Announcement]]:
+def consumers_of(session: Session, folder: str, pools: Iterable[str]) -> dict[str, list[WorkerAnnouncement]]:
     """The consumers of each of these pools, with the names of their workers; `folder` holds their nodes."""
-    consumers: dict[str, list[Announcement]] = {pool: [] for pool in pools}
+    consumers: dict[str, list[WorkerAnnouncement]] = {pool: [] for pool in pools}
     for name, node in _inside(session, folder):
         if node is None or (member := ConsumerAnnouncement.of(node)) is None:
             continue
         worker = str(_document(node[0]).get("worker", ""))
-        announcement = Announcement.of(worker, f"{folder}/{name}", node)
+        announcement = WorkerAnnouncement.of(worker, f"{folder}/{name}", node)
         for pool, of_pool in consumers.items():
             if announcement is not None and member.serves(pool):
                 of_pool.append(announcement)

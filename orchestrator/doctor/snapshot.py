@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from orchestrator.admin.queue_views import QueueViews
 from orchestrator.admin.views import TokenLocation, decoded
-from orchestrator.admission.hosts import Announcement, consumers_of, leader_of, workers_of
+from orchestrator.admission.hosts import WorkerAnnouncement, consumers_of, leader_of, workers_of
 from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.records import decode_job
@@ -46,14 +46,14 @@ class ClusterSnapshot:
     queue_set: QueueSet
     nodes: Nodes
     now: int  # epoch milliseconds of the ensemble
-    workers: Sequence[Announcement]
-    leader: Announcement | None
+    workers: Sequence[WorkerAnnouncement]
+    leader: WorkerAnnouncement | None
     limits: Mapping[str, PoolLimits]
     sizes: Mapping[str, int]  # folder -> number of its children
     tokens: Mapping[tuple[Queue, str], Sequence[Token]]
     jobs: Sequence[Job]
     unreadable: Mapping[str, str]  # path of a record whose payload is no job's -> why
-    consumers: Mapping[str, Sequence[Announcement]]  # pool -> the workers that take its jobs
+    consumers: Mapping[str, Sequence[WorkerAnnouncement]]  # pool -> the workers that take its jobs
     locks: Mapping[str, Lock]  # by path
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.admin.queue_views import QueueViews
-from orchestrator.admission.hosts import Announcement, leader_of, workers_of
+from orchestrator.admission.hosts import WorkerAnnouncement, leader_of, workers_of
 from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.doctor.ensemble import ServerStatus, latencies, servers
 from orchestrator.model.errors import ConfigUnreadable
@@ -84,7 +84,7 @@ def read_status(queue_set: QueueSet) -> ClusterStatus:
     )
 
 
-def _worker(worker: Announcement, leader: Announcement | None) -> WorkerStatus:
+def _worker(worker: WorkerAnnouncement, leader: WorkerAnnouncement | None) -> WorkerStatus:
     return WorkerStatus(
         name=worker.name,
         host=worker.text("host"),

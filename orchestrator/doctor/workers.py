@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from orchestrator.admission.hosts import Announcement
+from orchestrator.admission.hosts import WorkerAnnouncement
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.states import Queue
@@ -57,8 +57,8 @@ _NEAR = 0.8  # of what one session may own
 # ---------------------------------------------------------------------- twins
 def check_twins(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """Workers that mistake each other's local drivers for their own, or have the same name."""
-    processes = defaultdict[tuple[str, str, int], list[Announcement]](list)
-    boots = defaultdict[str, dict[str, Announcement]](dict)
+    processes = defaultdict[tuple[str, str, int], list[WorkerAnnouncement]](list)
+    boots = defaultdict[str, dict[str, WorkerAnnouncement]](dict)
     for worker in snapshot.workers:
         host, boot = worker.text("host"), worker.text("boot")
         if host and boot:
@@ -94,11 +94,11 @@ def _namesakes(snapshot: ClusterSnapshot) -> Iterator[Finding]:
                 yield _twins([worker], what, "end all but one; each worker needs its own name")
 
 
-def _twins(workers: list[Announcement], what: str, remedy: str) -> Finding:
+def _twins(workers: list[WorkerAnnouncement], what: str, remedy: str) -> Finding:
     return Finding.of(FindingKind.TWIN_WORKERS, min(worker.path for worker in workers), what, remedy)
 
 
-def _names(workers: list[Announcement]) -> str:
+def _names(workers: list[WorkerAnnouncement]) -> str:
     return " and ".join(sorted(worker.name for worker in workers))
 
 

@@ -1,7 +1,7 @@
 """accept: a due job gets an attempt, which ZooKeeper stores before anything is submitted."""
 
 from orchestrator.handlers import submission
-from orchestrator.handlers.actions import Action, Move, Release
+from orchestrator.handlers.actions import Action, Release, SetStatus
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.model.job import CallbackState, JobError, JobState
@@ -38,11 +38,11 @@ def handle(job: JobContext) -> Action:
     request = job.stop_request()
     if request is not None:
         # A request for an earlier job of this id is removed; this job waits until it is due.
-        return Move(Status.CANCEL) if request[1] else Release(extra=(request[0],))
+        return SetStatus(Status.CANCEL) if request[1] else Release(extra=(request[0],))
     waited = (context.clock.confirmed_ms() - record.token.due) / 1000
     if 0 < state.queued_limit < waited:
         error = queued_too_long(waited, state.queued_limit)
-        return Move(Status.ERROR_FAIL, changes={"error": error, "ended": timestamp()})
+        return SetStatus(Status.ERROR_FAIL, changes={"error": error, "ended": timestamp()})
     definition = job.definition
     try:
         spark = job.spark
@@ -79,7 +79,7 @@ def handle(job: JobContext) -> Action:
         "unknown_answers": 0,
         **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "last_seen")),
     }
-    return Move(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
+    return SetStatus(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
 
 
 def _declined(job: JobContext, waiting: Waiting) -> Release:
@@ -88,7 +88,7 @@ def _declined(job: JobContext, waiting: Waiting) -> Release:
     return Release(waiting=waiting.model_copy(update=said))
 
 
-def _unplaced(job: JobContext, error: SubmissionError) -> Move:
+def _unplaced(job: JobContext, error: SubmissionError) -> SetStatus:
     """The action for a job that no runner of this worker can submit."""
     is_refused = isinstance(error, RefusedSubmission)
     reason = JobError(
@@ -99,4 +99,4 @@ def _unplaced(job: JobContext, error: SubmissionError) -> Move:
     # Another worker may have the missing part, or this one later.
     again = None if is_refused else submission.later(job, reason)
     failed = {"error": reason, "ended": timestamp(), "submissions": 0}
-    return again or Move(Status.ERROR_FAIL, changes=failed)
+    return again or SetStatus(Status.ERROR_FAIL, changes=failed)

@@ -11,7 +11,7 @@ from queues import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class SetStatus:
     """Set this status, move the job to the queue of the status, and continue with it there."""
 
     status: Status
@@ -69,4 +69,4 @@ class DeadLetter:
     extra: tuple[Operation, ...] = ()
 
 
-Action = Move | Finish | Keep | Remove | Release | Wait | DeadLetter
+Action = SetStatus | Finish | Keep | Remove | Release | Wait | DeadLetter

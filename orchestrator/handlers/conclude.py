@@ -14,7 +14,7 @@ from orchestrator.callbacks.callback import (
     shown,
 )
 from orchestrator.handlers import notices
-from orchestrator.handlers.actions import Action, Finish, Move, Wait
+from orchestrator.handlers.actions import Action, Finish, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import undelivered
 from orchestrator.handlers.record_run import record_run
@@ -98,7 +98,7 @@ def _undelivered(
     state = CallbackState(attempts=tries, error=reason, stopped=calls.stopped or is_asked)
     # A request to stop overrides every delay: this step removes it and stores it in the record.
     removal = () if request is None else (request[0],)
-    return Move(job.state.status, {"callback": state}, extra=removal, delay=delay)
+    return SetStatus(job.state.status, {"callback": state}, extra=removal, delay=delay)
 
 
 def _delivered(
@@ -119,12 +119,12 @@ def _delivered(
     if override is Status.ACCEPT:
         failures = changes.get("failures", job.state.failures)
         delay = jittered(job.definition.retry.delay_after(max(1, failures)))
-        return Move(override, {**changes, "callback": CallbackState()}, extra, delay=delay)
+        return SetStatus(override, {**changes, "callback": CallbackState()}, extra, delay=delay)
     if (status, override) == (Status.SUCCESS, Status.ERROR_FAIL):
         message = f"the answer to its callback says {override}, though the job has ended as {status}"
         error = JobError(error_class="callback", type="CallbackOverride", message=message)
         # The handler of failures decides what follows; the callback is not called a second time.
-        return Move(override, {**changes, "error": error, "callback": _ended(calls)}, extra)
+        return SetStatus(override, {**changes, "error": error, "callback": _ended(calls)}, extra)
     return Finish(override, {**changes, "callback": _ended(calls)}, extra)
 
 

@@ -1,6 +1,6 @@
 """fail: a retry after a delay, a demotion to the low lane after `timeout.run`, or the end as ERROR_FAIL."""
 
-from orchestrator.handlers.actions import Action, DeadLetter, Move
+from orchestrator.handlers.actions import Action, DeadLetter, SetStatus
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import with_running
@@ -33,12 +33,14 @@ def handle(job: JobContext) -> Action:
     if state.callback.stopped or job.is_stopped():
         # A receiver whose answer made it a failure gets no second call about a cancellation.
         return (
-            conclude(job, Status.ERROR_FAIL, failed) if state.callback.done else Move(Status.CANCEL, failed)
+            conclude(job, Status.ERROR_FAIL, failed)
+            if state.callback.done
+            else SetStatus(Status.CANCEL, failed)
         )
     if is_demoted:
         return _demoted(job, error)
     delay = jittered(definition.retry.delay_after(failed["failures"]))
-    return Move(Status.ACCEPT, with_running(job, {**failed, "callback": CallbackState()}), delay=delay)
+    return SetStatus(Status.ACCEPT, with_running(job, {**failed, "callback": CallbackState()}), delay=delay)
 
 
 def _is_retried(job: JobContext, error: JobError) -> bool:
@@ -51,7 +53,7 @@ def _is_retried(job: JobContext, error: JobError) -> bool:
 
 
 def _demoted(job: JobContext, error: JobError) -> Action:
-    """Move to the low lane; a demotion has its own counter and is no failure."""
+    """SetStatus to the low lane; a demotion has its own counter and is no failure."""
     demotions, retry, pool = job.state.demotions + 1, job.definition.retry, job.claim.record.pool
     if demotions > retry.attempts:
         message = f"{error.message}, after {retry.attempts} demotions to the low lane (retry.attempts)"
@@ -63,4 +65,4 @@ def _demoted(job: JobContext, error: JobError) -> Action:
     extra = alone if stale is None else (stale[0],)
     changes = with_running(job, {"demotions": demotions, "callback": CallbackState()})
     lane = pool if pool.endswith(LOW) else f"{pool}{LOW}"
-    return Move(Status.ACCEPT, changes, extra, delay=delay, pool=lane)
+    return SetStatus(Status.ACCEPT, changes, extra, delay=delay, pool=lane)

@@ -1,6 +1,6 @@
 """kill: end the driver, verify its end, and keep the outcome of a driver that was faster."""
 
-from orchestrator.handlers.actions import Action, Keep, Move, Wait
+from orchestrator.handlers.actions import Action, Keep, SetStatus, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import absence, observed_end, with_application
@@ -25,7 +25,7 @@ def handle(job: JobContext) -> Action:
     match attempt.state:
         case AttemptState.INTENT:
             # The node first, so that a driver that starts now ends at once; then the processes.
-            return Move(Status.KILL, extra=(_killed(attempt),))
+            return SetStatus(Status.KILL, extra=(_killed(attempt),))
         case AttemptState.STARTED if runner is not None:
             return _end(job, attempt, runner)
         case AttemptState.STARTED:
@@ -33,7 +33,9 @@ def handle(job: JobContext) -> Action:
             # for certain only after its lease.
             left = absence(job, attempt, job.current_monitor())
             if left is not None and left <= 0:
-                return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
+                return SetStatus(
+                    Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),)
+                )
             # A stop node older than the login of the driver is not readable for the driver.
             stop = job.request_to_stop(attempt) if attempt.login else ()
             return Keep(extra=stop) if stop else Wait(_LOOK_SECONDS)
@@ -49,7 +51,7 @@ def _end(job: JobContext, attempt: Attempt, runner: Runner) -> Action:
     if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
         # Its cluster has ended every driver that it lists; this one may still run on a node that is cut off.
         return Wait(min(left, _UNSEEN_LOOK_SECONDS))
-    return Move(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
+    return SetStatus(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
 
 
 def _ended(job: JobContext, attempt: Attempt) -> Action:
@@ -61,13 +63,13 @@ def _ended(job: JobContext, attempt: Attempt) -> Action:
     if application_id := application_in(attempt.document):
         times["application_id"] = application_id
     if verdict.status is not Status.KILL:
-        return Move(verdict.status, changes={"error": verdict.error, **times})
+        return SetStatus(verdict.status, changes={"error": verdict.error, **times})
     request = job.stop_request()
     is_asked = (request is not None and request[1]) or state.callback.attempts > 0
     if not is_asked and _may_be_retried(job):
         # Its time limit ended it, or an operator of its cluster: the handler of failures decides.
         extra = () if request is None else (request[0],)
-        return Move(Status.ERROR_FAIL, changes=times, extra=extra)
+        return SetStatus(Status.ERROR_FAIL, changes=times, extra=extra)
     record_run(job)
     never_ran = not attempt.incarnation and attempt.version <= VERSION_STARTED
     return conclude(job, Status.CANCEL if never_ran else Status.KILL, times)

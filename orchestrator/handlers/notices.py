@@ -22,7 +22,7 @@ from orchestrator.callbacks.callback import (
     CallbackReply,
     CallbacksBusy,
 )
-from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.actions import Action, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.backoff import growing, jittered
 from orchestrator.model.job import JobState, Notice, Undelivered
@@ -142,7 +142,7 @@ def alongside(job: JobContext, action: Action) -> Action:
         waits = monitor.waits_for_name(_NAME_SECONDS)
         is_over = document.get("state") != AttemptState.STARTED
         if is_over or application(job, document) is not None or not waits:
-            return Move(job.state.status, with_running(job, monitor.seen()))
+            return SetStatus(job.state.status, with_running(job, monitor.seen()))
         action = Wait(min(action.seconds, _NAME_LOOK_SECONDS))
     step = _delivered_meanwhile(job)
     return Wait(min(action.seconds, step)) if isinstance(step, float) else step
@@ -158,7 +158,7 @@ def _delivered_meanwhile(job: JobContext) -> Action | float:
         if state.outbox and state.outbox[0].number == delivery.number:
             changes, delay = _recorded(job, delivery.outcome)
             job.next_try = now + delay
-            return Move(state.status, changes)
+            return SetStatus(state.status, changes)
     if not state.outbox:
         return math.inf
     if now < job.next_try:
@@ -180,7 +180,7 @@ def before_end(job: JobContext) -> Action | None:
     """The next step to deliver all events before the end; None when none is left."""
     noted = with_running(job, {})
     if noted:
-        return Move(job.state.status, noted)
+        return SetStatus(job.state.status, noted)
     delivery, job.delivery = job.delivery, None
     if not job.state.outbox:
         return None
@@ -212,7 +212,7 @@ def before_end(job: JobContext) -> Action | None:
         changes["callback"] = job.state.callback.model_copy(
             update={"stopped": job.state.callback.stopped or is_asked}
         )
-    return Move(job.state.status, changes, extra=removal, delay=delay)
+    return SetStatus(job.state.status, changes, extra=removal, delay=delay)
 
 
 def _body(job: JobContext) -> dict[str, Any]:

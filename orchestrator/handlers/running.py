@@ -7,7 +7,7 @@ decide, never the memory of this worker.
 from collections.abc import Sequence
 
 from orchestrator.handlers import submission, supervision
-from orchestrator.handlers.actions import Action, Move, Release, Wait
+from orchestrator.handlers.actions import Action, Release, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import alongside
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
@@ -28,10 +28,10 @@ def handle(job: JobContext) -> Action:
 
 def _look(job: JobContext) -> Action:
     if job.is_stopped():
-        return Move(Status.KILL, job.current_monitor().seen())
+        return SetStatus(Status.KILL, job.current_monitor().seen())
     attempt = job.attempt()
     if attempt is None:
-        return Move(Status.ACCEPT)
+        return SetStatus(Status.ACCEPT)
     if not attempt.state.is_open:
         return (
             (None if job.is_unsent(attempt) else _settle(job, attempt))

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 
 from orchestrator.handlers import supervision
-from orchestrator.handlers.actions import Action, Keep, Move, Wait
+from orchestrator.handlers.actions import Action, Keep, SetStatus, Wait
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import age
@@ -34,7 +34,7 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     if runner is None:
         # Nothing has run, and this worker cannot see whether anything will: the attempt is closed, so that a
         # late driver ends at once, and the job starts again with a new attempt.
-        return Move(Status.ACCEPT, extra=(_closed(attempt),))
+        return SetStatus(Status.ACCEPT, extra=(_closed(attempt),))
     submissions = job.submissions(runner, attempt.run)
     if submissions is None:
         return _unanswered(job, attempt, monitor)
@@ -81,7 +81,7 @@ def _is_ours_alone(job: JobContext, submitted: int) -> bool:
     return job.begun == job.state.attempt and job.current_monitor().submitted == submitted
 
 
-def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> Move:
+def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> SetStatus:
     last = submissions[-1] if submissions else None
     if last is None:  # the cluster has forgotten each of them
         message = (
@@ -174,31 +174,31 @@ def _too_late(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Act
     return _give_up(attempt, error)
 
 
-def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> Move:
+def _give_up(attempt: Attempt, error: JobError, *, unsent: bool = False) -> SetStatus:
     # The node first, so that a driver that starts now ends at once; then its processes. Where nothing was
     # sent there are none, and the handler need not wait for a cluster that is unreachable.
     changes = {"unsent": attempt.number} if unsent else {}
     closed = _closed(attempt, error, passing=True)
-    return Move(Status.RUNNING, changes=changes, extra=(closed,))
+    return SetStatus(Status.RUNNING, changes=changes, extra=(closed,))
 
 
-def later(job: JobContext, error: JobError) -> Move | None:
+def later(job: JobContext, error: JobError) -> SetStatus | None:
     """Back to accept after a delay, with the reason; None when no tries of `retry.submissions` are left."""
     retry, failed = job.definition.retry, job.state.submissions + 1
     if failed >= retry.submissions:
         return None
     delay = jittered(retry.delay_after(failed))
-    return Move(Status.ACCEPT, changes={"submissions": failed, "error": error}, delay=delay)
+    return SetStatus(Status.ACCEPT, changes={"submissions": failed, "error": error}, delay=delay)
 
 
-def again(job: JobContext, attempt: Attempt) -> Move | None:
+def again(job: JobContext, attempt: Attempt) -> SetStatus | None:
     """Back to accept after a delay, if the attempt was given up for a passing reason and tries are left."""
     if attempt.state is not AttemptState.CLOSED or not attempt.is_passing:
         return None
     return later(job, reported_error(attempt.document.get("error"), attempt.state))
 
 
-def _fail(attempt: Attempt, error: JobError) -> Move:
+def _fail(attempt: Attempt, error: JobError) -> SetStatus:
     closed = _closed(attempt, error)
     return move_by(attempt, Verdict(Status.ERROR_FAIL, error), closed)
 

@@ -2,7 +2,7 @@
 
 import math
 
-from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.actions import Action, SetStatus, Wait
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import (
@@ -56,7 +56,7 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
 
 
-def record_warning(job: JobContext, monitor: AttemptMonitor, warning: str | None) -> Move | None:
+def record_warning(job: JobContext, monitor: AttemptMonitor, warning: str | None) -> SetStatus | None:
     """The step that writes a warning into the record, or removes it; None where the record is right."""
     state = job.state
     stored = state.warning if state.status is Status.RUNNING_WARN else None
@@ -71,17 +71,17 @@ def record_warning(job: JobContext, monitor: AttemptMonitor, warning: str | None
         if state.status is not Status.RUNNING_WARN:
             return None
         monitor.warnings.note_withdrawn(_CALM_SECONDS)
-        return Move(Status.RUNNING, changes={"warning": None, **monitor.seen()})
+        return SetStatus(Status.RUNNING, changes={"warning": None, **monitor.seen()})
     if warning == stored:
         return None
     monitor.warnings.note_written()
-    return Move(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **monitor.seen()}))
+    return SetStatus(Status.RUNNING_WARN, changes=with_warning(job, {"warning": warning, **monitor.seen()}))
 
 
-def _lost(job: JobContext, attempt: Attempt) -> Move:
+def _lost(job: JobContext, attempt: Attempt) -> SetStatus:
     # The node first: a driver that wakes up ends at once, and the next handler sees the reason. Processes
     # within reach are ended before the next attempt, as for each ended attempt.
-    return Move(Status.RUNNING, changes=job.current_monitor().seen(), extra=(lost(job, attempt),))
+    return SetStatus(Status.RUNNING, changes=job.current_monitor().seen(), extra=(lost(job, attempt),))
 
 
 def _run_left(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
@@ -89,14 +89,14 @@ def _run_left(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> flo
     return limit - age(job, attempt, monitor) if limit else math.inf
 
 
-def _over_limit(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Move:
+def _over_limit(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> SetStatus:
     limit = job.definition.timeout.run
     message = f"it ran for longer than timeout.run ({limit:g} s)"
     error = JobError(error_class="timeout", type="RunTimeout", message=message)
     extra: tuple[Operation, ...] = ()
     if monitor.runner is None:  # a driver out of reach obeys the stop node
         extra = job.request_to_stop(attempt)
-    return Move(Status.KILL, changes={"error": error, "warning": None, **monitor.seen()}, extra=extra)
+    return SetStatus(Status.KILL, changes={"error": error, "warning": None, **monitor.seen()}, extra=extra)
 
 
 def _warning(job: JobContext, monitor: AttemptMonitor, left: float | None) -> tuple[str | None, float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchestrator.handlers.actions import Move
+from orchestrator.handlers.actions import SetStatus
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Status
 from orchestrator.model.times import stored_time
@@ -87,7 +87,7 @@ class Verdict:
         return cls(Status.KILL if error.error_class == "killed" else Status.ERROR_FAIL, error)
 
 
-def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: object) -> Move:
+def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: object) -> SetStatus:
     """The action that moves the job to the queue of its verdict."""
     facts = {
         "started": stored_time(attempt.document.get("started")),
@@ -97,7 +97,7 @@ def move_by(attempt: Attempt, verdict: Verdict, *extra: Operation, **changes: ob
         "warning": None,
         "submissions": 0,
     }
-    return Move(verdict.status, changes={**facts, **changes}, extra=tuple(extra))
+    return SetStatus(verdict.status, changes={**facts, **changes}, extra=tuple(extra))
 
 
 def verdict_of_attempt(attempt: Attempt) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from loguru import logger
 
-from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, Move, Release, Remove, Wait
+from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, Release, Remove, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.handlers.worker_context import WorkerContext
@@ -57,7 +57,7 @@ class Transitions:
     def of(self, job: JobContext, action: Action) -> JobTransition:
         """The transition of an action; raises IllegalTransition, and the errors of `Claim.step`."""
         match action:
-            case Move(status, changes, extra, delay, pool):
+            case SetStatus(status, changes, extra, delay, pool):
                 return self._change(job, status, changes, extra, queue=status.queue, delay=delay, pool=pool)
             case Finish(status, changes, extra):
                 request = job.stop_request()

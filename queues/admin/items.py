@@ -96,7 +96,7 @@ def _origin(root: Root, claim: Claim, note: bytes) -> str:
 _MAX_TRIES = 10  # each failed try means that the item moved, so its holder is working on it
 
 
-class AdminOperations:
+class ItemOperations:
     """Changes items as their holder would. An item held elsewhere is refused, or taken by force."""
 
     def __init__(self, root: Root, claimer: Claimer) -> None:

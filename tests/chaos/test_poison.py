@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.handlers.actions import Action, Move, Wait
+from orchestrator.handlers.actions import Action, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.poison import MAX_CLAIMS
 from orchestrator.model.states import Queue, Status
@@ -130,7 +130,7 @@ def test_words_about_a_job_do_not_make_its_claims_forgotten(
 ) -> None:
     def warn(job: JobContext) -> Action:
         is_told = job.state.status is Status.RUNNING_WARN
-        return Wait(60) if is_told else Move(Status.RUNNING_WARN, {"warning": "its backend is silent"})
+        return Wait(60) if is_told else SetStatus(Status.RUNNING_WARN, {"warning": "its backend is silent"})
 
     monkeypatch.setitem(HANDLERS, Queue.RUNNING, warn)
     stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])

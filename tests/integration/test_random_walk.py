@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.compose import build_worker
-from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, Move
+from orchestrator.handlers.actions import Action, DeadLetter, Finish, Keep, SetStatus
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.model.job import JobError, JobState
@@ -23,7 +23,7 @@ from tests.jobs_support import Office
 REASON = JobError(error_class="handler", message="as the walk wants it")
 
 actions = st.one_of(
-    st.sampled_from(Status).map(Move),
+    st.sampled_from(Status).map(SetStatus),
     st.sampled_from(Status).map(Finish),
     st.just(Keep({"submissions": 1})),
     st.just(DeadLetter(REASON)),
@@ -32,7 +32,7 @@ actions = st.one_of(
 
 def target(state: JobState, queue: Queue, action: Action) -> tuple[Status, Queue]:
     match action:
-        case Move(status):
+        case SetStatus(status):
             return status, status.queue
         case Finish(status):
             return status, Queue.FINISH

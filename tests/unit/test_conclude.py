@@ -11,7 +11,7 @@ import pytest
 from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy
 from orchestrator.handlers import conclude as success
 from orchestrator.handlers import fail
-from orchestrator.handlers.actions import Action, DeadLetter, Finish, Move, Wait
+from orchestrator.handlers.actions import Action, DeadLetter, Finish, SetStatus, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import NO_PLACE_SECONDS
@@ -86,7 +86,7 @@ class Job(JobContext):
         return None if self.stopped is None else (STOP, self.stopped)
 
     def take(self, action: Action) -> Action:
-        if isinstance(action, Move | Finish):
+        if isinstance(action, SetStatus | Finish):
             check_transition(self._now.status, action.status)
             self._now = self._now.evolve(**action.changes, status=action.status)
             if STOP in action.extra:
@@ -105,13 +105,13 @@ def finished(action: Action) -> Finish:
     return action
 
 
-def moved(action: Action) -> Move:
-    assert isinstance(action, Move)
+def moved(action: Action) -> SetStatus:
+    assert isinstance(action, SetStatus)
     return action
 
 
 def told(action: Action) -> CallbackState:
-    assert isinstance(action, Move | Finish)
+    assert isinstance(action, SetStatus | Finish)
     state = action.changes["callback"]
     assert isinstance(state, CallbackState)
     return state
@@ -178,7 +178,7 @@ def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end
         assert action.changes == {"callback": CallbackState(attempts=tries, error=str(BROKEN))}
         delays.append(action.delay)
         # What does not belong to the outcome may change between two tries, and another worker may try.
-        job.take(Move(status, {"handler_errors": tries, "updated": f"{tries}"}))
+        job.take(SetStatus(status, {"handler_errors": tries, "updated": f"{tries}"}))
     assert delays == [pytest.approx(first, rel=0.21) for first in (5, 10, 20)]
     last = finished(job.take(handle(job)))
     assert last.status is status
@@ -247,7 +247,7 @@ ALLOWED = {
 def test_an_answer_overrides_a_status_only_where_the_table_allows(before: Status, answered: Status) -> None:
     job = Job(before, Receiver(answered.value))
     action = job.take(conclude(job, before, {"failures": 1}))
-    assert isinstance(action, Move | Finish)
+    assert isinstance(action, SetStatus | Finish)
     if before is answered or (before, answered) in ALLOWED:
         assert action.status is answered
         assert action.changes["callback"].error is None
@@ -364,7 +364,7 @@ RETRY = {"attempts": 3, "delay": 100, "factor": 2, "max_delay": 150, "on": ["use
 
 
 def outcome(action: Action) -> str:
-    return str(action.status) if isinstance(action, Move | Finish) else type(action).__name__
+    return str(action.status) if isinstance(action, SetStatus | Finish) else type(action).__name__
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_a_failure_is_retried_while_attempts_are_left_and_its_kind_is_named(
     job = failed(error_class=error_class, retry=RETRY, state={"failures": failures})
     action = fail.handle(job)
     assert outcome(action) == expected
-    assert isinstance(action, Move | Finish)
+    assert isinstance(action, SetStatus | Finish)
     assert action.changes["failures"] == failures + 1
     assert len(job.receiver.bodies) == (expected == "ERROR_FAIL")  # who will be retried is not told of
 

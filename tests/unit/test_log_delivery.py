@@ -13,7 +13,7 @@ from orchestrator.logs.shipping import pace as pace_module
 from orchestrator.logs.shipping.delivery import DeadLetters, Sender
 from orchestrator.logs.shipping.http import Answer
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.target import Counts, DeadLetter, LogTarget
+from orchestrator.logs.shipping.target import Counts, LogTarget, RefusedRecord
 from tests.bulk_stub import CREATED, BulkStub, error_answer
 from tests.log_support import dead_letters, document
 
@@ -188,7 +188,7 @@ def test_while_nothing_can_be_put_aside_nothing_is_settled(tmp_path: Path) -> No
 def test_a_dead_letter_holds_the_document_as_it_was_even_if_it_is_no_json(tmp_path: Path) -> None:
     texts = [b'{"a": "\xc3\xa4"}', b'{"a": ', b"\xff\xfe", b"", b'{"a": "]\\u2028"}']
     letters = DeadLetters(tmp_path / "dead-letters", "x")
-    letters.write([DeadLetter(b'{"create":{}}\n' + text + b"\n", 400, 'r"\n') for text in texts])
+    letters.write([RefusedRecord(b'{"create":{}}\n' + text + b"\n", 400, 'r"\n') for text in texts])
     found = [letter["document"] for letter in dead_letters(tmp_path / "spool")]
     assert found == [{"a": "ä"}, '{"a": ', "\ufffd\ufffd", "", {"a": "]\u2028"}]
     assert letters.count == 5

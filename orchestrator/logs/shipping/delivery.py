@@ -16,7 +16,7 @@ from orchestrator.logs.errors import (
 )
 from orchestrator.logs.files import append, sync_folder
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.target import BatchResult, Counts, DeadLetter, LogTarget
+from orchestrator.logs.shipping.target import BatchResult, Counts, LogTarget, RefusedRecord
 
 _MAX_BYTES = 256 * 1024**2  # a larger file means a fault of the target or the template, not of documents
 
@@ -29,7 +29,7 @@ class DeadLetters:
         self._guard = threading.Lock()
         self.count = 0
 
-    def write(self, letters: Sequence[DeadLetter]) -> None:
+    def write(self, letters: Sequence[RefusedRecord]) -> None:
         """Store them durably; raises OSError, DeadLettersFull."""
         lines = [_line(letter) for letter in letters]
         with self._guard:
@@ -51,7 +51,7 @@ class DeadLetters:
             self.count += len(lines)
 
 
-def _line(letter: DeadLetter) -> bytes:
+def _line(letter: RefusedRecord) -> bytes:
     action, _, document = letter.record.partition(b"\n")
     head = json.dumps({"status": letter.status, "reason": letter.reason}).encode()
     return b'%b,"action":%b,"document":%b}\n' % (head[:-1], _json(action), _json(document.rstrip(b"\n")))
@@ -134,7 +134,7 @@ class Sender:
             half = len(part) // 2
             return [part[half:], part[:half]]
         status = 413 if isinstance(error, RequestTooLarge) else 400
-        result = BatchResult(dead=[DeadLetter(part[0], status, str(error))])
+        result = BatchResult(dead=[RefusedRecord(part[0], status, str(error))])
         try:
             self._store_dead(result)
         except (DeadLettersFull, OSError) as failure:

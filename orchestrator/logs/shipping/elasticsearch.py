@@ -12,7 +12,7 @@ from orchestrator.logs.errors import (
 )
 from orchestrator.logs.shipping.http import NDJSON, Answer, Http
 from orchestrator.logs.shipping.indices import install_template
-from orchestrator.logs.shipping.target import BatchResult, DeadLetter
+from orchestrator.logs.shipping.target import BatchResult, RefusedRecord
 
 _BULK = (
     "/_bulk?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
@@ -60,7 +60,7 @@ def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, er
         diverted = sum(item["create"].get("failure_store") in _DIVERTED for item in items)
         return BatchResult(created=len(records) - diverted, diverted=diverted)
     created = duplicates = diverted = 0
-    retry, dead = list[bytes](), list[DeadLetter]()
+    retry, dead = list[bytes](), list[RefusedRecord]()
     for record, item in zip(records, items, strict=True):
         result = item["create"]
         status, error = int(result["status"]), result.get("error") or {}
@@ -76,7 +76,7 @@ def _verdict(records: Sequence[bytes], items: Sequence[Mapping[str, Any]], *, er
             # Records of this request that were created are duplicates when it is sent again.
             raise TargetRefuses(f"{status} {kind}: {reason}")
         else:
-            dead.append(DeadLetter(record, status, f"{kind}: {reason}"))
+            dead.append(RefusedRecord(record, status, f"{kind}: {reason}"))
     return BatchResult(created, duplicates, diverted, retry, dead)
 
 

@@ -16,7 +16,7 @@ from orchestrator.logs.errors import (
 )
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.shipping.http import Answer, Http, as_json, basic_login
-from orchestrator.logs.shipping.target import BatchResult, DeadLetter, SpooledRecord, spooled_records
+from orchestrator.logs.shipping.target import BatchResult, RefusedRecord, SpooledRecord, spooled_records
 
 _PUSH = "/loki/api/v1/push"
 _OK, _NO_CONTENT = 200, 204
@@ -51,7 +51,7 @@ class LokiTarget:
         answer = self._http.request("POST", _PUSH, as_json(push_body(entries)))
         old = _too_old(entries, answer)
         if old:
-            dead += [DeadLetter(entry.record, answer.status, answer.words()) for entry in old]
+            dead += [RefusedRecord(entry.record, answer.status, answer.words()) for entry in old]
             refused = {id(entry) for entry in old}
             return BatchResult(
                 dead=dead, retry=[entry.record for entry in entries if id(entry) not in refused]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class RefusedRecord:
     """A record that the target rejects permanently."""
 
     record: bytes
@@ -25,7 +25,7 @@ class BatchResult:
     duplicates: int = 0  # existed already, because a response or a process was lost
     diverted: int = 0  # accepted, but into the failure store of a data stream
     retry: Sequence[bytes] = ()  # not accepted at present
-    dead: Sequence[DeadLetter] = ()
+    dead: Sequence[RefusedRecord] = ()
 
 
 class LogTarget(Protocol):
@@ -100,14 +100,16 @@ class SpooledRecord:
     text: str  # the document as JSON
 
 
-def spooled_records(records: Sequence[bytes]) -> tuple[list[SpooledRecord], list[DeadLetter]]:
+def spooled_records(records: Sequence[bytes]) -> tuple[list[SpooledRecord], list[RefusedRecord]]:
     """Parse records; return those that are valid, and a dead letter with the reason for each other one."""
-    parsed, dead = list[SpooledRecord](), list[DeadLetter]()
+    parsed, dead = list[SpooledRecord](), list[RefusedRecord]()
     for record in records:
         try:
             parsed.append(spooled_record(record))
         except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
-            dead.append(DeadLetter(record, _BAD_REQUEST, f"not a log record: {type(error).__name__} {error}"))
+            dead.append(
+                RefusedRecord(record, _BAD_REQUEST, f"not a log record: {type(error).__name__} {error}")
+            )
     return parsed, dead
 
 
