@@ -53,7 +53,7 @@ def _is_retried(job: JobContext, error: JobError) -> bool:
 
 
 def _demoted(job: JobContext, error: JobError) -> Action:
-    """SetStatus to the low lane; a demotion has its own counter and is no failure."""
+    """Move to the low lane; a demotion has its own counter and is no failure."""
     demotions, retry, pool = job.state.demotions + 1, job.definition.retry, job.claim.record.pool
     if demotions > retry.attempts:
         message = f"{error.message}, after {retry.attempts} demotions to the low lane (retry.attempts)"
