@@ -112,7 +112,13 @@ def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(desk: Desk) ->
 def test_a_job_makes_no_more_pools_than_there_may_be(operator: Desk, script: Path) -> None:
     assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
     assert operator.type("config", "set", "max_pools", "2").code == 0
-    assert_says(operator.type("job", "submit", str(script), "--pool", "new"), 1, "'new'", "2 is", "max_pools")
+    assert_says(
+        operator.type("job", "submit", str(script), "--pool", "new"),
+        1,
+        "'new'",
+        "limit of 2 pools",
+        "max_pools",
+    )
     assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
 
 

@@ -72,7 +72,7 @@ def test_jobs_stay_while_the_archive_takes_nothing(office: Office) -> None:
 WORKER = """
 import sys
 from pathlib import Path
-from orchestrator.settings import Settings
+from orchestrator.config.settings import Settings
 from orchestrator.compose import build_worker, open_session
 
 hosts, root, state_dir = sys.argv[1:]

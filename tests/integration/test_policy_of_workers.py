@@ -62,7 +62,7 @@ def test_a_refused_job_brings_no_variable_of_the_worker_to_its_receiver(
 ) -> None:
     """No client has checked the job, and it reports its end as each job does."""
     monkeypatch.setenv("TOKEN_OF_THE_WORKER", "s3cret-word")
-    monkeypatch.setattr(office.client, "_policy", Policy({"*": PoolPolicy(environment=("*",))}))
+    office.client = Client(office.queues, Policy({"*": PoolPolicy(environment=("*",))}))
     office.settings = office.settings.model_copy(update={"policy": policy})
     with receiver() as there:
         office.worker()
