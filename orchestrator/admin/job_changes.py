@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from orchestrator.admin.side_nodes import SideNodes
+from orchestrator.admin.stops import SideNodes
 from orchestrator.audit.trail import Trail
 from orchestrator.model.act import Act, with_act
 from orchestrator.model.errors import JobHeld, StateConflict

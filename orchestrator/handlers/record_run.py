@@ -4,7 +4,7 @@ from loguru import logger
 
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.verdict import verdict_of_attempt
-from orchestrator.history.run import is_run, run_of
+from orchestrator.history.history import is_run, run_of
 from orchestrator.model.spark import Spark
 from queues import OutcomeUnknown, SessionLost, Unreachable
 from spark_runner.protocol.attempt import AttemptState

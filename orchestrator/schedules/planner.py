@@ -9,7 +9,6 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.job import JobView
 from orchestrator.model.plan import Plan
-from orchestrator.schedules.known import KnownSchedule, KnownSchedules
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import (
     GRACE_MS,
@@ -21,7 +20,7 @@ from orchestrator.schedules.runs import (
     run_plan,
     to_text,
 )
-from orchestrator.schedules.store import ScheduleStore
+from orchestrator.schedules.store import KnownSchedule, KnownSchedules, ScheduleStore
 from queues import (
     Conflict,
     CorruptRecord,

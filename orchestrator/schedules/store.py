@@ -1,7 +1,13 @@
-"""The schedule store: the nodes in which schedules are registered, by name."""
+"""The store of schedules in ZooKeeper, and the leader's copy of it, read again when a node changes."""
 
-from collections.abc import Callable, Sequence
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from loguru import logger
 
 from orchestrator.audit.trail import Trail
 from orchestrator.model.definition import Definition
@@ -10,7 +16,19 @@ from orchestrator.model.paths import Nodes
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import compile_registration
 from orchestrator.schedules.view import ScheduleView
-from queues import Check, Conflict, Create, Delete, InvalidName, Operation, Session, Set, check_id, commit
+from queues import (
+    Check,
+    Conflict,
+    Create,
+    Delete,
+    InvalidName,
+    Operation,
+    Session,
+    Set,
+    WatchedFolder,
+    check_id,
+    commit,
+)
 
 
 class ScheduleStore:
@@ -157,3 +175,84 @@ def _facts(record: ScheduleRecord) -> dict[str, Any]:
     """The pool and the state of a schedule after a change, for its audit event."""
     definition = record.definition
     return {"pool": definition.pool, "after": {"when": definition.schedule.when, "paused": record.paused}}
+
+
+_RESCAN_SECONDS = 60.0  # how long a lost watch can hide a change; each write checks the version in any case
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchedule:
+    """One schedule, the version of its node, and its next fire time."""
+
+    record: ScheduleRecord
+    version: int
+    next_ms: int | None
+
+    @property
+    def name(self) -> str:
+        """The name of the schedule."""
+        return self.record.definition.name
+
+
+class KnownSchedules:
+    """The records of all schedules, kept current by watches."""
+
+    def __init__(self, store: ScheduleStore) -> None:
+        self._store = store
+        self._known: dict[str, KnownSchedule] = {}
+        self._folder = WatchedFolder(store.session, store.nodes.schedules, lambda: None)
+        self._changed: deque[str] = deque()  # filled by watches, on kazoo's thread
+        self._rescan_at = -math.inf
+
+    def __iter__(self) -> Iterator[KnownSchedule]:
+        return iter(list(self._known.values()))
+
+    def on_change(self, name: str) -> None:
+        """Mark the node of a schedule as changed; called on kazoo's thread."""
+        self._changed.append(name)
+
+    def refresh(self) -> None:
+        """Read the changed schedules, and all of them once a minute."""
+        names: list[str] = []
+        if time.monotonic() >= self._rescan_at:
+            # A missing folder cannot be watched.
+            self._store.session.ensure_path(self._store.nodes.schedules)
+            self._rescan_at = time.monotonic() + _RESCAN_SECONDS
+            self._folder.changed = True
+            self._changed.extend(self._known)
+        if self._folder.refresh():
+            self._changed.extend(set(self._folder.names) ^ self._known.keys())
+        while self._changed:
+            names.append(self._changed.popleft())
+        try:
+            for name in dict.fromkeys(names):
+                self.read(name)
+        except BaseException:
+            self._changed.extend(names)  # all of them, so that the unread ones are not lost
+            raise
+
+    def read(self, name: str) -> KnownSchedule | None:
+        """Read one schedule again; None if it is gone or cannot be read."""
+        self._known.pop(name, None)
+        try:
+            found = self._store.read(name, _ScheduleWatch(self, name))
+        except (CorruptSchedule, InvalidName) as error:  # an invalid node must not block the others
+            logger.error("{}", error)
+            return None
+        return None if found is None else self.store(*found)
+
+    def store(self, record: ScheduleRecord, version: int) -> KnownSchedule:
+        """Store a record that was read or written."""
+        known = KnownSchedule(record, version, record.next_ms)
+        self._known[known.name] = known
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class _ScheduleWatch:
+    # Equal for equal names, because sessions keep the watchers of a path in a set.
+    schedules: KnownSchedules
+    name: str
+
+    def __call__(self) -> None:
+        self.schedules.on_change(self.name)

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import Any, assert_never
 
 from orchestrator.logs.shipping import elasticsearch
-from orchestrator.logs.shipping.delivery import Sender
-from orchestrator.logs.shipping.spool_stream import InFlightBatch, SpoolStream
+from orchestrator.logs.shipping.delivery import InFlightBatch, Sender, SpoolStream
 from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool import folder
 from orchestrator.logs.spool import segments as frames

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn, assert_never
 
-from orchestrator.logs.shipping import spool_stream as stream
+from orchestrator.logs.shipping import delivery as stream
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.fsync_thread import FsyncThread

@@ -11,12 +11,11 @@ from orchestrator.compose import build_queue_set, open_session
 from orchestrator.config.settings import Settings
 from orchestrator.handlers.hooks import Hook, Hooks
 from orchestrator.leader import stale_nodes as suspects
-from orchestrator.leader.depth import Depth
 from orchestrator.leader.duty import Duty, Fence
 from orchestrator.leader.election import Election
 from orchestrator.leader.queued_timeout import QueuedTimeout
+from orchestrator.leader.queues import Depth, Scrub
 from orchestrator.leader.retention_count import RetentionCount
-from orchestrator.leader.scrub import Scrub
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics.registry import Depths, Metrics

@@ -50,7 +50,7 @@ def _runs(office: ScriptedOffice, job_id: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.leader.depth._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("orchestrator.leader.queues._LOOK_SECONDS", 0.1)
 
 
 # ---------------------------------------------------------------------- metrics

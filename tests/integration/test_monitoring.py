@@ -32,7 +32,7 @@ NOBODY = "http://127.0.0.1:9"  # the target of logs: what is shipped waits
 @pytest.fixture
 def text(scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """What a worker that leads serves after its first job."""
-    monkeypatch.setattr("orchestrator.leader.depth._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("orchestrator.leader.queues._LOOK_SECONDS", 0.1)
     close = Shipper.close
     monkeypatch.setattr(Shipper, "close", lambda shipper: close(shipper, 0.1))  # nobody is there to wait for
     with LogPipeline(LogSettings(url=NOBODY), tmp_path / "logs", "orchestrator") as logs:

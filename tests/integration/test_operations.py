@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.admin.moves import MOVES
-from orchestrator.admin.operations import reopened
+from orchestrator.admin.operations import MOVES, reopened
 from orchestrator.client.client import Client
 from orchestrator.model.errors import AlreadyEnded, AttemptOpen, JobHeld, MoveRefused, NotEnded
 from orchestrator.model.job import CallbackState, JobError, JobState

@@ -26,7 +26,7 @@ from spark_runner.runners.run_as import RunAsError, Users
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.yarn.api import ResourceManager, YarnApplication
-from spark_runner.runners.yarn.client_mode import YarnClientRunner
+from spark_runner.runners.yarn.backend import YarnClientRunner
 from spark_runner.runners.yarn.cluster_mode import YarnClusterRunner
 from spark_runner.shim import shim
 from tests.another_user import STRANGER

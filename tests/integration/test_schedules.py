@@ -20,11 +20,10 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.plan import Plan, decode_plan, plan_path
 from orchestrator.model.schedule import Schedule
 from orchestrator.model.states import Queue, Status
-from orchestrator.schedules.known import KnownSchedules
 from orchestrator.schedules.planner import Planner, Submit
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import MAX_CATCH_UP, from_text, to_text
-from orchestrator.schedules.store import ScheduleStore
+from orchestrator.schedules.store import KnownSchedules, ScheduleStore
 from queues.model.codec import decode, encode
 from queues.model.errors import Conflict, InvalidName
 from queues.model.operations import Create, Delete, Operation, Set

@@ -14,7 +14,7 @@ from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.options import OutputFormat
 from orchestrator.model.errors import OrchestratorError
 from orchestrator.model.states import Queue, Status
-from orchestrator.schedules.known import KnownSchedules
+from orchestrator.schedules.store import KnownSchedules
 from queues.model.errors import CorruptRecord, InvalidName, QueueError
 from queues.model.operations import Create, Operation, Set
 from queues.store.commit import commit

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.history.history import MAX_RING_BYTES, MAX_RUNS, Ring
-from orchestrator.history.run import MAX_RUN_BYTES, is_run, run_of
+from orchestrator.history.history import MAX_RING_BYTES, MAX_RUN_BYTES, MAX_RUNS, Ring, is_run, run_of
 from orchestrator.model.definition import build_definition
 from orchestrator.model.job import JobError
 from queues.model.codec import encode

@@ -21,7 +21,7 @@ from spark_runner.protocol.errors import BackendUnreachable
 from spark_runner.protocol.plain_file import MAX_JSON_BYTES, parse_json, read_json, read_plain
 from spark_runner.runners.http_json import ClusterReply
 from spark_runner.runners.run_directory import RunDirectory
-from spark_runner.runners.submit_failures import tail
+from spark_runner.runners.submission_state import tail
 from tests import bounded
 
 ARABIC, FULL_WIDTH = "\u0662\u0661\u0668\u0661", "\uff12\uff11\uff18\uff11"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.logs.shipping.spool_stream import SpoolStream
+from orchestrator.logs.shipping.delivery import SpoolStream
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.position import CHECKPOINT, Position, read_checkpoint, write_checkpoint
 from orchestrator.logs.spool.reader import SpoolReader
@@ -68,7 +68,7 @@ def test_on_a_disk_with_no_room_for_the_checkpoint_delivered_segments_are_remove
     while (delivery := stream.take(10, 100_000, partial=True)) is not None:
         stream.done(delivery)
     with monkeypatch.context() as patch:
-        patch.setattr("orchestrator.logs.shipping.spool_stream.write_checkpoint", full)
+        patch.setattr("orchestrator.logs.shipping.delivery.write_checkpoint", full)
         with pytest.raises(OSError, match="No space"):
             stream.save()
     assert len(segments_in(folder)) == 1

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
+from orchestrator.logs.shipping import delivery as stream
 from orchestrator.logs.shipping import pace
-from orchestrator.logs.shipping import spool_stream as stream
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool import position

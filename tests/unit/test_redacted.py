@@ -10,7 +10,7 @@ from orchestrator.worker import transitions
 from spark_runner.driver import outcome
 from spark_runner.protocol.attempt import outcome_facts
 from spark_runner.protocol.redacted import add_secrets
-from spark_runner.runners import submit_failures as start_words
+from spark_runner.runners import submission_state as start_words
 from spark_runner.runners.yarn.verdict import verdict_of
 from tests.secret_kinds import KINDS, Kind
 from tests.unit.test_yarn_verdict import application

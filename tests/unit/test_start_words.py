@@ -1,6 +1,6 @@
 """What the last words of spark-submit tell."""
 
-from spark_runner.runners.submit_failures import missing_packages, trouble
+from spark_runner.runners.submission_state import missing_packages, trouble
 
 ENDS = """
 \t\t:: org.example#nothing;1.0: not found

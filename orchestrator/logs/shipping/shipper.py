@@ -10,9 +10,8 @@ from typing import Any
 
 from orchestrator.logs.errors import LogsError
 from orchestrator.logs.files import write_json
-from orchestrator.logs.shipping.delivery import DeadLetters, Sender
+from orchestrator.logs.shipping.delivery import DeadLetters, InFlightBatch, Sender, SpoolStream
 from orchestrator.logs.shipping.pace import Pace
-from orchestrator.logs.shipping.spool_stream import InFlightBatch, SpoolStream
 from orchestrator.logs.shipping.target import Counts, LogTarget, ShipperOptions
 from orchestrator.logs.spool.folder import DEAD_LETTERS, STATUS, orphans
 from orchestrator.logs.spool.writer import Spool

@@ -18,7 +18,7 @@ from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import DRIVER, EXECUTOR, with_log_layout
 from spark_runner.runners.spark_settings import render_properties
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.submit_failures import tail
+from spark_runner.runners.submission_state import tail
 
 _REFUSAL = re.compile(
     r"Message: (?P<message>.{1,2000}?)\. Received status: Status\(.*?code=(?P<code>\d+)", re.DOTALL

@@ -14,7 +14,7 @@ from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.standalone.api import DriverState, Snapshot, StandaloneDriver, StandaloneMasters
 from spark_runner.runners.standalone.applications import application_wait_reason, driver_wait_reason
-from spark_runner.runners.submit_failures import missing_packages
+from spark_runner.runners.submission_state import missing_packages
 
 SUBMISSION_FILE = "submission.json"  # {"driver": id}: the master's reply
 CLOCK_SECONDS = 60.0  # the largest difference of master's and worker's clocks plus the time to submit

@@ -9,7 +9,7 @@ from typing import ClassVar
 from spark_runner.runners.base import Failure, LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import check_ended, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.submit_failures import tail
+from spark_runner.runners.submission_state import tail
 from spark_runner.runners.yarn.api import ResourceManager, YarnApplication
 from spark_runner.runners.yarn.kill import kill_applications
 from spark_runner.runners.yarn.launch import incarnation_of, launch_on_cluster, run_tag

@@ -1,11 +1,15 @@
-"""Measures the depth of each queue, and the age of the oldest job that waits in accept."""
+"""Duties on the queues: measure their depth and the wait of their oldest jobs, and search them for damage."""
 
+import random
+import time
 from collections.abc import Iterable, Iterator
+
+from loguru import logger
 
 from orchestrator.leader.bulk_claims import TokenFolders
 from orchestrator.metrics.registry import Depths, Metrics
 from orchestrator.model.states import Queue
-from queues import QueueSet, Token
+from queues import QueueSet, Scrubber, ScrubReport, Token
 
 _LOOK_SECONDS = 10.0
 
@@ -39,3 +43,36 @@ class Depth:
         now = self._set.clock.now_ms()
         for pool in pools:
             yield pool, max(0.0, (now - self._first.get(pool, now)) / 1000)
+
+
+class Scrub:
+    """Scrubs every `interval` seconds with jitter, and not at once, so that a new leader costs nothing.
+
+    Each repair is a multi that checks that the damage is still there, so several workers may scrub at once.
+    """
+
+    name = "scrub"
+
+    def __init__(self, scrubber: Scrubber, interval: float) -> None:
+        self._scrubber, self._interval = scrubber, interval
+        self._reported = ""
+        self._due = self._next()
+
+    def step(self) -> float:
+        """Scrub if it is due; raises the errors of reads."""
+        left = self._due - time.monotonic()
+        if left > 0:
+            return left
+        self._due = self._next()
+        self._report(self._scrubber.scrub())
+        return self._due - time.monotonic()
+
+    def _next(self) -> float:
+        return time.monotonic() + self._interval * random.uniform(0.5, 1.5)  # noqa: S311 - not for security
+
+    def _report(self, report: ScrubReport) -> None:
+        # Each repair was logged when it was made. Remaining damage is logged once, not at every search.
+        left = "; ".join(f"{', '.join(names)}: {kind}" for kind, names in report.unrepaired.items())
+        if left and left != self._reported:
+            logger.warning("damage that stays in the queues: {}", left)
+        self._reported = left
