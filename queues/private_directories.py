@@ -59,7 +59,7 @@ def _of_directory(found: os.stat_result) -> str:
     if found.st_uid not in {0, os.geteuid()}:
         return f"belongs to user {found.st_uid}"
     if found.st_mode & stat.S_ISVTX:
-        return ""  # as /tmp: what is ours there stays ours
+        return ""  # as /tmp: other users cannot replace files of this user there
     if found.st_mode & stat.S_IWOTH:
         return f"can be written by all users (mode {stat.S_IMODE(found.st_mode):04o})"
     if found.st_mode & stat.S_IWGRP and not _is_ours_alone(found.st_gid):
@@ -86,7 +86,7 @@ _WRITE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class UnsafeDirectory(QueueError):
-    """Another user may have changed what stands in the directory, or can; the message says what to do."""
+    """Another user can change the directory, or could before; the message gives the remedy."""
 
     def __init__(self, path: Path, trouble: str, remedy: str) -> None:
         super().__init__(f"{path} is not used: {trouble}; {remedy}")
@@ -154,14 +154,14 @@ def write_private(path: Path, text: str) -> None:
 
 
 def is_ours(found: os.stat_result) -> bool:
-    """Whether nobody but this user, and root, can have changed a file, or what stands in a directory."""
+    """Whether only this user and root can have changed a file, or the contents of a directory."""
     return found.st_uid == os.geteuid() and not found.st_mode & _WRITE_BY_OTHERS
 
 
 def _make(path: Path) -> None:
     missing = takewhile(lambda folder: not folder.exists(), (path, *path.parents))
     for folder in reversed(list(missing)):
-        with suppress(FileExistsError):  # of another process of ours; or a symbolic link to nowhere
+        with suppress(FileExistsError):  # by another process of this user; or a dangling symbolic link
             folder.mkdir(mode=_PRIVATE)
 
 
@@ -173,7 +173,7 @@ def _check(path: Path, found: os.stat_result) -> None:
         raise UnsafeDirectory(
             path,
             f"other users can write in it (mode {mode:04o}), and may have done so",
-            f"look at what stands in it, then `chmod 700 {path}`; or name another directory",
+            f"check its contents, then `chmod 700 {path}`; or name another directory",
         )
 
 
@@ -185,7 +185,7 @@ def _of_another(found: os.stat_result) -> tuple[str, str]:
 
 
 def _check_above(path: Path) -> None:
-    """Check the way to it, as it is written and as links lead: whoever can write there can replace `path`."""
+    """Check each directory on the path, as written and as links resolve: a writer there can replace it."""
     found = trouble_above(path)
     if found is not None:
         place, trouble = found

@@ -58,7 +58,7 @@ def home_queue(state: JobState, queue: Queue) -> Queue:
     return queue if queue in _INSTEAD else state.status.queue
 
 
-def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings: JobNodes) -> JobState:
+def moved(job_id: str, state: JobState, queue: Queue, target: Queue, job_nodes: JobNodes) -> JobState:
     """The state of a job after a move from `queue` to `target`; raises MoveRefused, AttemptOpen."""
     source = home_queue(state, queue)
     if target not in MOVES[source] and target is not source:
@@ -68,8 +68,8 @@ def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings:
             f"job {job_id!r} is {state.status} in {source} and cannot be moved to {target}: {instead}"
         )
     if target not in {Queue.RUNNING, Queue.KILL}:
-        belongings.check_closed(job_id, queue)
-    _check_truth(job_id, state, source, target, belongings)
+        job_nodes.check_closed(job_id, queue)
+    _check_truth(job_id, state, source, target, job_nodes)
     status = MOVES[source].get(target) or state.status
     now = timestamp()
     changes: dict[str, object] = {
@@ -91,10 +91,10 @@ def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings:
     return state.evolve(**changes)
 
 
-def _check_truth(job_id: str, state: JobState, source: Queue, target: Queue, belongings: JobNodes) -> None:
+def _check_truth(job_id: str, state: JobState, source: Queue, target: Queue, job_nodes: JobNodes) -> None:
     """Raise MoveRefused where the move would ignore an attempt that a worker has to judge."""
-    last = belongings.last
-    if source is Queue.KILL and target is Queue.RUNNING and not belongings.in_use:
+    last = job_nodes.last
+    if source is Queue.KILL and target is Queue.RUNNING and not job_nodes.in_use:
         raise MoveRefused(
             f"job {job_id!r} has no driver that could continue: it stays in kill until a worker ends it"
         )
@@ -184,7 +184,7 @@ class JobOperations:
             raise NotEnded(f"job {view.id!r} has not ended: it is {view.status} in {view.queue}")
         if view.status is Status.SUCCESS and not force:
             raise AlreadyEnded(f"job {view.id!r} has ended as SUCCESS; it can be run again only with force")
-        self._operator.belongings(view.id).check_closed(view.id, view.queue)
+        self._operator.job_nodes(view.id).check_closed(view.id, view.queue)
 
     def move(self, job_id: str, queue: Queue, *, force: bool = False) -> JobView:
         """Move a job to another queue, by force also when it is held; see `orchestrator.admin.operations`.
@@ -212,8 +212,8 @@ class JobOperations:
         return view_of(claim.record)
 
     def _moved(self, record: Record, queue: Queue) -> JobState:
-        source, belongings = Queue(record.queue), self._operator.belongings(record.id)
-        after = moved(record.id, state_of(record), source, queue, belongings)
+        source, job_nodes = Queue(record.queue), self._operator.job_nodes(record.id)
+        after = moved(record.id, state_of(record), source, queue, job_nodes)
         return after if queue in _HOLDS_SLOTS else after.evolve(slot=None, name_slot=None)
 
     def _extra_operations(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
@@ -253,7 +253,7 @@ class JobOperations:
                 f"job {record.id!r} is in dead, where nothing is ever due; "
                 f"`orchestrator queue replay {record.id}` brings it back"
             )
-        self._operator.belongings(record.id).check_closed(record.id, queue)
+        self._operator.job_nodes(record.id).check_closed(record.id, queue)
 
 
 def _route(record: Record, queue: Queue) -> str:

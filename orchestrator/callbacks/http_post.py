@@ -29,7 +29,7 @@ from spark_runner.protocol.metadata_addresses import is_loopback, is_metadata
 
 MAX_ANSWER_BYTES = 64 * 1024
 _PORTS = {"http": 80, "https": 443}
-_SAFE = "%/:=&?~#+!$,;'@()*[]"  # of a path and query that somebody has quoted already
+_SAFE = "%/:=&?~#+!$,;'@()*[]"  # of a path and query that are quoted already
 
 
 HostCheck = Callable[[str, int], Listed]

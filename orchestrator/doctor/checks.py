@@ -1,10 +1,9 @@
 """The registry of all checks, in the order in which they run."""
 
-from orchestrator.doctor import damage, drivers, ensemble, jobs, left_overs, pools, rights
+from orchestrator.doctor import damage, drivers, ensemble, jobs, left_overs, pools, rights, workers
 from orchestrator.doctor import ensemble as servers
 from orchestrator.doctor import jobs as schedules
 from orchestrator.doctor import pools as limits
-from orchestrator.doctor import workers as crew
 from orchestrator.doctor import workers as sessions
 
 # Each takes a `ClusterSnapshot` and yields findings.
@@ -18,8 +17,8 @@ CHECKS = (
     jobs.check_overdue,
     drivers.check_drivers,
     drivers.check_attempts,
-    crew.check_workers,
-    crew.check_logs,
+    workers.check_workers,
+    workers.check_logs,
     sessions.check_twins,
     sessions.check_sizes,
     pools.check_pools,

@@ -36,7 +36,7 @@ _DIGESTS = (
 
 
 def check_rights(snapshot: ClusterSnapshot) -> Iterator[Finding]:
-    """Nodes that are open to everybody, and nodes that are closed to this login, by their paths."""
+    """Nodes that are open to every client, and nodes that are closed to this login, by their paths."""
     return check_access(snapshot.session, snapshot.layout.root, _needed(snapshot))
 
 

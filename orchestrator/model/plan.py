@@ -1,4 +1,4 @@
-"""From a definition to what a driver executes: compiled once, by whoever submits the job.
+"""From a definition to what a driver executes: compiled once, by the client that submits the job.
 
 A worker puts together what it finds. It reads no script and no program in its own process.
 """

@@ -79,11 +79,11 @@ class ScrubFinding(NamedTuple):
 class Scrubber:
     """Compares all records with all tokens and repairs mismatches, while producers and consumers work.
 
-    Items move while the folders are listed one by one. Therefore each suspect is read again: its record, all
-    folders, its record once more. If both reads return the same node with the same bytes, the item was not
-    claimed, moved or put anew in between; it may only have been moved to dead, so `dead` is listed last. Each
-    repair is one multi that checks that all this still holds and that the item is not held; otherwise the
-    multi is refused.
+    Items move while the folders are listed one by one. Therefore each candidate is read again: its record,
+    all folders, its record once more. If both reads return the same node with the same bytes, the item was
+    not claimed, moved or put anew in between; it may only have been moved to dead, so `dead` is listed last.
+    Each repair is one multi that checks that all this still holds and that the item is not held; otherwise
+    the multi is refused.
 
     The valid token is the one that the record names, or one in dead if no record can be read. If it is
     missing, other tokens stay: a consumer follows the token, and its claim writes it into the record.
@@ -109,7 +109,7 @@ class Scrubber:
 
     def _search(self) -> tuple[int, int, list[ScrubFinding]]:
         layout, snapshot = self._layout, _TokenSnapshot(self._root)
-        ids, suspects = list[str](), list[str]()
+        ids, candidates = list[str](), list[str]()
         for bucket, name in _inside(self._root, _folders(self._root, layout.buckets)):
             if _is_id(name) and layout.record(name) == f"{bucket}/{name}":
                 ids.append(name)
@@ -119,9 +119,9 @@ class Scrubber:
             0, len(ids), MAX_PATHS
         ):  # in parts: 200,000 records are too many to keep in memory
             for item_id, node in self._read(ids[start : start + MAX_PATHS]):
-                suspects += [item_id] if any(snapshot.judge(item_id, node)) else []
-        suspects += snapshot.places.keys() - set(ids)
-        findings = [*self._look_again(suspects), *self._left_overs(snapshot)]
+                candidates += [item_id] if any(snapshot.judge(item_id, node)) else []
+        candidates += snapshot.places.keys() - set(ids)
+        findings = [*self._look_again(candidates), *self._left_overs(snapshot)]
         return len(ids), sum(map(len, snapshot.places.values())), findings
 
     def _read(self, ids: Sequence[str]) -> list[tuple[str, Found]]:

@@ -52,7 +52,7 @@ class Membership:
         """The folder of all consumers."""
         return self._folder
 
-    # ------------------------------------------------------------------ ours
+    # ------------------------------------------------------------------ own announcement
     def announce(self) -> None:
         """Make the node of this consumer, and again after a lost session."""
         path = self._root.layout.consumer(self.name)

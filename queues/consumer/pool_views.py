@@ -91,7 +91,7 @@ class PoolViews:
             view.rearm()
 
     def rescan(self) -> None:
-        """Look at all folders, whatever the watches have told: in one request for hundreds of them."""
+        """Look at all folders, whatever the watches have reported, in one request for hundreds of them."""
         views = list(self._views.values())
         watched = [view.watched() for view in views]
         folders = (self._names, self._membership.folder)

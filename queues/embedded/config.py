@@ -1,4 +1,4 @@
-"""What a server is told: its settings, its zoo.cfg and its log configuration."""
+"""The configuration of a server: its settings, its zoo.cfg and its log configuration."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +48,9 @@ class ServerConfig:
 
     `port` None or 0 takes the port of the last run in this directory when it is free, so that clients
     that are still there find the server again, else any free port. A client can have a session timeout
-    from 2 ticks up to 40 s. `owner` is told to whom finds the directory in use. `long_run`: it will serve
+    from 2 ticks up to 40 s. The error about a directory in use names `owner`. `long_run`: it will serve
     for more than one job, and may take longer to start. `closed`: its nodes are for the login in its data
-    directory alone, which is private; else everybody who reaches the port may do everything.
+    directory alone, which is private; else every client that reaches the port has all rights.
     """
 
     data_dir: Path
@@ -63,7 +63,7 @@ class ServerConfig:
     start_timeout_s: float = 60.0
     owner: str = ""
     member: EnsembleMember | None = None
-    settings: tuple[tuple[str, str], ...] = ()  # further lines of zoo.cfg, or other values for ours
+    settings: tuple[tuple[str, str], ...] = ()  # further lines of zoo.cfg, or other values of the lines here
     jvm_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class ServerConfig:
             "tickTime": self.tick_ms,
             "maxSessionTimeout": LONGEST_SESSION_MS,
             "maxClientCnxns": 0,
-            "admin.enableServer": "false",  # a web server on port 8080 that nobody asked for
+            "admin.enableServer": "false",  # a web server on port 8080, without a login
             # Closed, only `srvr` is answered, which no setting turns off: version, mode, counts of requests.
             "4lw.commands.whitelist": "" if self.closed else "ruok,srvr,mntr,stat,cons",
             "autopurge.snapRetainCount": 3,

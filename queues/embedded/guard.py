@@ -54,7 +54,7 @@ def _spawn(command: list[str]) -> int:
         os.dup2(nothing, 0)
         os.dup2(2, 1)  # stdout is the guard's answer
         die_with_parent()
-        if os.getppid() == guard:  # else it died before the kernel knew whom to tell
+        if os.getppid() == guard:  # else it died before the kernel had its signal
             os.execv(command[0], command)  # noqa: S606 - a program by its path, no shell wanted
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
@@ -75,7 +75,7 @@ def _ended(program: int) -> int | None:
     if pid == 0:
         return None
     code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code  # as shells tell it
+    return code if code >= 0 else 128 - code  # as shells report it
 
 
 def _stop(program: int, grace_s: float) -> int:

@@ -22,7 +22,7 @@ class GuardedProcess:
     """A program in a session of its own which ends with this process, whatever ends this process.
 
     A terminal's Ctrl-C does not reach it. `keep` are file descriptors that it holds open while it lives,
-    `environment` is what it gets beside, or instead of, our own; `umask` -1 is ours.
+    `environment` is added to that of this process; `umask` -1 keeps that of this process.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class JarsMissing(QueueError):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java launcher that was run, and the major version it told."""
+    """A Java launcher that was run, and the major version that it printed."""
 
     path: Path
     major: int
@@ -48,12 +48,12 @@ def find_java() -> Java:
     """
     path = _launcher()
     answer = _version_answer(path)
-    # "1.8.0_392" up to Java 8, "17.0.15", "21-ea" or "25" since; other lines may stand around it.
+    # "1.8.0_392" up to Java 8, "17.0.15", "21-ea" or "25" since; other lines may surround it.
     match = re.search(r'version "(?:1\.)?(\d+)', answer)
     if match is None:
         first = answer.strip().partition("\n")[0]
         raise JavaMissing(
-            f"Java {MINIMUM_MAJOR} or newer is needed and {path} told no version ({first!r}); {INSTALL_HINT}"
+            f"Java {MINIMUM_MAJOR} or newer is needed; {path} printed no version ({first!r}): {INSTALL_HINT}"
         )
     major = int(match[1])
     if major < MINIMUM_MAJOR:
@@ -100,7 +100,7 @@ def _version_answer(path: Path) -> str:
             [path, "-version"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,  # Java tells its version on stderr
+            stderr=subprocess.STDOUT,  # Java prints its version on stderr
             start_new_session=True,  # a terminal's Ctrl-C is for us: killed by it, Java would look broken
             timeout=VERSION_TIMEOUT_S,
             check=False,

@@ -63,7 +63,7 @@ def read_message(side: socket.socket) -> bytes:
 
 
 def is_root_of(login: Login, host: str, port: int) -> bool:
-    """Whether `/` is for this login of a server of ours, and for nobody else; raises OSError.
+    """Whether only this login may access `/` of an embedded server; raises OSError.
 
     A session costs a client tens of milliseconds, and this one: each start waits for it.
     """

@@ -49,7 +49,7 @@ NEW_FILE = "new"
 """There until the nodes of a new server are closed: what others made by then is removed."""
 
 PORT_TRIES = 3
-"""Between finding a port free and listening on it, somebody else may take it: then another one."""
+"""Another process may take a port between its check and the bind: then another port is tried."""
 
 
 class EmbeddedZooKeeper:
@@ -90,11 +90,11 @@ class EmbeddedZooKeeper:
         return self._process.guard_pid if self._process is not None and self.is_running() else None
 
     def is_running(self) -> bool:
-        """Tell whether the server process is there; `mode` tells whether it serves."""
+        """Return whether the server process exists; `mode` returns whether it serves."""
         return self._process is not None and self._process.exit_code() is None
 
     def mode(self) -> str | None:
-        """Return standalone, leader or follower; None while it serves nobody."""
+        """Return standalone, leader or follower; None while it serves no client."""
         return server_mode(self.hosts) if self.is_running() else None
 
     def start(self) -> Self:
@@ -130,7 +130,7 @@ class EmbeddedZooKeeper:
             with locked(self._data_dir) as lock:
                 has_data = any((self._data_dir / STATE_FOLDER / "version-2").glob("*.*"))
                 self._is_new = not has_data or (self._data_dir / NEW_FILE).exists()
-                # A login that outlived its data is none: ZooKeeper makes `/` anew, for everybody.
+                # A login that outlived its data is none: ZooKeeper creates `/` again, open to every client.
                 is_closed = not self._is_new and login_of(self._data_dir) is not None
                 self._superuser = make_login() if self.config.closed and not is_closed else None
                 self._port = self._choose_port()
@@ -240,9 +240,9 @@ class EmbeddedZooKeeper:
             )
 
     def _failure(self) -> ServerStartFailed:
-        """Return the error that the log of the server that died tells of."""
+        """Return the error from the log of a server that died."""
         log = _read_text(self._data_dir / LOG_FILE)
-        # A member binds three ports, and only its log knows which of them was taken.
+        # A member binds three ports, and only its log names the one that was taken.
         if "java.net.BindException" in log and self.config.member is None:
             return PortTaken(self.config.host, self.port)
         told = [line for line in log.splitlines() if " ERROR " in line or "Exception: " in line]

@@ -114,7 +114,7 @@ def _relay(client: socket.socket, server: socket.socket) -> None:
 def _received(side: socket.socket) -> bytes:
     data = side.recv(65536)
     while data and isinstance(side, ssl.SSLSocket) and (waiting := side.pending()):
-        data += side.recv(waiting)  # decrypted already: no selector tells of it
+        data += side.recv(waiting)  # decrypted already: no selector reports it
     return data
 
 
@@ -127,7 +127,7 @@ _SECURE = "zookeeper.client.secure"
 LOG_CONFIG = Path(__file__).with_name("zkcli_log4j2.properties")
 
 CONNECT_TIMEOUT_MS = 10_000
-"""For one command: how long to look for a member that answers; asking by hand, one stays and waits."""
+"""For one command: how long to look for a member that answers; an interactive session waits longer."""
 
 
 JAAS = """\
@@ -148,7 +148,7 @@ def run_zkcli(settings: SessionSettings, args: Sequence[str]) -> int:
         if settings.sasl is not None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orchestrator-")))
             write_private(folder / "jaas.conf", _jaas(settings.sasl))
-            # Java's client counts DIGEST-MD5 among what is not to be used, unless told.
+            # Java's client refuses DIGEST-MD5 without this property.
             options = [
                 f"{SASL}{folder / 'jaas.conf'}",
                 "-Dzookeeper.fips-mode=false",
@@ -156,7 +156,7 @@ def run_zkcli(settings: SessionSettings, args: Sequence[str]) -> int:
         if (settings.digest or settings.tls) and _SECURE not in os.environ.get("CLIENT_JVMFLAGS", ""):
             hosts = stack.enter_context(logged_in(settings))
         with subprocess.Popen(zkcli_command(hosts, args, options)) as client:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both of us, and is for zkCli
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both processes, and is for zkCli
             signal.signal(signal.SIGTERM, lambda *_: client.terminate())
         return client.returncode if client.returncode >= 0 else 128 - client.returncode
 

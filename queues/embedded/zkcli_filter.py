@@ -24,7 +24,7 @@ CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")  # the latter
 def main(command: list[str]) -> int:
     """Run `command`, copy its stdout from the answer on, and return its exit code."""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
-        # Ctrl-C reaches both of us; who asks this process to end means the client.
+        # Ctrl-C reaches both processes; a request to end this process is for the client.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: client.terminate())
         assert client.stdout is not None  # noqa: S101 - for mypy: asked for above

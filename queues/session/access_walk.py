@@ -13,8 +13,8 @@ Closing = Callable[[str, Rights], Sequence[Grant] | None]
 def access_below(session: Session, top: str, closing: Closing | None = None) -> Iterator[tuple[str, Seen]]:
     """Each node from `top` down, with its rights as they were found; it is closed, where `closing` is given.
 
-    The parent comes first, and its children are listed when it is closed: nobody else can make one behind our
-    back. Raises what reads raise.
+    The parent comes first, and its children are listed when it is closed: no other client can create one
+    behind our back. Raises what reads raise.
     """
     paths = [top]
     while paths:
@@ -44,9 +44,9 @@ _TIMEOUT_SECONDS = 30.0  # a large tree of an earlier version, on a slow disk
 
 
 def close_nodes(hosts: str, *, superuser: Login, owner: Login, is_new: bool) -> None:
-    """Give every node to `owner` alone, whoever made it; raises what a session raises.
+    """Give every node to `owner` alone, whichever client created it; raises what a session raises.
 
-    ZooKeeper makes `/` and `/zookeeper` writable for everybody: until they are closed, whoever reaches the
+    ZooKeeper creates `/` and `/zookeeper` writable for all: until they are closed, a client that reaches the
     port can make nodes there. In a server that `is_new` all of them are removed.
     """
     rights = (Grant(ALL, "digest", owner.digest_id),)

@@ -1,6 +1,6 @@
 """kazoo's client, made from the settings, and the sockets that it works on.
 
-Any user may listen at a port that a server of ours has left, and gets what is sent there.
+Any user may listen at a port that an embedded server has left, and receives all that is sent there.
 """
 
 import logging
@@ -83,7 +83,7 @@ def _rows() -> Iterator[_Row]:
 
 
 def _hex(host: str, port: int) -> str:
-    """As it stands in the table: the address in the order of the machine's bytes."""
+    """As in the table: the address in the byte order of the machine."""
     number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
     return f"{number:08X}:{port:04X}"
 
@@ -119,7 +119,7 @@ class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         for item in {*read, *write}:
             look.register(item, (item in read and select.POLLIN) | (item in write and select.POLLOUT))
         ready = dict(look.poll(None if timeout is None else math.ceil(timeout * 1000)))
-        # An error or a hang-up shows when somebody reads or writes.
+        # An error or a hang-up shows at the next read or write.
         readable = [item for item in read if ready.get(item.fileno(), 0) & ~select.POLLOUT]
         writable = [item for item in write if ready.get(item.fileno(), 0) & ~select.POLLIN]
         return readable, writable, []
@@ -171,7 +171,7 @@ _RECONNECT_JITTER = 0.4
 
 
 class _NoSecrets(logging.LoggerAdapter[logging.Logger]):
-    """kazoo's log without its debug lines, in which passwords and the keys of sessions stand in the clear."""
+    """kazoo's log without its debug lines, which contain passwords and the keys of sessions in plain text."""
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
         return level >= logging.INFO and super().isEnabledFor(level)
@@ -195,7 +195,7 @@ def build_client(settings: SessionSettings, contact: Contact) -> Any:
     sasl, digest = settings.sasl, settings.digest
     try:
         if settings.tls is not None:
-            settings.tls.context()  # now, where it can still be told; kazoo would try for ever
+            settings.tls.context()  # now, where the error reaches the caller; kazoo would retry for ever
         options = None if sasl is None else _sasl_options(sasl.user, sasl.secret())
         auth = None if digest is None else {("digest", f"{digest.user}:{digest.secret()}")}
     except (OSError, UnicodeDecodeError) as error:

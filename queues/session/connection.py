@@ -1,8 +1,8 @@
 """kazoo's connection thread with its defects fixed, and persistent recursive watches.
 
-kazoo 2.11 does not know it; servers have it since ZooKeeper 3.6 (ZOOKEEPER-1416). A watch of the usual kind
-says only that something has changed, and all children have to be listed to see what. The layout of the bytes
-is that of `org.apache.zookeeper.proto.AddWatchRequest`.
+kazoo 2.11 lacks persistent recursive watches; servers have them since ZooKeeper 3.6 (ZOOKEEPER-1416). A watch
+of the usual kind says only that something has changed, and all children have to be listed to see what. The
+layout of the bytes is that of `org.apache.zookeeper.proto.AddWatchRequest`.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ On the connection's thread: it takes note and does nothing more.
 
 
 class AddWatch:
-    """Asks to be told of all that is created and deleted below a node, as long as the connection lasts."""
+    """Follows all creations and deletions below a node, as long as the connection lasts."""
 
     type = 106
 
@@ -51,14 +51,14 @@ class Followers:
     """Who follows which node, on one connection."""
 
     def __init__(self) -> None:
-        self._by_path: dict[str, list[Follow]] = {}  # paths as the server knows them: below the chroot
+        self._by_path: dict[str, list[Follow]] = {}  # paths of the server, which include the chroot
 
     def add(self, path: str, follow: Follow) -> None:
         """Call this one from now on."""
         self._by_path[path] = [*self._by_path.get(path, ()), follow]
 
     def clear(self) -> None:
-        """Call nobody any more: the server forgets its part with the connection."""
+        """Call no follower any more: the server drops the watches with the connection."""
         self._by_path = {}
 
     def tell(self, event: Any, offset: int, zxid: int) -> None:
@@ -120,7 +120,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
         sent_at = boottime()
         reply = super()._invoke(timeout, request, xid)
         if isinstance(request, Connect) and reply[0].time_out > 0:
-            # kazoo uses what the server grants and tells nobody.
+            # kazoo uses the granted timeout and does not report it.
             self._contact.negotiated_timeout = reply[0].time_out / 1000
             self._contact.heard(sent_at)
         return reply
@@ -158,7 +158,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
                 self._contact.refuse(self._refusals[-1])
             raise
         except Exception as error:
-            # kazoo's thread would end here: no connection any more, and nobody would know why.
+            # kazoo's thread would end here, without a connection and without a message.
             self._contact.trouble = error
             if self.client._state != KeeperState.CONNECTING:  # noqa: SLF001 - no public way
                 self.client._session_callback(KeeperState.CONNECTING)  # noqa: SLF001 - likewise
@@ -193,7 +193,7 @@ def _tls_refusal(server: str, error: ssl.SSLError) -> list[str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         words = (
             f"the certificate of {server} is not accepted ({error.verify_message}); check the CA file, and "
-            "that the certificate names the host as it stands in `hosts`"
+            "that the certificate names the host as written in `hosts`"
         )
     elif "alert" in reason:
         words = f"{server} refused TLS ({reason}); check this client's certificate and key"

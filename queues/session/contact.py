@@ -13,7 +13,7 @@ from queues.model.errors import QueueError
 def boottime() -> float:
     """Seconds since the machine was booted, those in which it was suspended among them.
 
-    `time.monotonic` stands still meanwhile: whoever was suspended would believe to be in time
+    `time.monotonic` stops meanwhile: a suspended process would consider itself in time
     (clock_gettime(2): CLOCK_BOOTTIME).
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -35,7 +35,7 @@ Wake = Callable[[], None]
 
 
 class ConnectionListener:
-    """Calls one wake, on a thread that lives for the call: it may be slow, it may fail, it hinders nobody."""
+    """Calls one wake on a thread of its own: a slow or failing call affects no other."""
 
     def __init__(self, wake: Wake) -> None:
         self._wake = wake
@@ -61,12 +61,12 @@ class ConnectionListener:
                 self._again = False
             try:
                 self._wake()
-            except Exception:  # whoever listens must not be able to break the session
+            except Exception:  # a listener must not break the session
                 log.exception("a listener of the session failed: %r", self._wake)
 
 
 class ConnectionListeners:
-    """All who are told; changes are rare, so threads are made when there is one."""
+    """The listeners; changes are rare, so each change starts its own threads."""
 
     def __init__(self) -> None:
         self._listeners: tuple[ConnectionListener, ...] = ()
@@ -80,21 +80,21 @@ class ConnectionListeners:
         try:
             threads = [listener.notify() for listener in self._listeners]
         except RuntimeError:  # no more threads can be had
-            log.exception("listeners of the session could not be told of a change")
+            log.exception("the listeners of the session could not be called about a change")
             return
         until = time.monotonic() + _PATIENCE_SECONDS
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
 
 
-# The server counts from the last request that it had from us; a sixth is kept for its rounding and ours.
+# The server counts from the last request of this client; a sixth is kept for rounding.
 _SAFE_SHARE = 5 / 6
-# Timers stand still while the machine is suspended: after that, so late is it noticed at most.
+# Timers stop while the machine is suspended: this is the longest delay until it is noticed.
 _TICK_SECONDS = 1.0
 
 
 class SessionState(StrEnum):
-    """What we know of the connection."""
+    """The state of the connection, by the clock of this host."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -102,10 +102,10 @@ class SessionState(StrEnum):
 
 
 class Contact:
-    """Told by kazoo's thread what happens; asked by everybody else. Nothing here waits for ZooKeeper.
+    """kazoo's thread reports events; all other threads read the state. Nothing here waits for ZooKeeper.
 
-    kazoo reports a loss only once a server has told it so, when others may long hold what was ours. Here the
-    session counts as lost when the last request that is known to have arrived is too long ago.
+    kazoo reports a loss only once a server has confirmed it; other clients may hold the locks long before.
+    Here the session counts as lost when the last request that is known to have arrived is too long ago.
     """
 
     def __init__(self, asked_timeout: float) -> None:
@@ -163,7 +163,7 @@ class Contact:
         """Call `wake` at each change, and when the session counts as lost by our own clock."""
         self._listeners.add(wake)
 
-    # ------------------------------------------------------------------ tell
+    # ------------------------------------------------------------------ report
     def heard(self, sent_at: float) -> None:
         """An answer came to a request that was sent then."""
         self._proven = sent_at

@@ -79,7 +79,7 @@ class Reads:
     def follow(self, path: str, follow: Follow) -> None:
         """Follow the children of a node: see `Session.follow`."""
         path = str(self._client.chroot) + path
-        self._client._connection.followers.add(path, follow)  # noqa: SLF001 - ours, but kazoo's attribute
+        self._client._connection.followers.add(path, follow)  # noqa: SLF001 - an attribute of kazoo's client
         self.ask(path, lambda: self._requests.call(AddWatch(path)))
 
     def owners(self, path: str) -> tuple[tuple[str, str], ...]:

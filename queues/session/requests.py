@@ -41,7 +41,7 @@ REPLY_LOST = (
 """The reply did not arrive: the request may or may not have been carried out."""
 
 NO_RIGHT = (NoAuthError, InvalidACLError)
-"""The server knows who we are and does not let us."""
+"""The server authenticated this session and denies the request."""
 
 _OF_ANOTHER_SESSION = (SessionExpiredError, SessionMovedError)
 

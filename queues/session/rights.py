@@ -14,7 +14,7 @@ from queues.session.requests import NO_RIGHT, REPLY_LOST, Requests
 from queues.session.settings import SessionSettings
 
 MAX_CHARACTERS = 200
-"""Of a name; the subject of a certificate may be longer, and the name stands in many nodes."""
+"""The limit of a name; the subject of a certificate may be longer, and many nodes store the name."""
 
 # What a server has verified comes first. `digest` believes every name and password.
 _TRUST = ("sasl", "x509", "super", "digest")
@@ -83,7 +83,7 @@ def configured(settings: SessionSettings) -> Identity:
 
 
 def printable(text: str) -> str:
-    """A name as it may stand on a terminal: bounded, without control characters."""
+    """A name for a terminal: bounded, without control characters."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)[:MAX_CHARACTERS]
 
 
@@ -99,7 +99,7 @@ MAX_ASKED = 500
 """Requests that are under way at once: the replies of one round trip, and some hundred kilobytes."""
 
 OWN = Grant(ALL, "auth", "")
-"""Everything, for whoever this session is logged in as."""
+"""All rights, for the login of this session."""
 
 
 class Rights(NamedTuple):
@@ -110,7 +110,7 @@ class Rights(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody who reaches ZooKeeper may do something with the node."""
+        """Whether every client that reaches ZooKeeper has some right on the node."""
         return any(grant.is_open for grant in self.grants)
 
 

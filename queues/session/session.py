@@ -50,7 +50,7 @@ class Session:
     def start(self) -> Self:
         """Connect, within `connect_timeout`.
 
-        Raises AccessDenied when we are not let in, Unreachable when nobody answers.
+        Raises AccessDenied when the server refuses the login, Unreachable when no server answers.
         """
         try:
             self._connect()
@@ -70,7 +70,7 @@ class Session:
             self._requests.make_path("", chroot, self._acls, max(0.1, deadline - time.monotonic()))
 
     def close(self) -> None:
-        """End the session, and with it every ephemeral of ours; calls from then on raise SessionLost."""
+        """End the session and all its ephemerals; later calls raise SessionLost."""
         self._contact.end(lambda: SessionLost("the session was closed"))
         if self._forked:  # it is the parent's: a goodbye from here would end it
             return
@@ -195,7 +195,7 @@ class Session:
         self._reads.follow(path, follow)
 
     def owners(self, path: str) -> tuple[tuple[str, str], ...]:
-        """Scheme and id of each identity with all rights on a node of ours: this session's identities.
+        """Scheme and id of each identity with all rights on a node of this session: its identities.
 
         Read once, because the server gives the same to each node that this session creates. Raises Refused
         if the node does not exist.
@@ -239,7 +239,7 @@ class Session:
         self._contact.end_after_fork(
             lambda: SessionLost("the session was opened before a fork; open one in the child process")
         )
-        self._client._connection.drop_after_fork()  # noqa: SLF001 - ours, but kazoo's attribute
+        self._client._connection.drop_after_fork()  # noqa: SLF001 - an attribute of kazoo's client
         atexit.unregister(self._client.handler.stop)  # it would wait for the parent's threads
 
 

@@ -19,7 +19,7 @@ _PASSWORD_BYTES = 32
 class Acl(StrEnum):
     """Who may do what with the nodes that a session creates."""
 
-    OPEN = "open"  # everybody who reaches ZooKeeper may do everything
+    OPEN = "open"  # every client that reaches ZooKeeper has all rights
     CREATOR = "creator"  # only who is authenticated as this session is
 
 
@@ -29,7 +29,7 @@ class Tls:
 
     ca_file: str = ""  # who signs servers' certificates; empty: the system's list
     certificate_file: str = ""  # of this client, where the server asks for one
-    key_file: str = ""  # empty: the key stands in the certificate's file
+    key_file: str = ""  # empty: the certificate's file contains the key
     key_password: str = field(default="", repr=False)
     verify_hostname: bool = True  # that the server's certificate names the host in `hosts`
 
@@ -45,7 +45,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user, and the password or the file in which it stands.
+    """A user, and the password or the file that contains it.
 
     `server_uid`: it is sent in the clear to a server that this user runs on this host, and to no other.
     """
@@ -61,7 +61,7 @@ class Login:
 
     @classmethod
     def random(cls, user: str) -> Self:
-        """A login with a password that nobody can guess: 256 bits."""
+        """A login with a random password of 256 bits."""
         return cls(user, secrets.token_urlsafe(_PASSWORD_BYTES))
 
     @property
@@ -77,7 +77,7 @@ class Login:
     def secret(self) -> str:
         """The password; raises OSError when its file cannot be read, or has none.
 
-        ZooKeeper believes an empty one too: everybody who knows the name would own the nodes of such a login.
+        ZooKeeper accepts an empty one too: every client with the name would own the nodes of such a login.
         """
         if self.password:
             return self.password
@@ -116,7 +116,7 @@ class SessionSettings:
             raise ValueError("acl 'creator' needs sasl, digest or a client certificate: who is the creator?")
 
     def for_plan(self) -> dict[str, Any]:
-        """The same as JSON for another process, with the passwords that stand in it."""
+        """The same as JSON for another process, with the passwords in plain text."""
         return asdict(self)
 
     @classmethod

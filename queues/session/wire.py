@@ -46,7 +46,7 @@ def checked_path(path: str) -> str:
 
 
 class Stat(NamedTuple):
-    """What ZooKeeper knows of a node; times in epoch milliseconds of the ensemble."""
+    """The Stat of a node; times in epoch milliseconds of the ensemble."""
 
     version: int
     created: int
@@ -70,7 +70,7 @@ _LENGTH = Struct("!i")
 
 
 def acl_bytes(acls: Sequence[ACL]) -> bytes:
-    """Access rights as they stand in a create."""
+    """Access rights as bytes of a create."""
     parts = [int_struct.pack(len(acls))]
     for acl in acls:
         parts += [int_struct.pack(acl.perms), write_string(acl.id.scheme), write_string(acl.id.id)]
@@ -166,7 +166,7 @@ class MultiRead:
         self._count = len(paths)
         request = bytearray()
         header = multiheader_struct.pack(_GET_DATA, False, -1)
-        for path in paths:  # as the server knows them: below the chroot
+        for path in paths:  # paths of the server, which include the chroot
             sent = path_bytes(path)
             request += header + int_struct.pack(len(sent)) + sent + _NO_WATCH
         self._request = bytes(request + multiheader_struct.pack(-1, True, -1))
@@ -176,7 +176,7 @@ class MultiRead:
         return self._request
 
     def deserialize(self, reply: bytes, offset: int) -> list[Found | KazooException]:
-        """One result per path; errors other than a missing node stand among the results."""
+        """One result per path; errors other than a missing node are among the results."""
         results: list[Found | KazooException] = []
         while True:
             kind, done, _ = multiheader_struct.unpack_from(reply, offset)

@@ -39,14 +39,14 @@ _STORED_TIME = re.compile(rb"[0-9]{1,15}")  # epoch milliseconds
 
 @dataclass(frozen=True, slots=True)
 class _Measurement:
-    offset_ns: int  # from CLOCK_BOOTTIME to the time that is told
+    offset_ns: int  # from CLOCK_BOOTTIME to the time that is returned
     ensemble_ns: int  # from CLOCK_BOOTTIME to the clock of the ensemble: another one after a jump
     until_ns: int  # by CLOCK_BOOTTIME
     connection: int  # over which it was made: behind another one may be a leader with another clock
 
     @property
     def ahead_ms(self) -> int:
-        """By how much the ensemble's clock is ahead of the time that is told; 0 unless it has jumped."""
+        """By how much the ensemble's clock is ahead of the returned time; 0 unless it has jumped."""
         return (self.ensemble_ns - self.offset_ns) // _NS_PER_MS
 
     def time_ms(self, boottime: int) -> int:
@@ -82,7 +82,7 @@ class _Sample:
 class EnsembleClock:
     """Reads the ensemble's clock from the mtime of a node that it has just written.
 
-    The server took that time before its reply came, so the time told here is never ahead of the ensemble's,
+    The server took that time before its reply came, so the returned time is never ahead of the ensemble's,
     but for the drift since the last measurement: nothing runs before it is due. It is behind by the round
     trip at most.
 
@@ -118,9 +118,9 @@ class EnsembleClock:
         return measurement.time_ms(now)
 
     def confirmed_ms(self) -> int:
-        """The time that has come by all clocks: for judgements that nobody can take back.
+        """The time that has passed by all clocks: for judgements that are final.
 
-        The earliest of the time told, the ensemble's clock, and the host's own; raises as `now_ms`.
+        The earliest of the returned time, the ensemble's clock, and the host's own; raises as `now_ms`.
         """
         now = self.now_ms()
         measurement = self._measurement
@@ -189,7 +189,7 @@ class EnsembleClock:
     def _stored(self) -> tuple[bytes, int]:
         """What a new client writes into the node, and the time stored there, in epoch milliseconds.
 
-        It writes what it has read: it cannot know yet whether its own time is right.
+        It writes the time that it has read: its own time is not confirmed yet.
         """
         found = self._session.get(self._path)
         if found is None:

@@ -1,4 +1,4 @@
-"""What those who saw the ensemble's clock jump tell those who come later."""
+"""A jump of the ensemble's clock, as clients that saw it report it to later ones."""
 
 import contextlib
 import logging
@@ -16,18 +16,18 @@ _SAME_MS = 2_000
 
 
 class ClockJump:
-    """The node that tells by how much the ensemble's clock is off, and the words in the log.
+    """The node that stores by how much the ensemble's clock is off, and the message in the log.
 
-    It is an ephemeral: what nobody remembers who saw the clock before its jump is not believed. Who cannot
-    write or read it goes on without.
+    It is an ephemeral: a jump counts only while a client lives that saw the clock before. A client that
+    cannot write or read it goes on without.
     """
 
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session, self._path = session, layout.clock_jump
-        self._ahead_ms = 0  # as this client tells it
+        self._ahead_ms = 0  # as this client reports it
 
     def found_ms(self) -> int:
-        """By how much others say that the ensemble's clock is ahead; 0 when nobody says so."""
+        """By how much other clients report that the ensemble's clock is ahead; 0 without a report."""
         try:
             found = self._session.get(self._path)
             return 0 if found is None else int(decode(found[0])["ahead_ms"])
@@ -52,7 +52,7 @@ class ClockJump:
             except Conflict:
                 commit(self._session, [Create(self._path, data, ephemeral=True)])
         except Conflict:
-            pass  # somebody else was faster
+            pass  # another client was faster
         except QueueError as error:
             log.warning("%s cannot be written: %s", self._path, error)
 

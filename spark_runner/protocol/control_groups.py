@@ -151,11 +151,11 @@ Resource = Literal["cpu", "memory"]
 
 
 def waited_percent(resource: Resource, proc: Path = PROC) -> float | None:
-    """Share of the last ten seconds in which some task of ours waited for a resource; None when unknown.
+    """Share of the last ten seconds in which a task here waited for a resource; None when unknown.
 
-    It is that of the nearest control group that limits the resource, as a limit is shared by all below it and
-    by nobody else; without a limit, or where groups have no pressure (version 1), that of the host. A kernel
-    without PSI, or with `psi=0`, says nothing.
+    The nearest control group that limits the resource is measured, because only processes below it share its
+    limit; without a limit, or where groups have no pressure (version 1), the host is. A kernel without PSI,
+    or with `psi=0`, reports nothing.
     """
     for file in _files(resource, proc):
         try:

@@ -14,7 +14,8 @@ def open_plain(path: Path, *, of: int | None = None) -> int:
     """A descriptor of a regular file to read; raises ValueError for what is none, OSError.
 
     A pipe to which nothing writes would be waited for, and a device has no end. With `of`, the file has to be
-    of that user, and no symbolic link: whoever may write in its folder can lead there to files of ours.
+    of that user, and no symbolic link: a user who can write in its folder could link it to files of this
+    user.
     """
     follow = 0 if of is None else os.O_NOFOLLOW
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | follow)

@@ -47,7 +47,7 @@ def host_memory(proc: Path = PROC) -> tuple[int, int]:
     try:
         available, total = (int(values[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
     except (LookupError, ValueError) as error:
-        message = "the kernel does not tell how much memory is available"
+        message = "the kernel does not report the available memory"
         raise ValueError(message) from error
     return available, total
 
@@ -96,7 +96,7 @@ def status_field(pid: int | str, name: str) -> str:
         found, _, value = line.partition(":")
         if found == name:
             return value.strip()
-    message = f"the kernel does not tell {name} of process {pid}"
+    message = f"the kernel does not report {name} of process {pid}"
     raise ValueError(message)
 
 

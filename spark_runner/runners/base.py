@@ -69,7 +69,7 @@ class SubmissionPlace:
     def is_at(self, other: "SubmissionPlace") -> bool:
         """Whether a worker that reaches one place reaches the other: the same host in any boot, or a cluster.
 
-        Two PID namespaces of one boot do not reach each other; an empty one stands for all of them.
+        Two PID namespaces of one boot do not reach each other; an empty one means all of them.
         """
         namespaces = {self.pid_namespace, other.pid_namespace} - {""}
         if self.boot == other.boot and len(namespaces) > 1:

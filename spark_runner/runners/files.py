@@ -27,7 +27,7 @@ def content_file(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
         if not path.exists():
             # Not private, whatever the umask: the user of a driver, or of a cluster, may be another one.
             folder.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data, mode=0o644)  # whole or not at all, whoever else makes it
+            replace_file(path, data, mode=0o644)  # complete or absent, also with concurrent writers
     except OSError as error:
         raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
     return path

@@ -59,7 +59,7 @@ REPLY_SECONDS = 30.0  # for the whole exchange
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 200
 _NEVER_SENT = (
-    urllib3.exceptions.ConnectTimeoutError,  # also a refused connection and a name that nobody knows
+    urllib3.exceptions.ConnectTimeoutError,  # also a refused connection and an unknown host name
     urllib3.exceptions.LocationValueError,
 )
 
@@ -140,7 +140,7 @@ class ClusterHttp:
         return self._exchange("GET", url, None, {})
 
     def send(self, method: str, url: str, document: Any = None) -> ClusterReply:
-        """Send a document as JSON; raises BackendUnreachable, whose `sent` tells whether it may be there."""
+        """Send a document as JSON; `sent` of BackendUnreachable is true if the server may have it."""
         body = b"" if document is None else json.dumps(document).encode()
         return self._exchange(method, url, body, {"Content-Type": "application/json;charset=UTF-8"})
 

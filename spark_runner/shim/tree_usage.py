@@ -53,7 +53,7 @@ class TreeUsage:
         facts: dict[str, Any] = {
             "rss_peak_bytes": max(self._peak, ended.ru_maxrss * 1024),
             "cpu_seconds": round(ended.ru_utime + ended.ru_stime, 2),
-            # Of anything in the group: whether it was the driver tells its exit code.
+            # Of any process in the group: the exit code shows whether it was the driver.
             "oom_kill": kills is not None and self._kills is not None and kills > self._kills,
         }
         if self._group is not None and (limit := self._group.memory_limit) is not None:

@@ -108,7 +108,7 @@ class ScriptSession:
             case "insert":
                 self.insert(step)
             case kind:
-                raise self.error(f"this driver does not know the step '{kind}'", step)
+                raise self.error(f"this driver does not support the step '{kind}'", step)
 
     def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
         """The rows that an INSERT writes, with the columns that its table declares."""

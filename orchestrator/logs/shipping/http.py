@@ -105,7 +105,7 @@ class Http:
         connections: int = 4,
     ) -> None:
         self._urls = ", ".join(urls)
-        logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # who asks tells what fails
+        logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # the caller reports failures
         all_headers = {"accept": JSON, **(headers or {})}
         try:
             if key_file is not None:
@@ -136,7 +136,7 @@ class Http:
     def request(
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON
     ) -> Answer:
-        """Ask, once; raises TargetUnreachable, TargetRefuses for a certificate that nobody vouches for."""
+        """Ask, once; raises TargetUnreachable, TargetRefuses for an untrusted certificate."""
         seconds = BULK_SECONDS if body is not None and content_type == NDJSON else _SHORT_SECONDS
         headers = self._headers if body is None else {**self._headers, "content-type": content_type}
         try:
@@ -145,7 +145,7 @@ class Http:
                 path,
                 body=body,
                 headers=headers,
-                # The annotation knows seconds only; the node hands it to urllib3 as it is.
+                # The annotation allows seconds only; the node hands it to urllib3 as it is.
                 request_timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=seconds),  # type: ignore[arg-type]
             )
         except TlsError as error:
