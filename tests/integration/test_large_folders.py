@@ -173,7 +173,7 @@ def test_a_server_that_cannot_tell_is_asked_for_listings(
         seen.wait_for("a")
         queues.put("accept", "b", {})
         seen.wait_for("a", "b")
-    assert caplog.text.count("is seen late") == 1
+    assert caplog.text.count("are detected late") == 1
 
 
 def test_changes_that_nobody_fetches_are_listed_in_the_end(

@@ -146,7 +146,7 @@ def test_a_put_makes_no_more_pools_than_there_may_be(open_bounded: Callable[[int
     queues = open_bounded(2)
     queues.put("accept", "a", {}, pool="one")
     queues.put("accept", "b", {}, pool="two")
-    with pytest.raises(TooManyPools, match=r"three.*2 is the limit"):
+    with pytest.raises(TooManyPools, match=r"three.*limit of 2 pools"):
         queues.put("accept", "c", {}, pool="three")
     with pytest.raises(PutsFailed, match="three"):
         queues.put_many("accept", [NewItem({}, "c", "three"), NewItem({}, "d", "one")])
