@@ -15,11 +15,11 @@ from orchestrator.model.job import JobView
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask whoever sits at the terminal; raises NotConfirmed where nobody does, and ends on a no."""
+    """Ask for confirmation at the terminal; raises NotConfirmed without a terminal, and exits on a no."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotConfirmed(f"{question} Nobody can be asked here: give --yes")
+        raise NotConfirmed(f"{question} There is no terminal to confirm it: give --yes")
     if not typer.confirm(visible(question), err=True):
         raise typer.Exit(Exit.FAILED)
 
@@ -32,7 +32,7 @@ def act_on_each(
     *,
     quiet: bool,
 ) -> None:
-    """Act on each job and tell what became of it: words on stderr, documents on stdout unless it is a table.
+    """Act on each job and report the result: words on stderr, documents on stdout unless it is a table.
 
     One that fails keeps no other from it. The exit code is that of the failures, 1 when they differ.
     """
@@ -40,7 +40,7 @@ def act_on_each(
     for job_id in dict.fromkeys(ids):
         try:
             view = act(job_id)
-        except Exception as error:  # noqa: BLE001 - told, and counted in the exit code
+        except Exception as error:  # noqa: BLE001 - reported, and counted in the exit code
             code = explain_error(error, verbose=Verbosity.verbose)
             rows.append(outcome(job_id, None, error))
             codes.add(code)

@@ -10,7 +10,7 @@ import typer
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.lazy import Command, lazy_app, leave_out_plugins
 
-_USAGE, _INTERRUPTED = 2, 130  # as in `exits`, which knows all errors and takes its time to load
+_USAGE, _INTERRUPTED = 2, 130  # as in `exits`, which imports all errors and loads slowly
 
 app = lazy_app(
     [
@@ -18,17 +18,13 @@ app = lazy_app(
             "run", "orchestrator.cli.run:run", "Run one push job here, watch it, and show what it wrote."
         ),
         Command("up", "orchestrator.cli.serve:up", "Run ZooKeeper and a worker, for development."),
-        Command("worker", "orchestrator.cli.serve:worker", "Work on jobs until told to stop."),
-        Command("job", "orchestrator.cli.job:app", "Enqueue jobs, look at them, stop them."),
-        Command("queue", "orchestrator.cli.queue:app", "Look at the queues."),
-        Command(
-            "config", "orchestrator.cli.config:app", "Look at settings, and change those of all workers."
-        ),
-        Command("schedule", "orchestrator.cli.schedule:app", "Look at periodic jobs, pause and remove them."),
-        Command(
-            "cluster", "orchestrator.cli.cluster:app", "Look at the cluster; find and mend what is wrong."
-        ),
-        Command("logs", "orchestrator.cli.logs:app", "Look at logs, and at their way to Elasticsearch."),
+        Command("worker", "orchestrator.cli.serve:worker", "Run a worker until it is stopped."),
+        Command("job", "orchestrator.cli.job:app", "Enqueue jobs, show them, stop them."),
+        Command("queue", "orchestrator.cli.queue:app", "Show the queues."),
+        Command("config", "orchestrator.cli.config:app", "Show settings, and change those of all workers."),
+        Command("schedule", "orchestrator.cli.schedule:app", "Show periodic jobs, pause and remove them."),
+        Command("cluster", "orchestrator.cli.cluster:app", "Show the cluster; find and fix problems."),
+        Command("logs", "orchestrator.cli.logs:app", "Show logs, and their delivery to Elasticsearch."),
         Command("zookeeper", "orchestrator.cli.serve:zookeeper", "Run a ZooKeeper server in the foreground."),
         Command("zkcli", "orchestrator.cli.serve:zkcli", "The real zkCli, connected.", passes_on=True),
     ],
@@ -87,7 +83,7 @@ def run_app(arguments: list[str] | None = None) -> int:
 
 
 def _explain(error: Exception) -> int:
-    from orchestrator.cli.exits import explain_error  # noqa: PLC0415 - knows all errors, and so loads much
+    from orchestrator.cli.exits import explain_error  # noqa: PLC0415 - imports all errors
     from orchestrator.cli.options import Verbosity  # noqa: PLC0415 - likewise
 
     return explain_error(error, verbose=Verbosity.verbose)

@@ -1,4 +1,4 @@
-"""`orchestrator cluster`: what there is, what is wrong with it, and mending it."""
+"""`orchestrator cluster`: its parts, its problems, and their repair."""
 
 import sys
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from orchestrator.model.errors import NotConfirmed
 from orchestrator.model.states import Queue
 from orchestrator.model.times import local_time
 
-app = typer.Typer(no_args_is_help=True, help="Look at workers and pools, find and mend what is wrong.")
+app = typer.Typer(no_args_is_help=True, help="Show workers and pools, and find and fix problems.")
 
 _SHOWN_PER_KIND = 20  # in a table; the JSON has all
 
@@ -95,8 +95,8 @@ def _binding(weight: int | None, cap: int | None) -> tuple[object, object]:
 
 @app.command()
 def doctor(
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what is safe to mend.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before mending.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Fix what is safe to fix.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -111,14 +111,14 @@ def doctor(
     if (
         fix and not yes and not sys.stdin.isatty()
     ):  # before the look: a script must not depend on what it finds
-        raise NotConfirmed("nobody can be asked here whether to mend what is found: give --yes")
+        raise NotConfirmed("no terminal to confirm the fixes: give --yes")
     with connected(start_own=not fix) as (client, settings):
         found = client.doctor.check()
         fixable = [finding for finding in found if finding.fixable]
         if fix and fixable:
             if not yes:
                 _tell(fixable, stderr_console())
-            confirm(f"Mend these {len(fixable):,}?", yes=yes)
+            confirm(f"Fix these {len(fixable):,}?", yes=yes)
             found = client.doctor.fix(found)
         found = in_order([*found, *check_settings(settings)])
     if output is OutputFormat.TABLE:
@@ -128,8 +128,8 @@ def doctor(
     left = sum(finding.is_left for finding in found)
     if not quiet:
         words = f"{left:,} to be looked at" if left else "nothing is wrong"
-        mended = sum(finding.fixed for finding in found)
-        stderr_console().print(words + (f", {mended:,} mended" if mended else ""), markup=False)
+        fixed = sum(finding.fixed for finding in found)
+        stderr_console().print(words + (f", {fixed:,} fixed" if fixed else ""), markup=False)
     if left:
         raise typer.Exit(Exit.FAILED)
 
@@ -143,7 +143,7 @@ def _tell(found: Sequence[Finding], console: Console) -> None:
 
 def _tell_kind(findings: Sequence[Finding], console: Console) -> None:
     for finding in findings[:_SHOWN_PER_KIND]:
-        mark = "mended: " if finding.fixed else ""
+        mark = "fixed: " if finding.fixed else ""
         lines: list[Any] = [f"  {finding.kind}  {finding.path}", f"    {mark}{finding.what}"]
         if finding.remedy and not finding.fixed:
             lines.append(f"    -> {finding.remedy}")

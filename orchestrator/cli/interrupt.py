@@ -1,4 +1,4 @@
-"""Ctrl-C and TERM as an event that the main thread looks at, never an exception in the middle of a step."""
+"""Ctrl-C and TERM as an event that the main thread checks, never an exception in the middle of a step."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ class Interrupt:
 
     @classmethod
     def remember(cls) -> None:
-        """Let Ctrl-C raise KeyboardInterrupt, as without this, and know of it afterwards.
+        """Let Ctrl-C raise KeyboardInterrupt, as without this, and record it.
 
         A library may make another error of the exception: pydantic does, while it builds a model.
         """
@@ -65,7 +65,7 @@ class Interrupt:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._forces and self._event.is_set():
-            os._exit(self.exit_code)  # asked twice: what is still in hand goes with the session
+            os._exit(self.exit_code)  # the second request: held jobs are released with the session
         if self._signal is None:
             self._signal = number
         self._event.set()
@@ -77,7 +77,7 @@ class Interrupt:
         self._forces = True
 
     def is_set(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether a stop was requested."""
         return self._event.is_set()
 
     @property

@@ -25,7 +25,7 @@ class Command:
     target: str
     help: str
     is_quick: bool = False  # it starts no process, and does without the plugins of pydantic
-    passes_on: bool = False  # arguments and options that it does not know are its own to read
+    passes_on: bool = False  # unknown arguments and options are passed on to it
 
 
 class LazyGroup(TyperGroup):
@@ -57,7 +57,7 @@ def lazy_app(commands: Sequence[Command], **options: Any) -> typer.Typer:
     """A Typer with these commands."""
     group = type("Group", (LazyGroup,), {"lazy": tuple(commands)})
     app = typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
-    app.callback()(_no_options)  # typer asks for one where it knows of no command
+    app.callback()(_no_options)  # typer requires one in a group without commands
     return app
 
 

@@ -12,11 +12,11 @@ from orchestrator.config.settings import Settings
 from queues import STATE_FOLDER, DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server
 
 _NEIGHBOUR_SECONDS = 10.0  # a server that is just starting or ending is there, or gone, after that
-_TRANSIENT = "run"  # the owner whose server ends with one job: nobody else may depend on it
+_TRANSIENT = "run"  # the owner whose server ends with one job: no other program may depend on it
 
 
 def has_data(settings: Settings) -> bool:
-    """Whether an earlier server of ours has left its data here."""
+    """Whether an earlier embedded server has left its data here."""
     return (settings.zookeeper_dir / STATE_FOLDER).is_dir()
 
 

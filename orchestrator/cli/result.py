@@ -63,8 +63,8 @@ def _printed(runner: Runner, run: str, incarnation: str) -> str:
 def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> None:
     """Write the result to stdout, and to stderr what went wrong."""
     job = detail.job
-    told = detail.attempts[-1].get("tables") if detail.attempts else None
-    tables: list[dict[str, Any]] = told if isinstance(told, list) else []
+    found = detail.attempts[-1].get("tables") if detail.attempts else None
+    tables: list[dict[str, Any]] = found if isinstance(found, list) else []
     if output is not OutputFormat.TABLE:
         print_json({"job": job.model_dump(mode="json"), "tables": tables}, output)
     elif job.status is Status.SUCCESS:
@@ -89,7 +89,7 @@ def show_end(job: JobView, root: str | None) -> None:
 
 
 def _program() -> str:
-    """How this program was called, so that its hints can be typed as they stand."""
+    """How this program was called, so that its hints can be typed unchanged."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return f"{Path(sys.executable).name} -m orchestrator"

@@ -46,13 +46,14 @@ def run(
 ) -> None:
     """Run one push job here, watch it, and show what it wrote.
 
-    ZooKeeper is the one that ZOOKEEPER_HOSTS names, else a server of our own that ends with the command.
+    ZooKeeper is the configured one (ZOOKEEPER_HOSTS or the setting zookeeper_hosts), else the one that `up` or
+    `zookeeper` runs here, else an embedded server that ends with the command; its data are kept.
 
     Example: orchestrator run examples/flights.sql --set bad_visibility=1
     """
     interrupt = Interrupt.install()
     mask_uncaught()
-    # Nobody waits for a second attempt at a terminal: a bare script is run once.
+    # At a terminal a second attempt is not wanted: a bare script is run once.
     definition = load_definition(str(script), parse_variables(variables), attempts=1)
     plan = compile_program(definition)
     job_id = check_id(f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}" if job_id is None else job_id)
@@ -83,7 +84,7 @@ def run(
     show_result(detail, local, output)
     if not quiet:
         show_end(detail.job, settings.root if kept else None)
-    if interrupt.is_set():  # also of a job that was faster: who pressed Ctrl-C is told that it was seen
+    if interrupt.is_set():  # also if the job ended first: Ctrl-C gets an answer in any case
         raise typer.Exit(interrupt.exit_code)
     if job.status is not Status.SUCCESS:
         raise typer.Exit(Exit.FAILED)

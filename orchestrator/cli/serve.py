@@ -1,4 +1,4 @@
-"""What runs until told to stop: `up`, `worker`, `zookeeper`; and the real zkCli."""
+"""Commands that run until they are stopped: `up`, `worker`, `zookeeper`; and the real zkCli."""
 
 import contextlib
 import shlex
@@ -104,7 +104,7 @@ def worker(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Work on the jobs of the configured ZooKeeper until told to stop.
+    """Run a worker on the jobs of the configured ZooKeeper until it is stopped.
 
     TERM or Ctrl-C drains: nothing new is started, running drivers go on, and the next worker of this host
     adopts them. A second one ends the process at once.

@@ -394,4 +394,5 @@ def test_a_callback_that_was_given_up_shows_in_the_list_and_on_the_page_of_its_j
     show_detail(stage.client.detail(JOB))
     assert "callback: given up: end after 5 tries" in capsys.readouterr().out
     show_detail(stage.client.detail("tried"))
-    assert "the end is not told yet, after 2 tries: http://there: HTTP 503" in capsys.readouterr().out
+    shown = "the callback of the end is not delivered yet, after 2 tries: http://there: HTTP 503"
+    assert shown in capsys.readouterr().out

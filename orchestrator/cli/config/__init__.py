@@ -25,5 +25,5 @@ app = lazy_app(
             "Show who changed which limit, of all workers and of the pools, from what to what, oldest first.",
         ),
     ],
-    help="Look at settings; change limits while workers run.",
+    help="Show settings, and change limits while workers run.",
 )

@@ -28,7 +28,7 @@ POOL_LIMITS: dict[str, Any] = get_type_hints(PoolLimits)  # name -> type
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a NAME stands for: a limit of all workers, or one of a pool."""
+    """The meaning of a NAME: a limit of all workers, or one of a pool."""
 
     name: str
     pool: str
@@ -50,7 +50,7 @@ class Target:
         raise _unknown(name, [*Limits.model_fields, *(f"pool.POOL.{known}" for known in POOL_LIMITS)])
 
     def value(self, text: str) -> Any:
-        """The value that a text stands for; raises SettingsError, InvalidLimit for one that cannot be."""
+        """The value of a text; raises SettingsError, InvalidLimit for an invalid one."""
         if not self.pool:
             check_limits({self.limit: text})
             return text
@@ -68,9 +68,9 @@ class Target:
         return getattr(client.change_pool(self.pool, **{self.limit: value}), self.limit)
 
     def warning(self, value: Any) -> str:
-        """What somebody who sets this should know; empty where there is nothing."""
+        """The caution about a value; empty without one."""
         if self.limit == "bound" and value > ls_limit(LONGEST_ID_CHARACTERS):
-            return f"a queue of {value:,} jobs may be too long to be listed by hand: {LS_LIMITS}"
+            return f"a queue of {value:,} jobs may be too long to be listed with zkCli: {LS_LIMITS}"
         return ""
 
 
@@ -109,7 +109,7 @@ def show(
 ) -> None:
     """Show every setting, its value, and where that comes from.
 
-    What stands in ZooKeeper holds for all workers; the rest is as this shell has it, and flags of a command
+    The values in ZooKeeper hold for all workers; the others are those of this shell, and flags of a command
     win over it.
     """
     settings = load_settings()

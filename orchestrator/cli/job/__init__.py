@@ -25,7 +25,7 @@ app = lazy_app(
         Command(
             "kill",
             "orchestrator.cli.job.acts:kill",
-            "Ask to stop jobs, wherever they stand; `job wait` tells when one has stopped.",
+            "Request the end of jobs in any queue; `job wait` returns when one has ended.",
         ),
         Command(
             "retry",
@@ -48,5 +48,5 @@ app = lazy_app(
             "Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt.",
         ),
     ],
-    help="Enqueue jobs, look at them, stop them, run them again.",
+    help="Enqueue jobs, show them, stop them, run them again.",
 )

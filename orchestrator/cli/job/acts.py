@@ -15,7 +15,7 @@ JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of t
 def kill(
     job_ids: JobIds, output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """Ask to stop jobs, wherever they stand; `job wait` tells when one has stopped.
+    """Request the end of jobs in any queue; `job wait` returns when one has ended.
 
     Example: orchestrator job kill flights-1 flights-2
     """
@@ -62,7 +62,7 @@ def remove(
     Example: orchestrator job remove flights-1 --yes
     """
     named = job_ids[0] if len(job_ids) == 1 else f"{len(job_ids)} jobs"
-    confirm(f"Remove {named} for good?", yes=yes)
+    confirm(f"Remove {named} permanently?", yes=yes)
 
     with connected(start_own=False) as (client, _):
 

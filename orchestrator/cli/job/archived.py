@@ -1,4 +1,4 @@
-"""Jobs as logs tell of them: their history outlives their records in ZooKeeper."""
+"""Jobs from the logs: their history outlives their records in ZooKeeper."""
 
 from collections.abc import Collection, Sequence
 

@@ -30,8 +30,8 @@ def attempts_table(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str,
 
 
 def written(attempt: Mapping[str, Any]) -> Table | None:
-    """What an attempt wrote, a row for each table; None where it tells of none."""
-    told = attempt.get("tables")
+    """The tables that an attempt wrote, a row for each; None if it reports none."""
+    tables = attempt.get("tables")
     rows = [
         [
             item.get("target"),
@@ -40,7 +40,7 @@ def written(attempt: Mapping[str, Any]) -> Table | None:
             _took(item.get("seconds")),
             short_path(str(item.get("location", ""))),
         ]
-        for item in (told if isinstance(told, list) else ())
+        for item in (tables if isinstance(tables, list) else ())
         if isinstance(item, Mapping)
     ]
     return table(["wrote", "as", "rows", "took", "to"], rows) if rows else None

@@ -32,7 +32,7 @@ def list_(
     status: Annotated[list[Status] | None, typer.Option(help="Only these statuses.")] = None,
     queue: Annotated[list[Queue] | None, typer.Option(help="Only these queues.")] = None,
     archived: Annotated[
-        bool, typer.Option("--archived", help="Jobs that have ended, as logs tell: also those that are gone.")
+        bool, typer.Option("--archived", help="Jobs that have ended, from the logs; also removed ones.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
     output: Output = OutputFormat.TABLE,

@@ -19,7 +19,7 @@ from queues import ItemNotFound
 
 
 def show_detail(detail: JobDetail) -> None:
-    """Write all that a person wants to know of a job to stdout."""
+    """Write the details of a job to stdout."""
     console, job, progress = stdout_console(), detail.job, detail.progress or {}
     facts = {
         "job": f"{job.id} ({job.name})",
@@ -51,10 +51,10 @@ def show_detail(detail: JobDetail) -> None:
 
 
 def show_gone(job: JobView) -> None:
-    """Write what logs tell of a job that ZooKeeper does not have any more."""
+    """Write the last state of a removed job, from the logs."""
     console = stdout_console()
     facts = {
-        "job": f"{job.id} ({job.name}), gone from ZooKeeper; this is the last that logs tell",
+        "job": f"{job.id} ({job.name}), removed from ZooKeeper; this is its last state in the logs",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
         "created": f"{local_time(job.created)}{_submitter(job)}",
         "attempts": str(job.attempt),
@@ -75,10 +75,10 @@ def _show_facts(facts: Mapping[str, str]) -> None:
 
 
 def _submitter(job: JobView) -> str:
-    told = job.submitted
-    if told is None:
+    submitted = job.submitted
+    if submitted is None:
         return ""  # by a version that did not record it
-    return f", by {told.by} on {told.host}" + (f" ({told.detail})" if told.detail else "")
+    return f", by {submitted.by} on {submitted.host}" + (f" ({submitted.detail})" if submitted.detail else "")
 
 
 def _show_actions(job: JobView) -> None:
@@ -98,13 +98,14 @@ def _states(job: JobView) -> Table:
 
 
 def _callback(job: JobView) -> str:
-    """What could not be told, and what is tried still; empty when all goes well."""
+    """Callbacks that failed or are retried; empty when all were delivered."""
     words = [
         f"given up: {lost.event} after {lost.tries} tries, {local_time(lost.at)}: {lost.error}"
         for lost in job.undelivered
     ]
     if job.callback.attempts and not job.callback.done:
-        words.append(f"the end is not told yet, after {job.callback.attempts} tries: {job.callback.error}")
+        tries, error = job.callback.attempts, job.callback.error
+        words.append(f"the callback of the end is not delivered yet, after {tries} tries: {error}")
     return "\n          ".join(words)
 
 
@@ -128,7 +129,7 @@ def show(
 ) -> None:
     """Show all that is known of one job: why it waits, states, attempts, what it wrote, why it failed.
 
-    Of one that ZooKeeper does not have any more: its last state, as logs tell.
+    For a job that is removed from ZooKeeper: its last state, from the logs.
 
     Example: orchestrator job show flights-1 -w 2
     """
@@ -146,7 +147,7 @@ def show(
 
 def _looked(client: Client, job_id: str) -> JobDetail:
     detail = client.detail(job_id)
-    REDACTOR.add(secrets_of(detail.definition))  # also where they stand in other words of the job
+    REDACTOR.add(secrets_of(detail.definition))  # also where other fields of the job repeat them
     return detail
 
 

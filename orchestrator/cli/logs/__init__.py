@@ -25,5 +25,5 @@ app = lazy_app(
             "Remove daily indices that are older than the retention; the leader does so every hour.",
         ),
     ],
-    help="Look at the logs of everything, and at their way to Elasticsearch.",
+    help="Show logs, and their delivery to Elasticsearch.",
 )

@@ -19,7 +19,7 @@ def root_of(settings: Settings) -> Path:
 
 
 def reader_of(settings: Settings, *, quiet: bool = False) -> LogReader:
-    """Logs as they can be read from here; what cannot be asked is told on stderr."""
+    """The logs that can be read from here; unreachable sources are reported on stderr."""
     return LogReader(settings.logs, root_of(settings), report=lambda words: say(words, quiet=quiet))
 
 

@@ -1,4 +1,4 @@
-"""`orchestrator queue`: the seven queues, what stands in them, and what operators do with it."""
+"""`orchestrator queue`: the seven queues, their jobs, and the operations on them."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -12,12 +12,12 @@ app = lazy_app(
         Command(
             "show",
             "orchestrator.cli.queue.commands:show",
-            "Show what stands in a queue, in the order in which it is due.",
+            "Show the jobs of a queue, in the order in which they are due.",
         ),
         Command(
             "pool",
             "orchestrator.cli.queue.pool:app",
-            "Look at the pools, and remove those that nobody needs.",
+            "Show the pools, and remove unused ones.",
         ),
         Command(
             "pause",
@@ -29,12 +29,12 @@ app = lazy_app(
         Command(
             "requeue",
             "orchestrator.cli.queue.commands:requeue",
-            "Make a job due after a delay where it stands: sooner, later, or now.",
+            "Make a job due after a delay in its queue: sooner, later, or now.",
         ),
         Command(
             "move",
             "orchestrator.cli.queue.commands:move",
-            "Bring a job to another queue by hand; its status becomes one that belongs there and is true.",
+            "Move a job to another queue; its status becomes a true one of that queue.",
         ),
         Command(
             "replay",
@@ -42,5 +42,5 @@ app = lazy_app(
             "Bring jobs back from dead to where they came from; what had gone wrong there is counted anew.",
         ),
     ],
-    help="Look at the queues, pause pools, move jobs by hand.",
+    help="Show the queues, pause pools, move jobs.",
 )

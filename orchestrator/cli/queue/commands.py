@@ -74,7 +74,7 @@ def show(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show what stands in a queue, in the order in which it is due; then how many wait for what.
+    """Show the jobs of a queue, in the order in which they are due; then the reasons for which they wait.
 
     Example: orchestrator queue show dead -o json
     """
@@ -135,7 +135,7 @@ def requeue(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Make a job due after a delay where it stands: sooner, later, or now.
+    """Make a job due after a delay in its queue: sooner, later, or now.
 
     In finish that is when the job is archived and removed. One that runs is refused with exit code 5.
 
@@ -154,12 +154,12 @@ def requeue(
 def move(
     job_id: JobId,
     queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="To which queue.")],
-    force: Annotated[bool, typer.Option("--force", help="Take it from whoever holds it.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Take over the claim of its holder.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Bring a job to another queue by hand; its status becomes one that belongs there and is true.
+    """Move a job to another queue; its status becomes a true one of that queue.
 
     Refused with exit code 5: a job whose attempt is open anywhere but to running and kill, one that somebody
     holds unless by force, one that has ended (`job retry`), one that is dead (`queue replay`).
@@ -182,7 +182,7 @@ def replay(
 ) -> None:
     """Bring jobs back from dead to where they came from; what had gone wrong there is counted anew.
 
-    What cannot be brought back stays, and is told with the reason.
+    A job that cannot be replayed stays, and is reported with the reason.
 
     Example: orchestrator queue replay flights-1
     """

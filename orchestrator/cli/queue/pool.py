@@ -1,4 +1,4 @@
-"""`orchestrator queue pool`: which pools there are, and away with those that nobody needs."""
+"""`orchestrator queue pool`: show the pools, and remove unused ones."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -27,7 +27,7 @@ app = lazy_app(
             "Remove pools that have no jobs and that no worker serves by name.",
         ),
     ],
-    help="Look at the pools, and remove those that nobody needs.",
+    help="Show the pools, and remove unused ones.",
 )
 _COLUMNS = ("pool", "jobs", "workers", "weight", "bound", "cap", "low_share", "paused")
 

@@ -27,5 +27,5 @@ app = lazy_app(
         ),
         Command("remove", "orchestrator.cli.schedule.commands:remove", "Forget a schedule; its runs stay."),
     ],
-    help="Look at periodic jobs, pause and remove them.",
+    help="Show periodic jobs, pause and remove them.",
 )

@@ -121,7 +121,7 @@ def remove(
     """Forget a schedule; its runs stay."""
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("nobody can be asked here: give --yes to remove it")
+            raise typer.BadParameter("no terminal to confirm the removal: give --yes")
         try:
             agreed = typer.confirm(f"remove the schedule {name}?", err=True)
         except typer.Abort:  # Ctrl-C, or the end of what is typed

@@ -17,7 +17,7 @@ from orchestrator.schedules.runs import compile_registration
 def register(
     definition: Definition, output: OutputFormat, *, once_only: dict[str, object], quiet: bool
 ) -> None:
-    """Register a definition with a schedule and tell when it runs first.
+    """Register a definition with a schedule and report its first run.
 
     `once_only`: options of `job submit` for a single run; raises DefinitionError when one was given.
     """
