@@ -46,8 +46,8 @@ def run(
 ) -> None:
     """Run one push job here, watch it, and show what it wrote.
 
-    ZooKeeper is the configured one (ZOOKEEPER_HOSTS or the setting zookeeper_hosts), else the one that `up` or
-    `zookeeper` runs here, else an embedded server that ends with the command; its data are kept.
+    ZooKeeper is the configured one (ZOOKEEPER_HOSTS or the setting zookeeper_hosts), else the one that `up`
+    or `zookeeper` runs here, else an embedded server that ends with the command; its data are kept.
 
     Example: orchestrator run examples/flights.sql --set bad_visibility=1
     """
