@@ -1,7 +1,7 @@
 """A distributed ID queue on ZooKeeper; it contains nothing about jobs or Spark.
 
-The names below are the public API: other packages import them from here and from no inner
-module. Each is loaded when it is first used, so a program that only puts items loads no more than it needs.
+The names below are the public API: other packages import them from here and from no inner module. Each name
+is loaded when it is first used, so a program that only puts items loads no more than it needs.
 """
 
 from importlib import import_module
@@ -141,13 +141,6 @@ _NAMES = {
     "embedded.java": ("find_jars", "find_java"),
     "embedded.packets": ("ask",),
     "embedded.ports": ("free_ports",),
-    "private_directories": (
-        "UnsafeDirectory",
-        "check_files",
-        "is_ours",
-        "is_replaceable",
-        "private_directory",
-    ),
     "embedded.server": ("EmbeddedZooKeeper",),
     "embedded.zkcli": ("run_zkcli",),
     "model.codec": ("decode", "encode", "new_nonce", "new_uuid", "timestamp"),
@@ -185,6 +178,13 @@ _NAMES = {
     ),
     "model.operations": ("ALL", "Check", "Create", "Delete", "Grant", "Operation", "READ", "Set"),
     "model.record": ("MAX_RECORD_BYTES", "NewItem", "Record"),
+    "private_directories": (
+        "UnsafeDirectory",
+        "check_files",
+        "is_ours",
+        "is_replaceable",
+        "private_directory",
+    ),
     "producer.entrance": ("Entrance",),
     "queue_set": ("QueueSet",),
     "session.access_walk": ("access_below",),
@@ -220,5 +220,5 @@ def __getattr__(name: str) -> object:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     value = getattr(import_module(f"queues.{_HOMES[name]}"), name)
-    globals()[name] = value  # the next use does not come here
+    globals()[name] = value  # later uses find it without this function
     return value
