@@ -1,4 +1,4 @@
-"""The names that `queues` exports are listed twice, for type checkers and for the first use: the lists agree."""
+"""The names that `queues` exports are listed for type checkers and for the first use: both lists agree."""
 
 import ast
 import subprocess
