@@ -46,7 +46,7 @@ class Operator:
         finally:
             claim.give_up()
 
-    def belongings(self, job_id: str) -> JobNodes:
+    def job_nodes(self, job_id: str) -> JobNodes:
         """The nodes below the record of a job as they are now."""
         return JobNodes.read(self.set.session, self.set.layout.record(job_id))
 

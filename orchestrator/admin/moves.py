@@ -55,7 +55,7 @@ def home_queue(state: JobState, queue: Queue) -> Queue:
     return queue if queue in _INSTEAD else state.status.queue
 
 
-def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings: JobNodes) -> JobState:
+def moved(job_id: str, state: JobState, queue: Queue, target: Queue, job_nodes: JobNodes) -> JobState:
     """The state of a job after a move from `queue` to `target`; raises MoveRefused, AttemptOpen."""
     source = home_queue(state, queue)
     if target not in MOVES[source] and target is not source:
@@ -65,8 +65,8 @@ def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings:
             f"job {job_id!r} is {state.status} in {source} and cannot be moved to {target}: {instead}"
         )
     if target not in {Queue.RUNNING, Queue.KILL}:
-        belongings.check_closed(job_id, queue)
-    _check_truth(job_id, state, source, target, belongings)
+        job_nodes.check_closed(job_id, queue)
+    _check_truth(job_id, state, source, target, job_nodes)
     status = MOVES[source].get(target) or state.status
     now = timestamp()
     changes: dict[str, object] = {
@@ -88,10 +88,10 @@ def moved(job_id: str, state: JobState, queue: Queue, target: Queue, belongings:
     return state.evolve(**changes)
 
 
-def _check_truth(job_id: str, state: JobState, source: Queue, target: Queue, belongings: JobNodes) -> None:
+def _check_truth(job_id: str, state: JobState, source: Queue, target: Queue, job_nodes: JobNodes) -> None:
     """Raise MoveRefused where the move would ignore an attempt that a worker has to judge."""
-    last = belongings.last
-    if source is Queue.KILL and target is Queue.RUNNING and not belongings.in_use:
+    last = job_nodes.last
+    if source is Queue.KILL and target is Queue.RUNNING and not job_nodes.in_use:
         raise MoveRefused(
             f"job {job_id!r} has no driver that could continue: it stays in kill until a worker ends it"
         )

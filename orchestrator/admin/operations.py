@@ -88,7 +88,7 @@ class JobOperations:
             raise NotEnded(f"job {view.id!r} has not ended: it is {view.status} in {view.queue}")
         if view.status is Status.SUCCESS and not force:
             raise AlreadyEnded(f"job {view.id!r} has ended as SUCCESS; it can be run again only with force")
-        self._operator.belongings(view.id).check_closed(view.id, view.queue)
+        self._operator.job_nodes(view.id).check_closed(view.id, view.queue)
 
     def move(self, job_id: str, queue: Queue, *, force: bool = False) -> JobView:
         """Move a job to another queue, by force also when it is held; see `orchestrator.admin.moves`.
@@ -116,8 +116,8 @@ class JobOperations:
         return view_of(claim.record)
 
     def _moved(self, record: Record, queue: Queue) -> JobState:
-        source, belongings = Queue(record.queue), self._operator.belongings(record.id)
-        after = moved(record.id, state_of(record), source, queue, belongings)
+        source, job_nodes = Queue(record.queue), self._operator.job_nodes(record.id)
+        after = moved(record.id, state_of(record), source, queue, job_nodes)
         return after if queue in _HOLDS_SLOTS else after.evolve(slot=None, name_slot=None)
 
     def _extra_operations(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
@@ -157,7 +157,7 @@ class JobOperations:
                 f"job {record.id!r} is in dead, where nothing is ever due; "
                 f"`orchestrator queue replay {record.id}` brings it back"
             )
-        self._operator.belongings(record.id).check_closed(record.id, queue)
+        self._operator.job_nodes(record.id).check_closed(record.id, queue)
 
 
 def _route(record: Record, queue: Queue) -> str:

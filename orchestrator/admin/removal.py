@@ -45,14 +45,14 @@ class Removal:
 
     def _check(self, job_id: str) -> JobNodes:
         # Before the claim, so that the error for a running job names `job kill` and not its holder.
-        belongings = self._operator.belongings(job_id)
-        belongings.check_closed(job_id, self._set.get(job_id).queue)
-        return belongings
+        job_nodes = self._operator.job_nodes(job_id)
+        job_nodes.check_closed(job_id, self._set.get(job_id).queue)
+        return job_nodes
 
     def _remove(self, claim: Claim, act: Act) -> None:
-        belongings = self._check(claim.id)
-        belongings.clear(self._set.session)
-        deletes = belongings.deletes
+        job_nodes = self._check(claim.id)
+        job_nodes.clear(self._set.session)
+        deletes = job_nodes.deletes
         while len(deletes) > _AT_ONCE:  # the oldest attempts first: a crash in between leaves a whole job
             claim.commit(extra=deletes[:_AT_ONCE])
             deletes = deletes[_AT_ONCE:]
@@ -73,13 +73,13 @@ class Removal:
         record, token_path = layout.record(token.id), layout.token(Queue.DEAD, pool, token)
         lock, stop = layout.lock(pool, token.id), layout.stop(pool, token.id)
         found = session.get(record)
-        belongings = self._operator.belongings(token.id)
-        belongings.check_closed(token.id, Queue.DEAD)
-        belongings.clear(session)
+        job_nodes = self._operator.job_nodes(token.id)
+        job_nodes.check_closed(token.id, Queue.DEAD)
+        job_nodes.clear(session)
         operations: list[Operation] = [Create(lock, ephemeral=True), Delete(token_path)]
         if found is not None:
             # Refused if the bytes have changed: the record may have been repaired meanwhile.
-            operations += [Check(record, found[1].version), *belongings.deletes, Delete(record)]
+            operations += [Check(record, found[1].version), *job_nodes.deletes, Delete(record)]
         if session.exists(stop) is not None:
             operations.append(Delete(stop))
         trail = self._operator.trail

@@ -73,11 +73,11 @@ class Replay:
             raise NotClaimed(token.id, Refusal.HELD)
         try:
             before = state_of(claim.record)
-            belongings = self._operator.belongings(token.id)
-            queue, status = _origin(before, claim, b"" if note is None else note[0], belongings)
+            job_nodes = self._operator.job_nodes(token.id)
+            queue, status = _origin(before, claim, b"" if note is None else note[0], job_nodes)
             self._operator.commit(
                 claim,
-                _restored(before, queue, status, belongings),
+                _restored(before, queue, status, job_nodes),
                 queue,
                 act=self._operator.trail.act("replay", f"dead -> {queue}"),
                 due=max(token.due, self._set.clock.now_ms()),
@@ -88,7 +88,7 @@ class Replay:
         return queue
 
 
-def _origin(state: JobState, claim: Claim, note: bytes, belongings: JobNodes) -> tuple[Queue, Status]:
+def _origin(state: JobState, claim: Claim, note: bytes, job_nodes: JobNodes) -> tuple[Queue, Status]:
     """The queue to which a job returns, and its status there; raises StateConflict."""
     noted = _queue((claim.record.error or {}).get("queue")) or _queue(_decoded(note).get("queue"))
     status: Status
@@ -97,12 +97,12 @@ def _origin(state: JobState, claim: Claim, note: bytes, belongings: JobNodes) ->
     elif (recorded := _recorded(state)) is not None:
         queue, status = recorded
     elif noted is Queue.FINISH:
-        queue, status = noted, _ended_as(claim.id, belongings)
+        queue, status = noted, _ended_as(claim.id, job_nodes)
     else:
         queue, status = noted or Queue.ACCEPT, _STATUS_OF[noted or Queue.ACCEPT]
     if queue is Queue.FINISH and status in FINAL:
         return queue, status
-    if belongings.in_use and status.queue not in {Queue.RUNNING, Queue.KILL}:
+    if job_nodes.in_use and status.queue not in {Queue.RUNNING, Queue.KILL}:
         return Queue.RUNNING, Status.RUNNING  # its driver needs supervision, whatever was noted
     return status.queue, status
 
@@ -119,12 +119,12 @@ def _queue(name: object) -> Queue | None:
     return Queue(name) if isinstance(name, str) and name in set(Queue) - {Queue.DEAD} else None
 
 
-def _ended_as(job_id: str, belongings: JobNodes) -> Status:
-    if belongings.last is None or belongings.in_use:
+def _ended_as(job_id: str, job_nodes: JobNodes) -> Status:
+    if job_nodes.last is None or job_nodes.in_use:
         raise StateConflict(
             f"the end of job {job_id!r} was not recorded; `orchestrator job retry {job_id}` restarts it"
         )
-    return verdict_of_attempt(belongings.last).status
+    return verdict_of_attempt(job_nodes.last).status
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
@@ -134,14 +134,14 @@ def _decoded(data: bytes) -> dict[str, Any]:
         return {}
 
 
-def _restored(before: JobState, queue: Queue, status: Status, belongings: JobNodes) -> JobState:
+def _restored(before: JobState, queue: Queue, status: Status, job_nodes: JobNodes) -> JobState:
     """The state without the causes of its death: errors of handlers, and demotions."""
     now = timestamp()
     return before.evolve(
         status=status,
         handler_errors=0,
         demotions=0,
-        error=_error(before, status, belongings),
+        error=_error(before, status, job_nodes),
         slot=None,
         name_slot=None,
         buried_from=None,
@@ -151,10 +151,10 @@ def _restored(before: JobState, queue: Queue, status: Status, belongings: JobNod
     )
 
 
-def _error(before: JobState, status: Status, belongings: JobNodes) -> JobError | None:
+def _error(before: JobState, status: Status, job_nodes: JobNodes) -> JobError | None:
     if before.buried_error is not None or status is not Status.ERROR_FAIL:
         return before.buried_error
     # No error was recorded: `retry.on` then decides by the outcome of the attempt.
-    last = belongings.last
+    last = job_nodes.last
     verdict = None if last is None or last.state.is_open else verdict_of_attempt(last)
     return before.error if verdict is None or verdict.error is None else verdict.error
