@@ -148,7 +148,7 @@ class Election:
         try:
             term, self._term = self._term, None
             if term is not None and self.session.state is SessionState.CONNECTED:
-                # Every leader's node has version 0: the check of the term proves that this candidate owns this one.
+                # Every leader's node has version 0: the check of the term proves the owner of this one.
                 removal = (Check(self._nodes.term, term.number), Delete(self._nodes.leader))
                 insist(self.session, removal, deadline, sent=False)
         except QueueError as error:
