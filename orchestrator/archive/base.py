@@ -76,7 +76,7 @@ class Mark:
 
 
 Document = dict[str, Any]
-"""An archived job: JSON, with its run key, which is unique for ever."""
+"""An archived job: JSON, with its run key, which is never reused."""
 
 
 class Archive(Protocol):

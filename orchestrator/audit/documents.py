@@ -55,7 +55,7 @@ class AuditLog:
 
     def _document(self, event: AuditEvent, epoch: float) -> dict[str, Any]:
         act = event.act
-        words = f"{act.by or 'somebody'}: {act.action} {event.kind} {event.target}"
+        words = f"{act.by or 'unknown'}: {act.action} {event.kind} {event.target}"
         document: dict[str, Any] = {
             "@timestamp": self._days.timestamp(epoch),
             "log.level": "info",

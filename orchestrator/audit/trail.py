@@ -15,7 +15,7 @@ from queues import AccessDenied, Conflict, Create, Delete, Record, Session, Stat
 MAX_WAITING = 5_000
 """Events in the folder, of 400 bytes each: a leader moves fifty of them at a time, every five seconds."""
 
-SUMMED_AT_ONCE = 100  # an event of this program has 400 bytes; a node of another program may have a megabyte
+SUMMED_AT_ONCE = 100  # an audit event has 400 bytes; a node of another program may have a megabyte
 SUM = "sum-up"
 _MAX_NAMES = 100  # counters in one sum; the digest scheme allows any number of logins
 _OTHERS = "others"

@@ -1,6 +1,6 @@
-"""One POST over HTTP within limits: of time, of size, no redirects, trusted certificates only.
+"""One HTTP POST with limits of time and size, no redirects, and trusted certificates only.
 
-The socket is made here, after all addresses of the host are checked.
+This module opens the socket, after it has checked all addresses of the host.
 """
 
 import base64
@@ -29,20 +29,20 @@ from spark_runner.protocol.metadata_addresses import is_loopback, is_metadata
 
 MAX_ANSWER_BYTES = 64 * 1024
 _PORTS = {"http": 80, "https": 443}
-_SAFE = "%/:=&?~#+!$,;'@()*[]"  # of a path and query that are quoted already
+_SAFE = "%/:=&?~#+!$,;'@()*[]"  # characters of a path and query that are quoted already
 
 
 HostCheck = Callable[[str, int], Listed]
-"""Says how the operator lists a host and port; raises for one that is not allowed."""
+"""Returns how the operator lists a host and port; raises if they are not allowed."""
 
 
 class PostError(OrchestratorError):
-    """No answer was had; the message is short and holds nothing of path, query, user or password."""
+    """No answer came; the message is short and holds nothing of path, query, user or password."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostAnswer:
-    """What came back: the status of HTTP, and the body of `MAX_ANSWER_BYTES` at most."""
+    """The answer: its HTTP status, and its body of at most `MAX_ANSWER_BYTES`."""
 
     status: int
     body: bytes
@@ -69,10 +69,10 @@ class Poster:
         seconds: float,
         check: HostCheck = lambda _host, _port: Listed.OPEN,
     ) -> PostAnswer:
-        """Send `data`; the whole call takes `seconds` at most, but for the resolver's own limits.
+        """Send `data`; the whole call takes at most `seconds`, apart from the resolver's own limits.
 
-        User and password of the URL are sent as a basic login. `check` is asked for the host of the URL.
-        Raises PostError, and what `check` does.
+        User and password of the URL are sent as a basic login. `check` is called with the host of the URL.
+        Raises PostError, and the errors of `check`.
         """
         target = _target(url)
         listed = check(target.host, target.port)
@@ -106,9 +106,9 @@ class Poster:
             reason = error.strerror or type(error).__name__
         except (http.client.HTTPException, urllib3.exceptions.HTTPError) as error:
             reason = f"its answer is not HTTP ({type(error).__name__})"
-        except ValueError:  # a host that no name can be; the message would hold what was given
+        except ValueError:  # an impossible host name; the message would quote it
             reason = "its host is not a valid name"
-        # Without the cause: some of them hold the URL.
+        # Without the cause: some causes hold the URL.
         raise PostError(reason)
 
     def _connection(self, target: _Target, clock: "_Clock", listed: Listed) -> PlainConnection:
@@ -121,18 +121,18 @@ class Poster:
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
-        # Certificates and host names are verified; there is nothing to turn that off.
+        # Certificates and host names are verified; no setting disables that.
         return ssl.create_default_context()
 
 
 class _Clock:
-    """What is left of the time for a call."""
+    """The remaining time of a call."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Seconds; raises TimeoutError when none are left."""
+        """The remaining seconds; raises TimeoutError if none are left."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -140,7 +140,7 @@ class _Clock:
 
 
 def _target(url: str) -> _Target:
-    # Control characters, and bytes of the environment that are no text, would get into the request.
+    # Control characters, and bytes of the environment that are not text, would get into the request.
     if not url.isprintable() or " " in url:
         raise PostError("its URL has characters that no URL may have")
     try:
@@ -161,9 +161,9 @@ def _target(url: str) -> _Target:
 
 
 def _connect(target: _Target, clock: _Clock, listed: Listed) -> socket.socket:
-    """A connection to the first address that takes one; each gets its share of the time that is left.
+    """A connection to the first address that accepts one; each gets its share of the remaining time.
 
-    Raises PostError where the name has an address that it may not have: a name server is not the operator.
+    Raises PostError if the name has a forbidden address: a name server does not have the operator's rights.
     """
     addresses = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     for *_, address in addresses:

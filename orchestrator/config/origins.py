@@ -69,7 +69,7 @@ def _setting(
 
 
 def _shown(name: str, value: Any) -> Any:
-    """The value without secrets: those of telling names, and those in addresses."""
+    """The value without secrets, which are found by the name of the setting and in addresses."""
     if isinstance(value, str) and value.strip("*"):
         return masked({name: value})[name] if not name.endswith(("_file", "_dir")) else value
     return REDACTOR.document(value)

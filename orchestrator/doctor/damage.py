@@ -75,5 +75,5 @@ def check_queues(snapshot: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def fix(queue_set: QueueSet) -> None:
-    """Repair what the scrubber can; each repair checks in its multi that the damage is still there."""
+    """Repair all that the scrubber can; each repair checks in its multi that the damage is still there."""
     Scrubber(queue_set.root, queue_set.claimer).scrub()

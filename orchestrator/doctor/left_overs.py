@@ -63,7 +63,7 @@ def _misplaced(lock: Lock, jobs: Mapping[str, CheckedJob]) -> str:
     if record is None:
         return "the job is gone"
     if not lock.owner:
-        return "no session owns the lock: it would block the job for ever"
+        return "no session owns the lock: it would block the job permanently"
     return "" if record.pool == lock.pool else f"the job is in pool {record.pool}"
 
 

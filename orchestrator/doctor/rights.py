@@ -72,17 +72,17 @@ def _sorted(
     session: Session, root: str, needed: Collection[str]
 ) -> tuple[list[str], list[str], list[str], dict[str, list[str]]]:
     """Open nodes, open nodes that drivers need, foreign nodes, and nodes with other logins."""
-    ours, layout = OwnIdentities(session.settings), Layout(root)
+    own, layout = OwnIdentities(session.settings), Layout(root)
     is_open, of_drivers, foreign, shared = list[str](), list[str](), list[str](), dict[str, list[str]]()
     for path, rights in access_below(session, root):
         if rights is None or is_made_by_driver(path, layout.buckets):
             continue
-        if not isinstance(rights, Rights) or not (rights.is_open or ours.owns(rights)):
+        if not isinstance(rights, Rights) or not (rights.is_open or own.owns(rights)):
             foreign.append(path)
             continue
         if rights.is_open:
             (of_drivers if path in needed else is_open).append(path)
-        if not _is_for_a_driver(path, layout) and (others := list(ours.others(rights))):
+        if not _is_for_a_driver(path, layout) and (others := list(own.others(rights))):
             shared[path] = others
     return is_open, of_drivers, foreign, shared
 
@@ -101,10 +101,10 @@ def fix(queue_set: QueueSet) -> None:
     session = queue_set.session
     if session.settings.acl is not Acl.CREATOR:
         return
-    needed, ours = _needed(ClusterSnapshot.take(queue_set)), OwnIdentities(session.settings)
+    needed, own = _needed(ClusterSnapshot.take(queue_set)), OwnIdentities(session.settings)
 
     def closing(path: str, rights: Rights) -> Sequence[Grant] | None:
-        return None if {path, path.rpartition("/")[0]} & needed else ours.closing(path, rights)
+        return None if {path, path.rpartition("/")[0]} & needed else own.closing(path, rights)
 
     for _ in access_below(session, queue_set.layout.root, closing):
         pass

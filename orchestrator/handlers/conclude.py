@@ -96,7 +96,7 @@ def _undelivered(
     message = "try {} of {} to call the callback about the end of {} has failed, again in {:.1f} s: {}"
     logger.warning(message, tries, callback.attempts, job.id, delay, reason)
     state = CallbackState(attempts=tries, error=reason, stopped=calls.stopped or is_asked)
-    # A request to stop overrides every delay: this step removes it and stores it in the record.
+    # A request to stop overrides every delay: this transition removes it and stores it in the record.
     removal = () if request is None else (request[0],)
     return SetStatus(job.state.status, {"callback": state}, extra=removal, delay=delay)
 

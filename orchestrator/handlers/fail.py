@@ -18,7 +18,7 @@ _MIN_DEMOTION_SECONDS = (
 def handle(job: JobContext) -> Action:
     """Retry while attempts are left, `retry.on` has the class of the error, and no stop is requested.
 
-    The step by which the job leaves this queue counts the failure: once, however often this handler runs.
+    The transition out of this queue counts the failure: once, however often this handler runs.
     """
     record_run(job)
     state, definition = job.state, job.definition

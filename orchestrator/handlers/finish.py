@@ -58,7 +58,7 @@ def _reason_to_keep(job: JobContext, nodes: JobNodes, runs: "_Runs") -> str:
 
 
 def _marking(job: JobContext, archive: Archive) -> Keep | None:
-    """The step to take before the job may be written into this archive; None when it may."""
+    """The action to take before the job may be written into this archive; None when it may."""
     owner, mark = archive.owner(), Mark.parse(job.state.archive)
     if owner is None or (mark is not None and mark.owner == owner):
         return None

@@ -10,7 +10,7 @@ from queues import Conflict, QueueSet, commit_many
 
 _NOT_EMPTY = "NotEmpty"
 _LOOK_SECONDS = 5.0
-_AT_ONCE = 50  # an event of this program has 400 bytes; a node of another program may have a megabyte
+_AT_ONCE = 50  # an audit event has 400 bytes; a node of another program may have a megabyte
 
 
 class AuditTrail:

@@ -16,7 +16,7 @@ class Duty(Protocol):
     """Work that one worker at a time repeats for the whole cluster.
 
     For a moment two workers may run the same duty. A step therefore changes nothing except by claims, by
-    compare-and-set of nodes whose versions tell the workers apart, or with the fence of the leader in its
+    compare-and-set of nodes whose versions distinguish the workers, or with the fence of the leader in its
     multi.
     """
 

@@ -132,7 +132,7 @@ class Election:
     def fence(self) -> tuple[Operation, ...]:
         """The operations that fail once another candidate was elected; raises NotLeading.
 
-        Call it before the first read of what is to be changed.
+        Call it before the first read of the data to change.
         """
         term = self._term
         if term is None or not self._is_valid(term):
@@ -148,7 +148,7 @@ class Election:
         try:
             term, self._term = self._term, None
             if term is not None and self.session.state is SessionState.CONNECTED:
-                # Every leader's node has version 0: the check of the term proves that this one is our own.
+                # Every leader's node has version 0: the check of the term proves the owner of this one.
                 removal = (Check(self._nodes.term, term.number), Delete(self._nodes.leader))
                 insist(self.session, removal, deadline, sent=False)
         except QueueError as error:

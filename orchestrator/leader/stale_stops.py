@@ -11,7 +11,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 class StaleStops:
-    """Removes requests that would stop a later job of the same id, or stay for ever.
+    """Removes requests that would stop a later job of the same id, or stay permanently.
 
     Each node is removed in a multi with the fence of the leader and the preconditions that its job is as it
     was read. Only the holder of that job and another leader remove such a node, so it is the one that was

@@ -21,9 +21,9 @@ _POLL_SECONDS = 0.005  # flock(2) has no timeout
 
 # ---------------------------------------------------------------------- whole files
 def replace_file(path: Path, data: bytes, *, mode: int | None = PRIVATE, durable: bool = False) -> None:
-    """Write a file so that a reader sees the old or the new contents; raises OSError.
+    """Write a file atomically: a reader sees the old or the new contents. Raises OSError.
 
-    `mode` None: as the umask says. With `durable` the file survives a power failure once this returns.
+    `mode` None: the umask decides. With `durable` the file survives a power failure once this returns.
     Threads and processes may replace the same file at the same time.
     """
     draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")  # process ids repeat between containers
@@ -32,7 +32,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = PRIVATE, durable
     try:
         with os.fdopen(descriptor, "wb") as file:
             if mode is not None and mode & 0o077:
-                os.fchmod(descriptor, mode)  # whatever the umask takes from others
+                os.fchmod(descriptor, mode)  # independent of the umask
             file.write(data)
             if durable:
                 file.flush()
@@ -55,7 +55,7 @@ def write_json(
 
 # ---------------------------------------------------------------------- durable files
 def append(file: int, data: bytes, end: int) -> None:
-    """Write at the end of a file; on the disk when this returns. Raises OSError, with nothing written."""
+    """Append to a file, durably; raises OSError, and then nothing is written."""
     try:
         rest = memoryview(data)
         while rest:
@@ -69,7 +69,7 @@ def append(file: int, data: bytes, end: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make durable which files a folder has; raises OSError."""
+    """Make the entries of a folder durable; raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -81,20 +81,21 @@ def sync_folder(folder: Path) -> None:
 class FileLock:
     """An exclusive lock on a file or folder, between processes of a host and between objects of one process.
 
-    The kernel releases it when the process ends. A forked child closes its copy of the descriptor, and an
-    exec does so too: neither keeps the lock after its holder. The file stays after a release.
+    The kernel releases it when the process ends. A forked child and an exec close
+    their copies of the descriptor, so neither keeps the lock longer than its holder. The file stays after a
+    release.
     """
 
     __slots__ = ("__weakref__", "_file", "_flags", "path")
 
     def __init__(self, path: Path, *, is_folder: bool = False) -> None:
-        """`is_folder`: the folder itself is locked, which leaves no file behind; some file systems refuse."""
+        """`is_folder`: lock the folder itself, without a lock file; some file systems refuse that."""
         self.path = path
         self._flags = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         self._file = -1
 
     def acquire(self, *, seconds: float = 0.0) -> bool:
-        """Take the lock, within so many seconds; `math.inf` waits without end. Raises OSError."""
+        """Acquire the lock within so many seconds; `math.inf` waits without end. Raises OSError."""
         file = os.open(self.path, self._flags | os.O_CLOEXEC, PRIVATE)
         try:
             is_held = _lock(file, seconds)
@@ -113,7 +114,7 @@ class FileLock:
         return self._file
 
     def release(self) -> None:
-        """Let others take it; does nothing where it is not held."""
+        """Release the lock; does nothing if it is not held."""
         file, self._file = self._file, -1
         if file >= 0:
             _held.discard(self)
@@ -122,9 +123,9 @@ class FileLock:
 
 @contextmanager
 def folder_lock(folder: Path, *, name: str = "lock", seconds: float = 0.0) -> Iterator[bool]:
-    """Hold the lock file of a folder, which is made where it is missing; raises OSError.
+    """Hold the lock file of a folder, which is created if missing; raises OSError.
 
-    Yields False when another holder keeps it for longer than `seconds`; `math.inf` waits without end.
+    Yields False if another holder keeps it for longer than `seconds`; `math.inf` waits without end.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = FileLock(folder / name)

@@ -1,7 +1,7 @@
-"""Answers over HTTP that end: bounded in bytes and in time as a whole, over connections of urllib3.
+"""HTTP answers with limits: a maximum size and a maximum total time, over connections of urllib3.
 
-urllib3 limits the time of each read, never of all of them: a peer that sends a byte now and then would hold a
-thread without end. Redirects, repetitions, and the words of an error are up to the caller.
+urllib3 limits the time of each read, but not the total: a peer that sends a byte from time to time would
+occupy a thread without end. Callers handle redirects, retries and the texts of errors.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-_PIECE_BYTES = 64 * 1024  # of what may be compressed a thousandfold
-_SLACK_SECONDS = 0.01  # by which a timeout of the kernel may end early
-_OBJECT = re.compile(r"^<?[\w.]*Connection\w*[(< ].*?[>)]: (?=[A-Z])")  # the connection, as Python shows it
+_PIECE_BYTES = 64 * 1024  # small, because compressed data may expand a thousandfold
+_SLACK_SECONDS = 0.01  # a timeout of the kernel may end this much early
+_OBJECT = re.compile(r"^<?[\w.]*Connection\w*[(< ].*?[>)]: (?=[A-Z])")  # the repr of the connection
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)  # monotonic
 
 
 class AnswerTooLarge(HTTPError):
-    """An answer has more bytes than it may have."""
+    """An answer exceeds its limit in bytes."""
 
 
 class AnswerTooSlow(HTTPError):
-    """An answer did not end in its time."""
+    """An answer did not end within its time limit."""
 
 
 Read = Callable[[urllib3.BaseHTTPResponse], bytes]
@@ -39,10 +39,10 @@ Read = Callable[[urllib3.BaseHTTPResponse], bytes]
 
 @contextmanager
 def answer_within(max_bytes: int, seconds: float) -> Iterator[Read]:
-    """Bound all that is sent and received inside; yields what reads the body of a response.
+    """Limit all that is sent and received inside; yields a function that reads the body of a response.
 
-    The connections have to be `PlainConnection` or `SecureConnection`. Raises AnswerTooLarge, AnswerTooSlow.
-    The resolver of names has limits of its own.
+    The connections must be `PlainConnection` or `SecureConnection`. Raises AnswerTooLarge, AnswerTooSlow.
+    The name resolver has its own limits.
     """
     deadline = time.monotonic() + seconds
     token = _deadline.set(deadline)
@@ -51,7 +51,7 @@ def answer_within(max_bytes: int, seconds: float) -> Iterator[Read]:
         try:
             return _read(response, max_bytes, deadline)
         except BaseException:
-            response.close()  # the rest of it is no answer to a later request
+            response.close()  # the rest must not be read as the answer to a later request
             raise
 
     try:
@@ -59,7 +59,7 @@ def answer_within(max_bytes: int, seconds: float) -> Iterator[Read]:
     except (TimeoutError, urllib3.exceptions.TimeoutError):
         if time.monotonic() < deadline - _SLACK_SECONDS:
             raise
-        # Without its cause, which callers that show the innermost one would show.
+        # Without a cause: callers that show the innermost error would show that cause.
         raise AnswerTooSlow(f"an answer that did not end in {seconds:g} s") from None
     finally:
         _deadline.reset(token)
@@ -77,12 +77,12 @@ def _read(response: urllib3.BaseHTTPResponse, max_bytes: int, deadline: float) -
 
 
 def plain_words(words: str) -> str:
-    """The words of an error of urllib3 without the connection that they begin with."""
+    """The text of an error of urllib3, without the connection at its beginning."""
     return _OBJECT.sub("", words).strip()
 
 
 class _Raw(io.RawIOBase):
-    """What a socket receives until the deadline."""
+    """Reads from a socket until the deadline."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock, self._file = sock, sock.makefile("rb", buffering=0)
@@ -107,7 +107,7 @@ class _Raw(io.RawIOBase):
 
 
 class _Opened:
-    """The part of a socket that a response of `http.client` asks for."""
+    """The part of a socket that a response of `http.client` uses."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -118,11 +118,11 @@ class _Opened:
 
 class _Response(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
-        super().__init__(_Opened(sock), *arguments, **named)  # type: ignore[arg-type]  # it asks for this part alone
+        super().__init__(_Opened(sock), *arguments, **named)  # type: ignore[arg-type]  # it uses this part alone
 
 
 class PlainConnection(HTTPConnection):
-    """A connection to `http://`. `connect` makes the socket, in place of urllib3's own way to the host."""
+    """A connection to `http://`. `connect` opens the socket in place of urllib3."""
 
     response_class = _Response
 

@@ -79,7 +79,7 @@ class Nodes:
 
     @property
     def histories(self) -> str:
-        """The folder of what the last runs of each name took."""
+        """The folder of the resource usage of the last runs of each name."""
         return f"{self.root}/history"
 
     def history(self, name: str) -> str:

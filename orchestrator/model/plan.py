@@ -1,6 +1,6 @@
-"""From a definition to what a driver executes: compiled once, by the client that submits the job.
+"""Turns a definition into the program of a driver. The submitting process compiles it, once per job.
 
-A worker puts together what it finds. It reads no script and no program in its own process.
+A worker only combines the stored parts. It parses no script and no program in its own process.
 """
 
 import ast
@@ -16,22 +16,22 @@ from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, S
 from spark_runner.sql.compile import PLAN_VERSION, compile_script
 
 Plan = Mapping[str, Any]
-"""What a compiled SQL script is beside its text, as JSON: its steps, with places in that text."""
+"""A compiled SQL script without its text, as JSON: its steps, with positions in that text."""
 
-MAX_PLAN_BYTES = 256 * 1024  # it rides in the multi that enqueues the job, with the definition
+MAX_PLAN_BYTES = 256 * 1024  # it is part of the multi that enqueues the job, as is the definition
 _NODE = "plan"
 _IN_DEFINITION = ("file", "source", "directory")
 
 
 def plan_path(record_path: str) -> str:
-    """The node of the plan of a job."""
+    """The path of the node with the plan of a job."""
     return f"{record_path}/{_NODE}"
 
 
 def compile_program(definition: Definition) -> Plan | None:
-    """The plan of a SQL script; None for a program, which needs none once it was checked here.
+    """The plan of a SQL script; None for a program, which is only checked.
 
-    Raises SqlError or DefinitionError with the place in it.
+    Raises SqlError or DefinitionError with the position of the error.
     """
     if definition.python:
         _check_python(definition)
@@ -47,18 +47,18 @@ def compile_program(definition: Definition) -> Plan | None:
     if (size := len(encode_plan(kept))) > MAX_PLAN_BYTES:
         raise DefinitionError(
             f"{_file(definition)}: the compiled script is {size:,} bytes, the limit is {MAX_PLAN_BYTES:,}; "
-            "make several jobs of it, or let it read long values from files"
+            "split it into several jobs, or let it read long values from files"
         )
     return kept
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """The bytes of the node."""
+    """The contents of the node of a plan."""
     return encode(dict(plan))
 
 
 def decode_plan(data: bytes) -> Plan:
-    """The plan in these bytes, which anybody may have written; raises DefinitionError."""
+    """The plan in these bytes, which another program may have written; raises DefinitionError."""
     if len(data) > MAX_PLAN_BYTES:
         raise DefinitionError(f"its plan is {len(data):,} bytes, the limit is {MAX_PLAN_BYTES:,}")
     try:
@@ -77,7 +77,7 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
         return JarProgram(definition.main_class, tuple(definition.arguments))
     if plan is None:
         raise DefinitionError(
-            "its script was not compiled when the job was submitted, by an older version; submit it again"
+            "its script has no plan, because an older version submitted it; submit the job again"
         )
     _check_shape(plan)
     text = {"file": _file(definition), "source": definition.script, "directory": definition.directory}
@@ -88,7 +88,7 @@ def _check_shape(plan: Plan) -> None:
     if plan.get("version") != PLAN_VERSION:
         raise DefinitionError(
             f"its plan has version {str(plan.get('version'))[:20]}, this worker runs version {PLAN_VERSION}; "
-            "submit the job again, with the version that the workers have"
+            "submit the job again, with the version of the workers"
         )
     shapes = (
         *(("names_files", bool), ("needs_own_jvm", bool)),
@@ -98,7 +98,7 @@ def _check_shape(plan: Plan) -> None:
         if not isinstance(plan.get(name), shape):
             raise DefinitionError(f"its plan has no {name!r}; submit the job again")
     if not all(isinstance(step, dict) for step in plan["steps"]):
-        raise DefinitionError("its plan has a step that is none; submit the job again")
+        raise DefinitionError("its plan has a step that is not a JSON object; submit the job again")
 
 
 def _file(definition: Definition) -> str:
@@ -122,7 +122,7 @@ _MOST = 5
 
 
 def literal_secrets(definition: Definition, plan: Plan | None) -> list[str]:
-    """The fields of a definition that contain secrets; `plan` is that of a SQL script."""
+    """The names of the fields of a definition that contain secrets; `plan` is that of a SQL script."""
     settings = {"variables": definition.variables, "spark.conf": definition.spark.conf}
     found = [
         f"{field}.{name}"

@@ -50,7 +50,7 @@ def check_files(rules: Rules, definition: Definition, target: SparkTarget, *, ru
         return
     is_asked = listed is not None or (runs_as and target.backend != "yarn")
     if is_asked or target.backend == "kubernetes":
-        _refuse(definition, _CODE_OF_THE_WORKER, "it sets what the worker itself runs")
+        _refuse(definition, _CODE_OF_THE_WORKER, "it sets the programs that the worker itself runs")
     if not is_asked:
         return
     _refuse(definition, _FILE_SYSTEMS, "it sets which files addresses mean")

@@ -54,14 +54,14 @@ SERVICE_ACCOUNTS = (
 """The properties of Kubernetes authentication that a definition may set, if the policy allows the account."""
 
 _RESERVED = (
-    ("spark.master", "say `spark.master` of the definition instead"),
-    ("spark.submit.deployMode", "say `spark.deploy_mode` of the definition instead"),
-    ("spark.kubernetes.authenticate.*", "it says with which credentials spark-submit acts"),
-    ("spark.kubernetes.driver.master", "it says to which server a pod's credentials are sent"),
-    ("spark.kubernetes.trust.certificates", "it says that any server may have the worker's credentials"),
-    ("spark.hadoop.yarn.resourcemanager.*", "it says to which cluster spark-submit logs in"),
-    ("spark.hadoop.hadoop.rpc.socket.factory.*", "it says to which cluster spark-submit logs in"),
-    ("spark.hadoop.hadoop.socks.*", "it says to which cluster spark-submit logs in"),
+    ("spark.master", "use `spark.master` of the definition instead"),
+    ("spark.submit.deployMode", "use `spark.deploy_mode` of the definition instead"),
+    ("spark.kubernetes.authenticate.*", "it selects the credentials of spark-submit"),
+    ("spark.kubernetes.driver.master", "it selects the server that gets a pod's credentials"),
+    ("spark.kubernetes.trust.certificates", "it allows any server to get the worker's credentials"),
+    ("spark.hadoop.yarn.resourcemanager.*", "it selects the cluster to which spark-submit logs in"),
+    ("spark.hadoop.hadoop.rpc.socket.factory.*", "it selects the cluster to which spark-submit logs in"),
+    ("spark.hadoop.hadoop.socks.*", "it selects the cluster to which spark-submit logs in"),
 )
 """Properties that would redirect the credentials of the worker, each with the reason of its refusal."""
 

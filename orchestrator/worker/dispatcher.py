@@ -109,7 +109,7 @@ class JobDispatcher:
         return self.timers.empty()
 
     def ended(self, item: JobContext) -> None:
-        """Forget the timer of a job, and what was promised to its driver."""
+        """Remove the timer of a job, and the resources that are reserved for its driver."""
         self.timers.forget(item)
         item.give_back()
 

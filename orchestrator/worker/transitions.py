@@ -28,20 +28,20 @@ _MAX_TRACEBACK_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 8_000, 4_000
 
 @dataclass(frozen=True, slots=True)
 class JobTransition:
-    """A step to commit, with its meaning for the job; the states are None where none changes."""
+    """A transition to commit, with its meaning for the job; the states are None where none changes."""
 
     job: JobContext
     step: Transition
     before: JobState | None = None
     after: JobState | None = None
-    source: str = ""  # the queue before the step
-    queue: Queue | None = None  # after the step
+    source: str = ""  # the queue before the transition
+    queue: Queue | None = None  # after the transition
     removes: bool = False
     waiting: Waiting | None = None  # why the job stays where it is
 
     @property
     def frees_name(self) -> str:
-        """The job name that has a free slot after the step; empty when the step frees none."""
+        """The job name that has a free slot after the transition; empty when it frees none."""
         if self.before is None or self.before.name_slot is None:
             return ""
         is_kept = self.after is not None and self.after.name_slot is not None
@@ -85,7 +85,7 @@ class Transitions:
                 return JobTransition(job, step, before=job.state if is_due else None, removes=is_due)
             case Release(extra, waiting):
                 payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
-                # A step, so that an orderly release does not count as a claim that ended its worker.
+                # A transition, so that an orderly release does not count as a claim that ended its worker.
                 step = job.claim.transition(payload=payload, extra=extra, release=True)
                 return JobTransition(job, step, waiting=waiting)
             case Wait():
@@ -123,7 +123,7 @@ class Transitions:
         after = before.evolve(**news)
         if status is not before.status:
             self._audit(job)
-        # A step that only changes messages: the job made no progress.
+        # A transition that only changes messages: the job made no progress.
         is_same = queue is source and not (delay or pool or (extra and makes_progress))
         step = job.claim.transition(
             payload=_payload(after),

@@ -12,7 +12,7 @@ from spark_runner.connectors.errors import UnlikeColumns
 
 _FORMATS = {"parquet", "csv", "json", "orc", "avro"}  # as Spark ends the names of its files
 _SHAPING = ("header", "delimiter", "partition_by")  # options of a table that its readers depend on
-_ADVICE = "INSERT INTO adds rows of the same columns, INSERT OVERWRITE replaces what is there"
+_ADVICE = "INSERT INTO adds rows of the same columns, INSERT OVERWRITE replaces the existing data"
 
 
 def refuse_unlike_file(
@@ -30,9 +30,9 @@ def refuse_unlike_file(
     formats = _FORMATS.intersection(own.split("."))
     if formats and connector not in formats:
         its = ", ".join(sorted(formats))
-        raise UnlikeColumns(f"the table is {connector}, what is in '{path}' is {its}; {_ADVICE}")
+        raise UnlikeColumns(f"the table is {connector}, the data in '{path}' is {its}; {_ADVICE}")
     if partitions != there:
-        what = f"the table has {_partitions(partitions)}, what is in '{path}' has {_partitions(there)}"
+        what = f"the table has {_partitions(partitions)}, the data in '{path}' has {_partitions(there)}"
         raise UnlikeColumns(f"{what}; {_ADVICE}")
     given = [field for field in frame.schema if field.name.lower() not in partitions]
     found = _columns_of(frame, f"{path.rstrip('/')}/{some_file}", connector, reading)

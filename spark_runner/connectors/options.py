@@ -50,7 +50,7 @@ class FileOptions(ConnectorOptions):
     @classmethod
     def _is_mode(cls, value: object) -> object:
         if value == "overwrite":
-            raise ValueError("INSERT INTO appends; write INSERT OVERWRITE to replace what is there")
+            raise ValueError("INSERT INTO appends; write INSERT OVERWRITE to replace the existing rows")
         return value
 
     def check_columns(self, columns: Sequence[str]) -> None:

@@ -159,12 +159,10 @@ class TargetDirectory:
         if not self._files.exists(self._path):
             return
         added = f"part-{self._writer.run_key}-"
-        ours = [
-            file for file, _ in self._data_files(self._path) if file.getPath().getName().startswith(added)
-        ]
-        for file in ours:
+        own = [file for file, _ in self._data_files(self._path) if file.getPath().getName().startswith(added)]
+        for file in own:
             self._files.delete(file.getPath(), False)
-        if ours and self.first_file() is None:
+        if own and self.first_file() is None:
             self._files.delete(self._path, True)  # there was nothing before them
 
     def _move_files(self, root: Any, moved: list[Any] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A driver's hold on its attempt: it takes it once, shows progress, obeys orders and records the outcome."""
+"""Takes an attempt for its driver, once; shows progress, obeys orders and records the outcome."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ from spark_runner.protocol.zookeeper import (
 
 _BEAT_SECONDS = 2.0  # between looks for orders when no watch fires
 _AT_ONCE = ("phase", "application_id")  # shown without waiting for `_PROGRESS_SECONDS`
-_PROGRESS_SECONDS = 2.0  # between writes to ZooKeeper, which people read; more would only be load
+_PROGRESS_SECONDS = 2.0  # between writes to ZooKeeper, for human readers; more writes would only be load
 
 
 class Superseded(SparkRunnerError):
@@ -43,7 +43,7 @@ class Superseded(SparkRunnerError):
 
 
 class AttemptHolder:
-    """One driver's hold on one attempt."""
+    """The hold of one driver on one attempt."""
 
     def __init__(self, session: Session, plan: RunPlan) -> None:
         self._session = session
@@ -92,8 +92,8 @@ class AttemptHolder:
             try:
                 self._commit(take)
             except Conflict:
-                pass  # perhaps a lost reply to this very request: the node shows it
-            except OutcomeUnknown:  # likewise, once ZooKeeper is back; if nothing changed, no driver ran
+                pass  # the reply to this very request may be lost: the node shows that
+            except OutcomeUnknown:  # likewise, after ZooKeeper is back; if nothing changed, no driver ran
                 back = self._session.wait_connected(self._lease_seconds)
                 if not back or self._read().state is AttemptState.INTENT:
                     raise
@@ -103,7 +103,7 @@ class AttemptHolder:
     def end(self, outcome: dict[str, Any]) -> None:
         """Record the outcome, waiting for ZooKeeper as long as the lease; raises Superseded.
 
-        When ZooKeeper does not come back, the outcome beside the logs and the exit code replace it.
+        If ZooKeeper does not come back, the outcome beside the logs and the exit code replace the record.
         """
         with self._ending:
             self._ended.set()
@@ -117,9 +117,9 @@ class AttemptHolder:
                         self._close_attempt(attempt.advance(state, ended=timestamp(), **facts), attempt.alive)
                         return
                 except Conflict:
-                    continue  # a lost reply, or another writer was faster: read again
+                    continue  # the reply was lost, or another writer was faster: read again
                 except QueueError:
-                    time.sleep(_BEAT_SECONDS)  # no contact with ZooKeeper, and nothing else is left to do
+                    time.sleep(_BEAT_SECONDS)  # no contact with ZooKeeper, and no other work is left
                     continue
                 if attempt.state is state and self._is_ours(attempt):
                     return
@@ -169,7 +169,7 @@ class AttemptHolder:
         self._wake.set()
 
     def notify(self) -> None:
-        """Look for orders and show progress soon: there is news."""
+        """Look for orders and show progress soon, because the progress has changed."""
         self._wake.set()
 
     def finish_watching(self) -> dict[str, Any]:
@@ -209,12 +209,13 @@ class AttemptHolder:
                 self._say(f"looking for orders has failed: {error!r}")
 
     def _look(self) -> None:
-        away = self._session.seconds_without_contact()
-        if away > self._lease_seconds:
+        without_contact = self._session.seconds_without_contact()
+        if without_contact > self._lease_seconds:
             self._leave(
-                exit_codes.NO_CONTACT, f"no contact with ZooKeeper for {away:.0f} s, longer than the lease"
+                exit_codes.NO_CONTACT,
+                f"no contact with ZooKeeper for {without_contact:.0f} s, longer than the lease",
             )
-        if away:
+        if without_contact:
             return
         attempt = self._read()
         if attempt.state is not AttemptState.STARTED or not self._is_ours(attempt):
@@ -224,9 +225,8 @@ class AttemptHolder:
         if self._generation != self._session.generation:
             generation = self._session.generation
             stat = self._session.exists(attempt.alive)
-            if (
-                stat is None or stat.owner != self._session.id
-            ):  # otherwise a request whose reply was lost has created it
+            # A node of this session is there if the reply to an earlier request was lost.
+            if stat is None or stat.owner != self._session.id:
                 self._commit([Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)])
             self._generation = generation
         self._show_progress()
@@ -234,7 +234,7 @@ class AttemptHolder:
     def _is_stopped(self) -> bool:
         try:
             stop = self._session.get(self._stop_path, self._wake.set)
-        except AccessDenied:  # it is meant for another job: this driver could read its own
+        except AccessDenied:  # the node belongs to another job: this driver could read its own
             return False
         return stop is not None and self._run_key.encode() in stop[0]
 

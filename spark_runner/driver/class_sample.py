@@ -1,4 +1,4 @@
-"""A sample of what short jobs do: it runs while a class archive is made, so that their classes are loaded.
+"""A sample of short jobs, which runs while a class archive is made, so that their classes are loaded.
 
 spark-submit runs it like a driver. It works below the current directory, which is its run directory.
 """

@@ -60,7 +60,9 @@ def _drive(arguments: Sequence[str]) -> int:
         print(f"this driver ends without an outcome: {error}", file=sys.stderr, flush=True)  # noqa: T201
         holder.abandon()
         session.close()
-        time.sleep(_JVM_END_SECONDS)  # the JVM ends this process too; an exit here would hide its exit code
+        time.sleep(
+            _JVM_END_SECONDS
+        )  # the JVM ends this process too; an exit here would hide the JVM's exit code
         return exit_codes.KILLED
     outcome.write_beside_logs(ended)
     try:

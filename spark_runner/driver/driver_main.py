@@ -1,4 +1,4 @@
-"""The main file for spark-submit: run by its path, it calls `spark_runner.driver.driver`."""
+"""The main file for spark-submit, which runs it by path; it calls `spark_runner.driver.driver`."""
 
 import sys
 

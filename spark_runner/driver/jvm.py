@@ -1,6 +1,6 @@
 """The JVM of a driver: its own, which ends with it, or a warm one that it shares with others.
 
-It connects as PySpark connects to any JVM that runs already: by Py4J, to a gateway with a secret. Spark
+It connects as PySpark connects to any running JVM: by Py4J, to a gateway with a secret. Spark
 Connect was measured and rejected. Its client loads pandas, PyArrow and gRPC (0.95 s of processor time in each
 driver against 0.25 s, and 207 MB to install), and gives no access to the file systems and plans that keep a
 script from overwriting its own input. So the same code runs scripts in both kinds of JVM.
@@ -22,7 +22,7 @@ from spark_runner.protocol.errors import RefusedAtStart, SparkRunnerError, Stopp
 from spark_runner.protocol.warm_files import ServerFiles, mark_of
 
 _STOPPED = "Cannot call methods on a stopped SparkContext"
-# YARN's message about a queue, and its client's about memory that no node of the cluster has.
+# YARN's message about a queue, and the message of its client about memory that no node of the cluster has.
 _REFUSED = re.compile(
     r"Failed to submit application_\w+ to YARN ?: *(?P<queue>.*)"
     r"|IllegalArgumentException: (?P<memory>Required .* memory .* above the max threshold.*)"
@@ -51,7 +51,7 @@ class Jvm(Protocol):
         """The session for the program."""
 
     def gone(self) -> JvmGone | None:
-        """The end of the JVM as the reason for a failed program; None while the JVM is there.
+        """The end of the JVM as the reason for a failed program; None while the JVM runs.
 
         Raises JvmEnds where the driver must not report an outcome.
         """
@@ -78,7 +78,7 @@ class OwnJvm:
                 raise RefusedAtStart(f"YARN refused the application: {why}") from error
             if _STOPPED not in str(error):
                 raise
-            # Spark reports no more than this of a master that refused it, or did not answer for a minute.
+            # Spark reports only this for a master that refused it, or did not answer for a minute.
             master = SparkConf().get("spark.master", "its master")
             message = (
                 f"Spark was stopped while it started: {master} did not answer, or refused the application; "

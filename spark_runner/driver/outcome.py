@@ -1,4 +1,4 @@
-"""The outcome of a program: its class, its message, and where it is kept while ZooKeeper is out of reach."""
+"""The outcome of a program: its class, its message, and its files for when ZooKeeper is unreachable."""
 
 import contextlib
 import os
@@ -82,7 +82,10 @@ def of_error(error: BaseException) -> dict[str, Any]:
         stack = _readable("".join(traceback.format_exception(error)))
     kind = classify(f"{name}: {message}")
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log
-    message, stack = redacted(message), redacted(stack)  # before the cut: half a secret stays hidden to it
+    message, stack = (
+        redacted(message),
+        redacted(stack),
+    )  # before the cut: half a secret would not be recognized
     error_class = kind.error_class
     if isinstance(error, MemoryError):
         error_class = "memory"
@@ -113,7 +116,7 @@ def write_beside_logs(outcome: dict[str, Any]) -> None:
 
 
 def _brief(outcome: Mapping[str, Any]) -> bytes:
-    """The outcome cut to the smallest place that stores it: the status of a container."""
+    """The outcome, cut to the size of the status of a container, the smallest store for it."""
     error = {
         name: text[:_MAX_BRIEF_CHARACTERS]
         for name, text in (outcome.get("error") or {}).items()

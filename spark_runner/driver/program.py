@@ -104,16 +104,16 @@ def _run_python(program: PythonProgram, directory: str, report: Callable[[str], 
     main = ModuleType("__main__")
     main.__file__ = str(script)
     before = set(threading.enumerate())
-    ours, sys.modules["__main__"] = sys.modules["__main__"], main
+    previous, sys.modules["__main__"] = sys.modules["__main__"], main
     try:
-        exec(compile(program.text, str(script), "exec"), main.__dict__)  # noqa: S102 - to run it is the purpose of a job
+        exec(compile(program.text, str(script), "exec"), main.__dict__)  # noqa: S102 - running it is the purpose of a job
     finally:
         _join_threads(before)
-        sys.modules["__main__"] = ours
+        sys.modules["__main__"] = previous
 
 
 def _script(program: PythonProgram, directory: str) -> Path:
-    """The path that the program gets as its own file: the user's, or a copy where it is not accessible."""
+    """The path that the program gets as its own file: the user's, or a copy if that is not accessible."""
     name = Path(program.file).name
     if is_accessible(directory):
         return Path(directory, name)
@@ -127,7 +127,7 @@ def _script(program: PythonProgram, directory: str) -> Path:
 
 def _join_threads(before: set[threading.Thread]) -> None:
     # As Python does at exit: while a thread of the program works, there is no outcome yet. Idle threads of
-    # pools are asked to end first, or the join would never return.
+    # pools must end first, or the join would never return.
     pool_threads._python_exit()  # noqa: SLF001 - the interpreter itself calls it
     for thread in set(threading.enumerate()) - before:
         if not thread.daemon and thread is not threading.current_thread():

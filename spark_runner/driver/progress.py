@@ -163,7 +163,7 @@ _FINISH_SECONDS = 10.0  # a JVM that no longer answers must not block the record
 
 
 class SparkMonitor:
-    """Reads a session every two seconds in a thread of its own, so that no look for orders waits.
+    """Reads a session every two seconds in a thread of its own, so that it never delays a look for orders.
 
     It calls `on_news` when the progress changes. With a `job_group` it reads only the jobs of that group, and
     nothing of executors and the JVM, which other drivers share. A failed measurement does not affect the job.
@@ -238,6 +238,6 @@ class SparkMonitor:
         self._ended.set()
 
     def _complain(self, words: str) -> None:
-        if words not in self._complaints:  # once: it fails every two seconds
+        if words not in self._complaints:  # once only: it fails every two seconds
             self._complaints.add(words)
             print(words, file=sys.stderr, flush=True)  # noqa: T201 - the driver's log

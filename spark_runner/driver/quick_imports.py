@@ -8,7 +8,7 @@ from typing import Any
 
 
 def prepare_imports() -> None:
-    """Apply both to a program that Spark has just started."""
+    """Apply both measures to a program that Spark has just started."""
     prefer_installed_pyspark(sys.path, os.environ.get("SPARK_HOME", ""))
     defer_pandas()
 

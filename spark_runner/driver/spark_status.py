@@ -1,4 +1,4 @@
-"""Reads Spark's status store, which exists without the UI too.
+"""Reads Spark's status store, which exists even without the UI.
 
 All reads go through py4j at about 0.1 ms a call. A listener in Python would block Spark's event queue at
 each event, and Spark's own JSON needs two seconds of class loading before the first answer.
@@ -18,7 +18,7 @@ _MAX_EXECUTORS = 500  # read at once: each takes several calls
 _MAX_TASKS_FOR_SKEW = 20_000  # the store sorts them for each quantile of each of its measures
 _BY_DYNAMIC_ALLOCATION = "killed by driver"  # Spark's reason for the removal of an idle executor
 
-# Names of the metrics that are summed over stages, and Spark's names of them.
+# Names of the metrics that are summed over stages, and Spark's names for them.
 SUMS = {
     "input_rows": "inputRecords",
     "input_bytes": "inputBytes",
@@ -207,5 +207,5 @@ class SparkStatus:
 
 
 def _stage(data: Any) -> Stage:
-    sums = {ours: int(getattr(data, spark)()) for ours, spark in SUMS.items()}
+    sums = {name: int(getattr(data, getter)()) for name, getter in SUMS.items()}
     return Stage(int(data.stageId()), int(data.attemptId()), int(data.numTasks()), sums)

@@ -1,7 +1,7 @@
-"""The process of a warm server: it opens its JVM to drivers, removes what dead ones left, and ends in time.
+"""The process of a warm server: it opens its JVM to drivers, cleans up after dead ones, and ends at a limit.
 
-A JVM is replaced after some time or number of drivers: its leaks, and the remains of failed jobs, end with
-it. The workers start the next one as soon as this one drains.
+A JVM is replaced after some time or number of drivers, which ends its leaks and the leftovers of failed jobs.
+The workers start the next one as soon as this one drains.
 """
 
 import json
@@ -41,7 +41,7 @@ class Eviction:
         self._gone = 0
 
     def look(self) -> tuple[int, int]:
-        """Cancel the work of dead drivers, and remove those that have none left.
+        """Cancel the work of dead drivers, and remove those without remaining work.
 
         Returns the number of present drivers, dead ones included, and of all drivers so far. Raises
         TimeoutError for work that cannot be cancelled.
@@ -66,7 +66,7 @@ class Eviction:
             self._files.leave(tenant.incarnation)
             return True
         if time.monotonic() - self._dead_since[tenant.mark] > PATIENCE_SECONDS:
-            message = f"what {tenant.mark} runs cannot be cancelled"
+            message = f"the work of {tenant.mark} cannot be cancelled"
             raise TimeoutError(message)
         return False
 
@@ -103,14 +103,14 @@ class Recycling:
         if self.age and age >= self.age:
             return f"it is {age:.0f} s old"
         if self.jobs and jobs >= self.jobs:
-            return f"{jobs} drivers have come"
+            return f"{jobs} drivers have used it"
         if self.memory and memory >= self.memory:
-            return f"it takes {memory >> 20} MiB"
+            return f"it uses {memory >> 20} MiB"
         return ""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until a limit of the plan is reached, whose path is the only argument."""
+    """Serve until a limit of the plan is reached; the path of the plan is the only argument."""
     end_with_parent()
     keep_streams_apart()
     plan_file = Path(arguments[0])
@@ -147,9 +147,8 @@ def _serve(files: ServerFiles, eviction: Eviction, recycling: Recycling) -> None
             present, came = eviction.look()
         except TimeoutError as error:
             _say(f"ends at once: {error}")
-            os.kill(
-                jvm, signal.SIGKILL
-            )  # which ends this process too; an orderly end would wait for the query
+            # This ends this process too; an orderly end would wait for the query.
+            os.kill(jvm, signal.SIGKILL)
             raise
         now = time.monotonic()
         if files.is_kept():
@@ -157,7 +156,7 @@ def _serve(files: ServerFiles, eviction: Eviction, recycling: Recycling) -> None
         if draining_since is None:
             reason = recycling.reason(age=now - began, jobs=came, memory=rss(jvm))
             if now - kept > recycling.alone:
-                reason = "no worker keeps it any more"
+                reason = "no worker keeps it running any more"
             if reason:
                 files.drain()
                 _say(f"drains after {came} drivers: {reason}")

@@ -1,7 +1,7 @@
 """Identity and exit code of a driver in cluster mode on a standalone cluster, in its run directory.
 
 The master reports neither the name nor the exit code of a driver, and the reply to a submission may be lost.
-So the driver writes both itself, where all nodes see them. Elsewhere a shim or the cluster does that.
+So the driver writes both itself, to a folder that all nodes share. Elsewhere a shim or the cluster does that.
 """
 
 import os
@@ -19,7 +19,7 @@ from spark_runner.protocol.process import KILL_REQUEST, RUN_DIR_VARIABLE, curren
 
 DRIVER_FILE = "driver.json"
 EXIT_FILE = "exit.json"
-_PAGE_VARIABLE = "SPARK_DRIVER_LOG_URL_STDERR"  # a page of the node's worker, set by it
+_PAGE_VARIABLE = "SPARK_DRIVER_LOG_URL_STDERR"  # Spark's worker on the node sets it to a page of its own
 _DRIVER = re.compile(r"driver-\d{14}-\d+")  # the name that a master gives a driver, and a worker its folder
 
 

@@ -44,7 +44,7 @@ MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node sh
 class AttemptState(StrEnum):
     """The state of an attempt."""
 
-    INTENT = "intent"  # to be submitted, or submitted; no user code ran
+    INTENT = "intent"  # not yet submitted, or submitted; no user code ran
     STARTED = "started"  # one driver took it; user code may have run
     SUCCEEDED = "succeeded"  # reported by that driver
     FAILED = "failed"  # reported by that driver
@@ -118,7 +118,7 @@ def _announced(path: str, document: Mapping[str, Any], login: str) -> Create:
 
 
 def outcome_facts(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of an outcome that ZooKeeper may store, which keeps everything in memory.
+    """The facts of an outcome that ZooKeeper may store; ZooKeeper keeps all its data in memory.
 
     Secrets in them are masked. Rows are the user's data: previews and their columns stay on disk, beside the
     logs. Of a script with more than `MAX_TABLES` INSERTs the first ones are listed and the others counted.
@@ -156,7 +156,7 @@ class Attempt:
 
     @classmethod
     def read(cls, session: Session, path: str, wake: Wake | None = None) -> "Attempt | None":
-        """The attempt at this path, None without one; raises ValueError for bytes that are no attempt."""
+        """The attempt at this path; None without one. Raises ValueError for bytes that are not an attempt."""
         found = session.get(path, wake)
         if found is None:
             return None
@@ -184,7 +184,7 @@ class Attempt:
 
     @classmethod
     def of(cls, path: str, data: bytes, stat: Stat) -> "Attempt":
-        """The attempt in these bytes; raises ValueError for bytes that are no attempt."""
+        """The attempt in these bytes; raises ValueError for bytes that are not an attempt."""
         document = decode(data)
         AttemptState(str(document.get("state")))
         return cls(path, stat.version, document, stat.modified)
@@ -235,12 +235,12 @@ class Attempt:
 
     @property
     def is_passing(self) -> bool:
-        """Whether it was given up for a passing reason, so that its job may be tried again."""
+        """Whether it was abandoned for a temporary reason, so that its job may be retried."""
         return bool(self.document.get("passing"))
 
     @property
     def is_unsent(self) -> bool:
-        """Whether its node says that nothing was sent to its backend, as earlier versions wrote it."""
+        """Whether its node records that nothing was sent to its backend; earlier versions wrote that."""
         return bool(self.document.get("unsent"))
 
     def renewed(self, login: str) -> tuple[Delete, Create]:
@@ -251,7 +251,7 @@ class Attempt:
         return Delete(self.path, self.version), _announced(self.path, self.document, login)
 
     def closed(self, *, ended: str, error: Mapping[str, Any] | None = None, passing: bool = False) -> Set:
-        """The compare-and-set that gives the attempt up before a driver has taken it."""
+        """The compare-and-set that abandons the attempt before a driver has taken it."""
         facts: dict[str, Any] = {} if error is None else {"error": error}
         if passing:
             facts["passing"] = True
@@ -260,7 +260,7 @@ class Attempt:
     def advance(self, state: AttemptState, **facts: Any) -> Set:
         """The compare-and-set to `state`; ZooKeeper refuses it after any other change.
 
-        A driver may have filled its node beyond what a request can hold: its own facts are dropped then.
+        A driver may have filled its node beyond the limit of a request. Its own facts are then dropped.
         """
         news = {"state": state.value, **facts}
         data = encode({**self.document, **news})

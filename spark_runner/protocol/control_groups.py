@@ -1,4 +1,4 @@
-"""The control groups of a process, by cgroups(7): their limits, and pressure as the kernel measures it (PSI).
+"""Control groups of a process (cgroups(7)): their limits, and the pressure that the kernel measures (PSI).
 
 Standard library only: the shim needs it.
 """
@@ -15,13 +15,13 @@ from spark_runner.protocol.proc import PROC, counters, read
 
 OURS = PROC / "self"
 UNIFIED = ""
-"""In place of a controller: the tree of the second version, which also has groups without a controller."""
+"""Names the tree of version 2 in place of a controller; that tree also has groups without a controller."""
 
-_NO_LIMIT_BYTES = 1 << 60  # the first version says "no limit" by a number near 2**63
+_NO_LIMIT_BYTES = 1 << 60  # version 1 expresses "no limit" as a number near 2**63
 _LIMIT = {1: "memory.limit_in_bytes", 2: "memory.max"}
 _USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
-# What the kernel takes back when memory is needed, as MemAvailable of the host counts it too. Without it a
-# container that has read large files would look full for ever.
+# Memory that the kernel reclaims on demand; MemAvailable of the host counts it as available too. Without it a
+# container that has read large files would always look full.
 _RECLAIMABLE = {
     1: ("total_active_file", "total_inactive_file"),
     2: ("active_file", "inactive_file", "slab_reclaimable"),
@@ -31,7 +31,7 @@ _KILLS = {1: "memory.oom_control", 2: "memory.events"}
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """One group: its name within the tree, its folder, the version of the kernel's interface."""
+    """One group: its name within the tree, its folder, and the version of the kernel's interface."""
 
     name: str
     folder: Path
@@ -43,28 +43,28 @@ class ControlGroup:
 
     @property
     def memory_limit(self) -> int | None:
-        """Bytes that all its processes together may have; None without a limit of its own."""
+        """The memory limit in bytes for all its processes together; None without a limit of its own."""
         try:
             limit = int(self.read(_LIMIT[self.version]))
-        except (OSError, ValueError):  # the second version says "max"; a root group has no such file
+        except (OSError, ValueError):  # version 2 writes "max"; a root group has no such file
             return None
         return limit if limit < _NO_LIMIT_BYTES else None
 
     @property
     def memory_used(self) -> int:
-        """Bytes that all its processes use and the kernel cannot take back; raises OSError, ValueError."""
+        """Bytes that all its processes use and the kernel cannot reclaim; raises OSError, ValueError."""
         used = int(self.read(_USED[self.version]))
         stat = counters(self.folder / "memory.stat")
         return max(0, used - sum(int(stat.get(name, 0)) for name in _RECLAIMABLE[self.version]))
 
     @property
     def oom_kills(self) -> int:
-        """How many processes the kernel has ended in it for lack of memory; raises OSError, ValueError."""
+        """The number of its processes killed by the kernel for lack of memory; raises OSError, ValueError."""
         return oom_kills(self.folder / _KILLS[self.version])
 
     @property
     def processor_limit(self) -> float | None:
-        """Processors that all its processes together may keep busy; None without a limit of its own."""
+        """The number of processors that its processes may use together; None without a limit of its own."""
         try:
             if self.version == 1:
                 quota, period = self.read("cpu.cfs_quota_us"), self.read("cpu.cfs_period_us")
@@ -80,9 +80,9 @@ class ControlGroup:
 
 
 def group_name(controller: str, process: Path = OURS) -> tuple[str, int] | None:
-    """The name of the group of a process, given as its folder in /proc, and the version; None without one.
+    """The group name and version of a process, given as its folder in /proc; None without a group.
 
-    In a mixed system a controller is where the first version has it.
+    On a system with both versions, version 1 wins for each controller that it has.
     """
     names = dict[str, str]()
     try:
@@ -97,9 +97,9 @@ def group_name(controller: str, process: Path = OURS) -> tuple[str, int] | None:
 
 
 def own_groups(controller: str, process: Path = OURS) -> list[ControlGroup]:
-    """The group of a process and those above it, innermost first: the limits of each bind it.
+    """The group of a process and those above it, innermost first; the limits of each apply to it.
 
-    Inside a container the name may be one that only the host has: then what is mounted is the container's.
+    Inside a container the name may exist on the host only. The mounted group is then that of the container.
     """
     found = group_name(controller, process)
     if found is None:
@@ -120,7 +120,7 @@ def own_groups(controller: str, process: Path = OURS) -> list[ControlGroup]:
 
 
 def oom_kills(path: Path) -> int:
-    """How many processes the kernel has ended for lack of memory, by a file with a counter of them."""
+    """The number of processes that the kernel killed for lack of memory, from a file with that counter."""
     try:
         return int(counters(path)["oom_kill"])
     except KeyError as error:
@@ -129,13 +129,13 @@ def oom_kills(path: Path) -> int:
 
 
 def usable_processors(process: Path = OURS) -> int:
-    """How many processors this process and what it starts can keep busy, by affinity and control groups."""
+    """The number of processors that this process and its children can use, by affinity and control groups."""
     limits = (group.processor_limit for group in own_groups("cpu", process))
     return max(1, min([len(os.sched_getaffinity(0)), *(math.ceil(limit) for limit in limits if limit)]))
 
 
 def _mounted(controller: str, version: int, process: Path) -> tuple[str, Path] | None:
-    """The group at the top of a tree as it is mounted, and where that is, by proc_pid_mountinfo(5)."""
+    """The group that is mounted as the top of a tree, and its mount point, from proc_pid_mountinfo(5)."""
     with contextlib.suppress(OSError):
         for line in read(process / "mountinfo").splitlines():
             before, _, after = line.partition(" - ")
@@ -151,11 +151,11 @@ Resource = Literal["cpu", "memory"]
 
 
 def waited_percent(resource: Resource, proc: Path = PROC) -> float | None:
-    """Share of the last ten seconds in which a task here waited for a resource; None when unknown.
+    """The share of the last ten seconds in which a task here waited for a resource; None when unknown.
 
-    The nearest control group that limits the resource is measured, because only processes below it share its
-    limit; without a limit, or where groups have no pressure (version 1), the host is. A kernel without PSI,
-    or with `psi=0`, reports nothing.
+    The value is that of the nearest control group that limits the resource, because only the processes below
+    it share that limit. Without a limit, or where groups have no pressure (version 1), it is that of the
+    host. A kernel without PSI, or with `psi=0`, reports none.
     """
     for file in _files(resource, proc):
         try:

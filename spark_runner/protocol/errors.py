@@ -10,7 +10,7 @@ class SubmissionError(SparkRunnerError):
 
 
 class RefusedSubmission(SubmissionError):
-    """The submission can never start, on any worker and with any number of tries."""
+    """The submission can never start, on any worker and after any number of retries."""
 
 
 class NotConfigured(SubmissionError):
@@ -34,7 +34,7 @@ class KillError(SparkRunnerError):
 
 
 class BackendUnreachable(SparkRunnerError):
-    """A cluster gave no valid answer; the state of what runs there is unknown.
+    """A cluster gave no valid answer; the state of the applications there is unknown.
 
     `sent`: the request may have reached the cluster, so it may have taken effect.
     """

@@ -36,12 +36,12 @@ PATTERNS = {
     "infrastructure": _INFRASTRUCTURE.pattern,
     "definition": _DEFINITION,
 }
-"""One pattern per class other than the user's, as regular expressions that Java understands too."""
+"""One pattern per class other than the user's, as regular expressions that are valid in Java too."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureKind:
-    """A class of errors of `retry.on`, and a message for the user where Spark's own does not help."""
+    """A class of errors of `retry.on`, and a message for the user where Spark's own is not helpful."""
 
     error_class: str  # "user", "memory", "killed", "infrastructure" or "submission"
     words: str = ""

@@ -1,4 +1,4 @@
-"""Keeps the logs of a driver from filling the disk: the last part of each log stays, as the most useful.
+"""Keeps the logs of a driver from filling the disk; the last part of each log, the most useful one, stays.
 
 A file `<name>.cut` beside a log records how much was cut, so that a reader can keep its position. The shim
 imports this module, so it uses the standard library alone.
@@ -26,7 +26,7 @@ class Cut:
 
     total: int = 0  # bytes before the first one that the log holds now
     older_end: int = 0  # end of the older part
-    pending: int = 0  # minimum size of a log that is being cut right now; 0 = none is
+    pending: int = 0  # minimum size of a log that is being cut right now; 0 = no cut is in progress
 
 
 def read_cut(log: Path) -> Cut:
@@ -38,11 +38,12 @@ def read_cut(log: Path) -> Cut:
 
 
 def limit_log(path: Path, max_bytes: int = MAX_LOG_BYTES) -> bool:
-    """Empty a log that is too long, and keep its end as the older part; returns whether it did.
+    """Truncate a log that is too long, and keep its end as the older part; returns whether it did.
 
     The writer has the log open for appending, so the file stays the same one and is truncated. Output between
-    the last look at its size and the cut, two system calls, is lost. More is lost only of a writer that is
-    faster than the copy for `_FOLLOWED` times the limit. A full disk costs the older part, never the cut.
+    the last look at its size and the cut, two system calls, is lost. More is lost only if the writer is
+    faster than the copy for `_FOLLOWED` times the limit. On a full disk the older part is lost, but the cut
+    still happens.
     """
     try:
         # A driver of another user owns its log: without O_NONBLOCK a lease on it would block for 45 s.
@@ -62,7 +63,7 @@ def limit_logs(directory: Path) -> None:
 
 
 def limit_own_logs() -> None:
-    """Limit the logs of this driver where no shim does it: on a node of a cluster."""
+    """Limit the logs of this driver on a node of a cluster, where no shim does that."""
     directory = os.environ.get(RUN_DIR_VARIABLE)
     if directory and not Path(directory, "shim.json").exists():
         limit_logs(Path(directory))
@@ -82,10 +83,10 @@ def _cut(log: int, path: Path, max_bytes: int) -> None:
 
 
 def _keep(log: int, path: Path, cut: Cut, max_bytes: int) -> int:
-    """Copy the end of a log, at most `max_bytes`; returns the offset in it behind what was copied.
+    """Copy the end of a log, at most `max_bytes`; returns the offset behind the copied part.
 
-    Output that arrives meanwhile is copied too. Where that would be too much, a new older part begins, with
-    space for half of the limit.
+    Output that arrives meanwhile is copied too. If it exceeds the limit, a new older part begins, with space
+    for half of the limit.
     """
     size = os.fstat(log).st_size
     most, space = size + _FOLLOWED * max_bytes, 0

@@ -1,4 +1,4 @@
-"""Addresses at which clouds give a machine its credentials: no address in a definition may reach them."""
+"""The addresses of the metadata services of clouds, which serve credentials: no definition may reach them."""
 
 import ipaddress
 
@@ -21,7 +21,7 @@ _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # NAT64, RFC 6052: the last 
 
 
 def is_metadata(address: str) -> bool:
-    """Whether a socket address is one of those, or link-local; raises ValueError for a name."""
+    """Whether a socket address is a metadata address, or link-local; raises ValueError for a name."""
     known = plain_address(address)
     return known.is_link_local or known in _SERVICES
 

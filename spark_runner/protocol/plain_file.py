@@ -1,4 +1,4 @@
-"""Files that others may have written or put there: regular ones, read to a limit and never waited for."""
+"""Reads files that another user may have created: regular files only, up to a limit, without blocking."""
 
 import errno
 import json
@@ -11,11 +11,10 @@ MAX_JSON_BYTES = 4 * 1024 * 1024
 
 
 def open_plain(path: Path, *, of: int | None = None) -> int:
-    """A descriptor of a regular file to read; raises ValueError for what is none, OSError.
+    """Open a regular file to read; raises ValueError for anything else, and OSError.
 
-    A pipe to which nothing writes would be waited for, and a device has no end. With `of`, the file has to be
-    of that user, and no symbolic link: a user who can write in its folder could link it to files of this
-    user.
+    A pipe without a writer would block, and a device has no end. With `of`, the file must belong to that user
+    and must not be a symbolic link: a user with write access to the folder could link to files of this user.
     """
     follow = 0 if of is None else os.O_NOFOLLOW
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | follow)
@@ -34,7 +33,7 @@ def open_plain(path: Path, *, of: int | None = None) -> int:
 
 
 def check_plain(path: Path) -> None:
-    """Raise ValueError, with the path, for what is no regular file, OSError for what cannot be opened."""
+    """Raise ValueError, with the path, for anything but a regular file, and OSError if opening fails."""
     try:
         os.close(open_plain(path))
     except ValueError as error:
@@ -42,9 +41,9 @@ def check_plain(path: Path) -> None:
 
 
 def read_plain(path: Path, limit: int, *, of: int | None = None) -> bytes:
-    """All of a regular file; raises ValueError when it is longer than `limit` bytes, or none; OSError.
+    """The contents of a regular file, at most `limit` bytes; raises ValueError as `open_plain`, and OSError.
 
-    `of`: as in `open_plain`.
+    A longer file raises ValueError too. `of`: as in `open_plain`.
     """
     with os.fdopen(open_plain(path, of=of), "rb") as file:
         data = file.read(limit + 1)
@@ -55,12 +54,12 @@ def read_plain(path: Path, limit: int, *, of: int | None = None) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """What the JSON in a regular file says; raises ValueError, OSError."""
+    """The JSON value in a regular file; raises ValueError, OSError."""
     return parse_json(read_plain(path, MAX_JSON_BYTES))
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What JSON says; raises ValueError also for what is nested too deeply to be read."""
+    """The value of a JSON text; raises ValueError, also for one that is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:

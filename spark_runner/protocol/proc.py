@@ -1,7 +1,7 @@
-"""The processes and the memory of this host as /proc shows them. Standard library only: the shim needs it.
+"""The processes and the memory of this host, from /proc. Standard library only: the shim needs it.
 
-`proc` is the folder where it is mounted. A process that has ended or may not be read raises OSError, contents
-of an unknown form ValueError or IndexError.
+`proc` is the mount point. A process that has ended, or whose files this user may not read, raises OSError.
+Contents of an unknown form raise ValueError or IndexError.
 """
 
 import contextlib
@@ -16,23 +16,23 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def read(path: Path) -> str:
-    """The text of a file of the kernel; raises OSError."""
+    """The text of a file in /proc or of a control group; raises OSError."""
     return path.read_text(encoding="utf-8", errors="replace")
 
 
 def counters(path: Path) -> dict[str, str]:
-    """The values of a file with a name and a number in each line; raises OSError."""
+    """The values by name of a file with a name and a number in each line; raises OSError."""
     return dict(line.partition(" ")[::2] for line in read(path).splitlines())
 
 
 # ---------------------------------------------------------------------- this host
 def boot_id() -> str:
-    """The id that the kernel drew when it booted."""
+    """The id that the kernel generated at boot."""
     return read(PROC / "sys/kernel/random/boot_id").strip()
 
 
 def pid_namespace() -> str:
-    """The PID namespace of this process: a process id means something to the processes in it alone."""
+    """The PID namespace of this process: a process id is valid only among the processes in it."""
     return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - its target is no path: `pid:[4026531836]`
 
 
@@ -42,7 +42,7 @@ def uptime(proc: Path = PROC) -> float:
 
 
 def host_memory(proc: Path = PROC) -> tuple[int, int]:
-    """Bytes of memory available without swapping, and in all; raises OSError, ValueError."""
+    """The available memory without swapping, and the total memory, in bytes; raises OSError, ValueError."""
     values = dict(line.partition(":")[::2] for line in _lines(proc / "meminfo"))
     try:
         available, total = (int(values[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
@@ -55,7 +55,7 @@ def host_memory(proc: Path = PROC) -> tuple[int, int]:
 # ---------------------------------------------------------------------- one process
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """One process in proc_pid_stat(5)."""
+    """The fields of one process from proc_pid_stat(5)."""
 
     state: str
     parent: int
@@ -70,7 +70,7 @@ class ProcessStat:
 
 
 def stat(pid: int | str, proc: Path = PROC) -> ProcessStat:
-    """What the kernel counts of a process."""
+    """The state and counters of a process."""
     data = (proc / str(pid) / "stat").read_bytes()
     fields = data.rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
     cpu = sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
@@ -78,20 +78,20 @@ def stat(pid: int | str, proc: Path = PROC) -> ProcessStat:
 
 
 def memory(pid: int | str, proc: Path = PROC) -> tuple[int, int]:
-    """Bytes that a process has resident now, and how many of them it shares with files."""
+    """The resident memory of a process, and its part that is shared with files, in bytes."""
     resident, shared = map(int, read(proc / str(pid) / "statm").split()[1:3])
     return resident * _PAGE_BYTES, shared * _PAGE_BYTES
 
 
 def rss(pid: int) -> int:
-    """Bytes of memory that a process has resident now; 0 when it has ended."""
+    """The resident memory of a process in bytes; 0 if the process has ended."""
     with contextlib.suppress(OSError, ValueError):
         return memory(pid)[0]
     return 0
 
 
 def status_field(pid: int | str, name: str) -> str:
-    """One field of proc_pid_status(5); raises OSError, ValueError where the kernel does not have it."""
+    """One field of proc_pid_status(5); raises OSError, and ValueError if the kernel has no such field."""
     for line in _lines(PROC / str(pid) / "status"):
         found, _, value = line.partition(":")
         if found == name:
@@ -101,13 +101,13 @@ def status_field(pid: int | str, name: str) -> str:
 
 
 def rss_peak(pid: int) -> int:
-    """Bytes of memory that a process has had resident at most; raises OSError, ValueError."""
+    """The peak resident memory of a process in bytes; raises OSError, ValueError."""
     return int(status_field(pid, "VmHWM").split()[0]) * 1024
 
 
 # ---------------------------------------------------------------------- families
 def children(parent: int) -> list[int]:
-    """The direct children of a process, from a look at all processes of the host."""
+    """The direct children of a process, found among all processes of the host."""
     found = []
     for entry in os.listdir(PROC):  # noqa: PTH208  # names, not Path objects, for hundreds of processes
         with contextlib.suppress(OSError, IndexError):  # it ended meanwhile
@@ -117,7 +117,7 @@ def children(parent: int) -> list[int]:
 
 
 def descendants(parent: int) -> Iterator[int]:
-    """All processes below one, as far as they can be seen at this moment."""
+    """All descendants of a process that are visible at this moment."""
     left = [parent]
     while left:
         for child in _started_by(left.pop()):
@@ -126,7 +126,7 @@ def descendants(parent: int) -> Iterator[int]:
 
 
 def _started_by(pid: int) -> Iterator[int]:
-    # Each thread has a list of those that it has started: much less to read than all processes of the host.
+    # Each thread lists the processes that it has started: much less to read than all processes of the host.
     with contextlib.suppress(OSError):  # it has ended meanwhile
         for thread in os.listdir(PROC / str(pid) / "task"):  # noqa: PTH208 - names, not Path objects
             with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ MEMORY_VARIABLE = "ORCHESTRATOR_DRIVER_MEMORY"
 TERMINATION_LOG_VARIABLE = "ORCHESTRATOR_TERMINATION_LOG"  # a file for the outcome, of 4 KiB at most
 _ENDED_STATES = ("Z", "X")  # a zombie runs no code; it waits to be reaped
 _PF_KTHREAD = 0x00200000  # <linux/sched.h>: a kernel thread, which has no environment
-_EXEC_SECONDS = 0.5  # enough for a starved process; one that wiped both on purpose must not block longer
+_EXEC_SECONDS = 0.5  # enough for a starved process; one that erased both on purpose must not block longer
 _EXEC_LOOK_SECONDS = 0.001
 
 
@@ -81,7 +81,7 @@ def run_processes() -> list[RunProcess]:
     """Every live process of every run whose environment this process may read.
 
     A change that a program makes to its environment after its start is not visible, and neither is a process
-    that was started with an empty one: the shim, their sub-reaper, ends those. Two passes: during a single
+    that was started with an empty one. The shim, their sub-reaper, ends those. Two passes: during a single
     one, a process that forks and ends could hide its child.
     """
     return list({process: None for _ in range(2) for process in _pass_over_processes()})
@@ -165,7 +165,7 @@ def keep_streams_apart() -> None:
     if not directory:
         return
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # Spark's pipe never ends: a reader would wait for ever
+    os.dup2(nothing, 0)  # Spark's pipe never ends: a reader would never return
     os.close(nothing)
     for stream, name in ((sys.stdout, "stdout.log"), (sys.stderr, "stderr.log")):
         stream.flush()

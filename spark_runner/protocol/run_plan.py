@@ -180,8 +180,8 @@ class RunPlan:
 class PlanOutline:
     """The facts of a plan that runners and log collectors use.
 
-    They may meet a plan of another version, a damaged one, or that of a warm server: what is missing, or has
-    another type, is empty.
+    The plan may be damaged, of another version, or that of a warm server: a value that is missing or has
+    another type is empty.
     """
 
     job_id: str = ""
@@ -216,12 +216,12 @@ def in_warm_server(document: Mapping[str, Any], server: str) -> dict[str, Any]:
 
 
 def for_jar_driver(document: Mapping[str, Any], rules: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a plan for `JarDriver.java`, with the exit codes and patterns that it has to share."""
+    """The document of a plan for `JarDriver.java`, with the exit codes and patterns that it must share."""
     return {**document, "driver": dict(rules)}
 
 
 class _Keys:
-    """Reads one JSON object key by key; what is left at the end is unknown."""
+    """Reads one JSON object key by key; keys that are left at the end are unknown."""
 
     def __init__(self, what: str, document: object) -> None:
         if not isinstance(document, dict):
@@ -232,7 +232,7 @@ class _Keys:
         return key in self._left
 
     def take(self, key: str, *types: type, **default: Any) -> Any:
-        """The value of a key; raises PlanError when it is missing, or has none of the types."""
+        """The value of a key; raises PlanError if it is missing or has none of the types."""
         if key not in self._left:
             if "default" in default:
                 return default["default"]

@@ -1,4 +1,4 @@
-"""The Spark properties that decide the size of a run, and the memory that a driver may come to use."""
+"""The Spark properties that decide the size of a run, and the memory that a driver may use."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ def memory_bytes(text: str) -> int | None:
 
 
 def driver_bytes(conf: Mapping[str, str]) -> int:
-    """The bytes that a driver may use: its heap, and Spark's overhead beside it."""
+    """The bytes that a driver may use: its heap plus Spark's overhead."""
     heap = memory_bytes(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
     beside = memory_bytes(conf.get("spark.driver.memoryOverhead", ""))
     if beside is None:

@@ -2,11 +2,11 @@
 
 In the run directory of the server:
 
-    server.json              port and secret of its gateway, mode 0600; written when it is ready
+    server.json              port and secret of its gateway, mode 0600; written when the server is ready
     keepers/<pid>            the workers that keep it running
     tenants/<incarnation>    a driver that uses the JVM, or has died there; removed with the last of its work
     tenants/<incarnation>.left   a driver that left by itself, until the server has counted it
-    draining                 it takes no new driver, and ends after the last one
+    draining                 the server takes no new driver, and ends after the last one
 
 The run directory of a driver in it has a link `warm` to that of the server. Standard library only.
 """

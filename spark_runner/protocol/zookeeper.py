@@ -1,7 +1,6 @@
-"""The door to `queues`: all that `spark_runner` uses of ZooKeeper.
+"""The only import of `queues` inside Spark: all that `spark_runner` uses of ZooKeeper.
 
-No other code inside Spark imports `queues`. Everything behind this door travels to nodes that have only Java
-and PySpark.
+Everything that this module imports travels to nodes that have only Java and PySpark.
 """
 
 from queues.model.codec import decode, encode, timestamp

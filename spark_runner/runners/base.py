@@ -69,7 +69,7 @@ class SubmissionPlace:
     def is_at(self, other: "SubmissionPlace") -> bool:
         """Whether a worker that reaches one place reaches the other: the same host in any boot, or a cluster.
 
-        Two PID namespaces of one boot do not reach each other; an empty one means all of them.
+        Two PID namespaces of one boot do not reach each other; an empty one matches all of them.
         """
         namespaces = {self.pid_namespace, other.pid_namespace} - {""}
         if self.boot == other.boot and len(namespaces) > 1:
@@ -118,7 +118,7 @@ class SubmitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The cause of a submission's end according to its backend: more than the exit code says."""
+    """The cause of a submission's end according to its backend: more than the exit code shows."""
 
     error_class: str  # one of the classes of `retry.on`
     type: str  # the backend's own term, for example OOMKilled

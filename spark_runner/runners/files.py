@@ -1,4 +1,4 @@
-"""Files and directories of submissions: named by their content, and removed with all below."""
+"""Files and directories of submissions: names by content, and the removal of whole trees."""
 
 import hashlib
 import os
@@ -21,13 +21,13 @@ def content_name(stem: str, *contents: bytes) -> str:
 
 
 def content_file(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
-    """The file in this folder, made when it is not there; raises SubmissionError when it cannot be."""
+    """The file with this content in a folder, created if missing; raises SubmissionError if that fails."""
     path = folder / f"{content_name(stem, data)}{suffix}"
     try:
         if not path.exists():
-            # Not private, whatever the umask: the user of a driver, or of a cluster, may be another one.
+            # Readable by all, whatever the umask: the driver or the cluster may run as another user.
             folder.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data, mode=0o644)  # complete or absent, also with concurrent writers
+            replace_file(path, data, mode=0o644)  # complete or absent, even if another process creates it too
     except OSError as error:
         raise SubmissionError(f"{path} could not be written: {error.strerror}") from error
     return path
@@ -36,7 +36,7 @@ def content_file(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
 def remove_tree(path: Path, *, ignore_errors: bool = False) -> None:
     """Remove a directory with its contents; raises OSError. A missing directory is no error.
 
-    `rm` does it and follows no link; deep nesting would exhaust the stack and open files of this process.
+    It runs `rm`, which follows no link: deep nesting would exhaust the stack and open files of this process.
     """
     if not os.path.lexists(path) or _rm(path):
         return
@@ -45,9 +45,8 @@ def remove_tree(path: Path, *, ignore_errors: bool = False) -> None:
     if _rm(path):
         return
     try:
-        shutil.rmtree(
-            path, ignore_errors=ignore_errors
-        )  # with this process's capabilities; it reports why it fails
+        # With the capabilities of this process; it reports why it fails.
+        shutil.rmtree(path, ignore_errors=ignore_errors)
     except (FileNotFoundError, RecursionError):
         return
 

@@ -1,4 +1,4 @@
-"""JSON over HTTP as the masters of clusters speak it: bounded in time and size, and never sent twice."""
+"""JSON over HTTP for the masters of clusters: bounded in time and size, and never sent twice."""
 
 import json
 import re
@@ -59,14 +59,14 @@ REPLY_SECONDS = 30.0  # for the whole exchange
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 200
 _NEVER_SENT = (
-    urllib3.exceptions.ConnectTimeoutError,  # also a refused connection and an unknown host name
+    urllib3.exceptions.ConnectTimeoutError,  # also for a refused connection and an unknown host name
     urllib3.exceptions.LocationValueError,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReply:
-    """What a server answered, whatever its status."""
+    """The answer of a server, with any status."""
 
     url: str
     status: int
@@ -75,15 +75,15 @@ class ClusterReply:
 
     @property
     def is_good(self) -> bool:
-        """Whether the status says that it was done."""
+        """Whether the status means success."""
         return 200 <= self.status < 300  # noqa: PLR2004 - the class of statuses that mean success
 
     def text(self) -> str:
-        """The body as text, whatever its bytes are."""
+        """The body as text; invalid bytes are replaced."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON; raises BackendUnreachable for anything else, as a proxy's page."""
+        """The body as JSON; raises BackendUnreachable for anything else, such as the page of a proxy."""
         try:
             return parse_json(self.body)
         except ValueError as error:
@@ -96,7 +96,7 @@ class ClusterReply:
 def _check_peer(connection: urllib3.connection.HTTPConnection) -> None:
     """Raise NewConnectionError, before anything is sent, for an address that no cluster has.
 
-    A definition may name the pages of a cluster, and what is no page of one is quoted in an error.
+    A definition may name the pages of a cluster, and an error quotes an answer that is not such a page.
     """
     if is_metadata(str(connection.sock.getpeername()[0])):
         connection.close()
@@ -136,11 +136,11 @@ class ClusterHttp:
         self._pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
 
     def get(self, url: str) -> ClusterReply:
-        """Ask; raises BackendUnreachable when no whole reply came."""
+        """Send a GET request; raises BackendUnreachable without a complete reply."""
         return self._exchange("GET", url, None, {})
 
     def send(self, method: str, url: str, document: Any = None) -> ClusterReply:
-        """Send a document as JSON; `sent` of BackendUnreachable is true if the server may have it."""
+        """Send a document as JSON; raises BackendUnreachable, with `sent` if it may have arrived."""
         body = b"" if document is None else json.dumps(document).encode()
         return self._exchange(method, url, body, {"Content-Type": "application/json;charset=UTF-8"})
 
@@ -152,7 +152,7 @@ class ClusterHttp:
     def _exchange(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> ClusterReply:
-        asked = url.partition("?")[0]  # what follows is long, and no help to its reader
+        asked = url.partition("?")[0]  # the query is long, and does not help the reader
         has_begun = False
         try:
             with answer_within(MAX_REPLY_BYTES, REPLY_SECONDS) as read:
@@ -165,7 +165,9 @@ class ClusterHttp:
                     preload_content=False,
                 )
                 has_begun = True
-                with closing(response):  # kept open, it may be closed over there as the next request leaves
+                with closing(
+                    response
+                ):  # the server may close a kept connection just as the next request leaves
                     return ClusterReply(url, response.status, read(response), dict(response.headers))
         except AnswerTooLarge as error:
             raise BackendUnreachable(f"{url} answers more than {MAX_REPLY_BYTES} bytes", sent=True) from error

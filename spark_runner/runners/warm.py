@@ -1,4 +1,4 @@
-"""Warm servers as a worker sees them: kept running, chosen for jobs, cleared of what a dead driver left."""
+"""A worker's warm servers: it keeps them running, chooses them for jobs, and cleans up after dead drivers."""
 
 import hashlib
 import json

@@ -1,1 +1,1 @@
-"""The parent of a local driver: standard library only; process group, exit file, limits of its log."""
+"""The parent process of a local driver: its process group, exit file and log limits."""

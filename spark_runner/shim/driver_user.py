@@ -10,7 +10,7 @@ from pathlib import Path
 
 PR_SET_NO_NEW_PRIVS = 38  # <linux/prctl.h>
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-SPARK_LOG = 3  # the descriptor through which another user's driver has its spark.log
+SPARK_LOG = 3  # the descriptor by which the driver of another user writes its spark.log
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DriverUser:
 def become_user(user: DriverUser, run_dir: Path) -> None:
     """Change this process to another user, which gets the logs as open files.
 
-    No program can change it back.
+    No program can revert the change.
     """
     log = os.open(run_dir / "spark.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, SPARK_LOG)

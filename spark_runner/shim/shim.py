@@ -1,16 +1,16 @@
-"""The tiny parent of one local driver: it outlives the worker and keeps the exit code.
+"""The small parent process of one local driver: it outlives the worker and keeps the exit code.
 
 It runs by path: `python -I -S shim.py RUN_DIR [--owner-fd N] [--directory D] -- argv...`. It imports the
 standard library, `orchestrator.logs.files`, and of this package `control_groups`, `driver_user`, `log_limit`,
-`proc` and `tree_usage`. It leaves in RUN_DIR:
+`proc` and `tree_usage`. It writes to RUN_DIR:
 
     shim.json    identity of the shim and its driver: process ids, /proc start ticks, boot id, PID namespace
     stdout.log   stderr.log   output of the driver and its descendants; older parts of long ones in *.log.1
-    exit.json    exit code and resource usage of the driver; written when none of its processes is left
+    exit.json    exit code and resource usage of the driver; written when all its processes have ended
     shim.log     errors of the shim itself; empty without any
 
-The driver gets TERM when the shim gets one, or when the owner behind `--owner-fd` has ended, and KILL after
-the grace period. When the shim itself is killed, the kernel kills the driver (PR_SET_PDEATHSIG).
+The driver gets TERM when the shim gets it, or when the owner behind `--owner-fd` has ended. It gets KILL
+after the grace period. When the shim itself is killed, the kernel kills the driver (PR_SET_PDEATHSIG).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What all processes below one have taken, and whether the kernel ended one of them for lack of memory.
+"""The memory and time of all descendants of this process, and whether the kernel killed one for its memory.
 
 Standard library only: the shim needs it.
 """
@@ -13,13 +13,13 @@ from spark_runner.protocol.control_groups import ControlGroup, oom_kills, own_gr
 from spark_runner.protocol.proc import PROC, descendants, rss
 
 LOOK_SECONDS = 1.0
-# To find the processes below a JVM takes milliseconds, as each of its threads may have started some.
-# It is done at ever longer intervals: most are started in the beginning.
+# A search for the processes below a JVM takes milliseconds: each of its threads may have started some.
+# The intervals between searches grow, because most processes start in the beginning.
 _FIRST_SEARCH_SECONDS, _MAX_SEARCH_SECONDS = 0.5, 5.0
 
 
 class TreeUsage:
-    """Looks at the descendants of this process now and then; an error in looking costs the look alone."""
+    """Measures the descendants of this process from time to time; an error skips one measurement."""
 
     def __init__(self) -> None:
         self._group = _memory_group()
@@ -30,7 +30,7 @@ class TreeUsage:
         self._peak = 0
 
     def look(self) -> float:
-        """Take the memory of all descendants together, if that is due; returns the seconds until it is."""
+        """Measure the memory of all descendants together, if due; returns the seconds until the next time."""
         now = time.monotonic()
         if now >= self._search_due:
             self._known = list(descendants(os.getpid()))
@@ -43,17 +43,17 @@ class TreeUsage:
         return min(self._due, self._search_due) - now
 
     def facts(self) -> dict[str, Any]:
-        """For the exit file: bytes and seconds; all descendants have ended and were reaped.
+        """The facts for the exit file, in bytes and seconds, once all descendants have ended and were reaped.
 
-        Pages that processes share count for each of them, so that the peak is an upper bound; what rose and
-        fell between two looks is not in it, unless a single process had more.
+        Pages that processes share count for each of them, so the peak is an upper bound. A rise and fall
+        between two measurements is not in it, unless a single process had more.
         """
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         kills = _oom_kills(self._group)
         facts: dict[str, Any] = {
             "rss_peak_bytes": max(self._peak, ended.ru_maxrss * 1024),
             "cpu_seconds": round(ended.ru_utime + ended.ru_stime, 2),
-            # Of any process in the group: the exit code shows whether it was the driver.
+            # A kill of any process in the group; the exit code of the driver shows whether it was the driver.
             "oom_kill": kills is not None and self._kills is not None and kills > self._kills,
         }
         if self._group is not None and (limit := self._group.memory_limit) is not None:
@@ -67,7 +67,7 @@ def _memory_group() -> ControlGroup | None:
 
 
 def _oom_kills(group: ControlGroup | None) -> int | None:
-    """How many processes the kernel has ended in it for lack of memory; without a group, in all."""
+    """The number of processes in it killed for lack of memory; without a group, of the whole host."""
     if group is not None:
         with contextlib.suppress(OSError, ValueError):
             return group.oom_kills

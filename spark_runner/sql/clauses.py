@@ -1,4 +1,4 @@
-"""Clauses read without Spark: the columns of a table, and where a query begins."""
+"""Parses clauses without Spark: the columns of a table, and the beginning of a query."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -64,7 +64,7 @@ def query(cursor: Cursor) -> Passage:
     if token is None or not token.is_word(*QUERY_WORDS):
         what = "a query (SELECT, WITH, VALUES, FROM or TABLE)"
         if ahead:
-            what += "; a list of columns is not allowed here, use BY NAME"
+            what += "; a list of columns is not supported here, use BY NAME"
         raise cursor.expected(what)
     following = cursor.peek(ahead + 1)
     if token.is_word("WITH") and following and following.is_symbol("("):

@@ -1,4 +1,4 @@
-"""Compiles a script into a plan: JSON, with all checks that need no Spark.
+"""Compiles a script into a plan, which is JSON, and makes all checks that need no Spark.
 
 The plan travels to the driver, where `spark_runner.sql.execution` runs it.
 """
@@ -223,13 +223,13 @@ class _Planner:
             if known and reads.times > MAX_TABLE_READS:
                 message = (
                     f"with '{known.name}' this query reads tables {reads.times:,} times through its views,"
-                    f" the limit is {MAX_TABLE_READS:,}; write what a view gives into a table between"
+                    f" the limit is {MAX_TABLE_READS:,}; write the rows of a view into a table first"
                 )
                 raise query.error(message, offset)
             if reads.depth > MAX_VIEW_DEPTH:
                 message = (
                     f"'{name}' is a view that reads views, more than {MAX_VIEW_DEPTH} deep,"
-                    " which is the limit; write what a view gives into a table between"
+                    " which is the limit; write the rows of a view into a table first"
                 )
                 raise query.error(message, offset)
         return reads

@@ -1,4 +1,4 @@
-"""The folder of the definition, to which relative paths refer; on a host without it they are errors."""
+"""The folder of the definition, to which relative paths refer; without the folder they are errors."""
 
 import errno
 import os
@@ -80,9 +80,8 @@ def set_spark_directory(spark: SparkSession, folder: str) -> None:
     if scheme != "file":
         words = f"relative paths mean a folder of this host, and the default file system is {scheme}"
         try:
-            default.setWorkingDirectory(
-                hadoop.Path("file", None, f"/dev/null/{words}")
-            )  # nothing can exist there
+            # Nothing can exist there.
+            default.setWorkingDirectory(hadoop.Path("file", None, f"/dev/null/{words}"))
         except Py4JJavaError:  # it accepts only its own paths, like viewfs
             default.setWorkingDirectory(hadoop.Path(f"/.reserved/{words}"))  # nor below this one
 

@@ -86,9 +86,8 @@ def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
         return _insert(cursor)
     if cursor.take_words("CREATE"):
         replace = cursor.take_words("OR", "REPLACE")
-        _ = cursor.take_words("TEMPORARY") or cursor.take_words(
-            "TEMP"
-        )  # all of a script's names are temporary
+        # All names of a script are temporary.
+        _ = cursor.take_words("TEMPORARY") or cursor.take_words("TEMP")
         if cursor.take_words("TABLE"):
             return _create_table(cursor, replace=replace)
         if cursor.take_words("VIEW"):

@@ -1,4 +1,4 @@
-"""The names that a script declares, as the session of Spark has them."""
+"""The names that a script declares, in a session of Spark."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -108,7 +108,7 @@ class ScriptSession:
             case "insert":
                 self.insert(step)
             case kind:
-                raise self.error(f"this driver does not support the step '{kind}'", step)
+                raise self.error(f"this driver has no step of the kind '{kind}'", step)
 
     def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
         """The rows that an INSERT writes, with the columns that its table declares."""

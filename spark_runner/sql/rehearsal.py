@@ -90,7 +90,7 @@ class Rehearsal(ScriptSession):
         elif columns is None and changed == [read]:
             columns = _read_back(step, self.writers[changed[0]], self.left[changed[0]])
         if columns is None:
-            raise self.error(f"table '{step['name']}': its columns show when it is written", step)
+            raise self.error(f"table '{step['name']}': its columns are unknown until it is written", step)
         names = [sql.lit(None).cast(field.dataType).alias(field.name) for field in columns.fields]
         return self.session.range(0).select(*names)
 

@@ -70,7 +70,9 @@ _UNCLOSED = {
 }
 _OPENING = frozenset({*_UNCLOSED, "/", "$"})
 _SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
-_KINDS = {kind.value: kind for kind in TokenKind}  # `TokenKind(value)` takes longer than all else of a token
+_KINDS = {
+    kind.value: kind for kind in TokenKind
+}  # `TokenKind(value)` takes longer than all other work on a token
 
 
 def tokenize(source: ScriptSource) -> Iterator[SqlToken]:

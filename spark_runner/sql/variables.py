@@ -75,7 +75,7 @@ class _Pieces:
         if self._length > self._limit:
             message = (
                 f"with the values of its variables the script has more than {MAX_EXPANDED_CHARACTERS:,}"
-                " characters, which is the limit; let it read what is so long from files"
+                " characters, which is the limit; let it read the long values from files"
             )
             raise self.source.error(message, origin)
         self._texts.append(text)

@@ -323,7 +323,7 @@ def test_a_finished_job_is_removed_when_its_time_is_over_with_its_files(office: 
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (None, "was not compiled when the job was submitted"),
+        (None, "its script has no plan"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"version": 1}', "its plan has version 1"),
     ],

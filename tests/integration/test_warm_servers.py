@@ -369,7 +369,7 @@ def test_a_server_is_replaced_after_so_many_jobs_and_ends_without_workers(
         assert [bench.server(job_id) for job_id in jobs] == [first, first]
         wait_until(lambda: not house.servers.runs(first), END_S, "the first server has ended")
         assert RunDirectory(first.path).exit_code() == 0
-        assert "2 drivers have come" in (first.path / "stdout.log").read_text("utf-8")
+        assert "2 drivers have used it" in (first.path / "stdout.log").read_text("utf-8")
         second = house.wait_open(other_than=first)
         office.close()  # the worker goes before its servers
         house.keeper.stop()

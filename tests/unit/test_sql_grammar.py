@@ -132,7 +132,7 @@ SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and I
         ("CREATE VIEW v AS", 17, "expected a query (SELECT, WITH, VALUES, FROM or TABLE), found the end"),
         ("INSERT t SELECT 1", 8, "expected INTO or OVERWRITE"),
         ("INSERT INTO t", 14, "expected a query"),
-        ("INSERT INTO t (a, b) SELECT 1, 2", 15, "a list of columns is not allowed here, use BY NAME"),
+        ("INSERT INTO t (a, b) SELECT 1, 2", 15, "a list of columns is not supported here, use BY NAME"),
         ("INSERT INTO t PARTITION (a=1) SELECT 1", 15, "expected a query"),
         ("INSERT INTO t WITH (`k`='v') SELECT 1", 15, "options belong to CREATE TABLE"),
         ("INSERT INTO t FROM u INSERT INTO v SELECT 1", 22, "a query cannot hold an INSERT"),

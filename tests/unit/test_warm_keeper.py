@@ -99,8 +99,8 @@ def test_there_is_a_server_for_each_spark_of_the_pools_that_start_warm() -> None
     [
         ({"age": 10.0, "jobs": 2, "memory": 1 << 20}, ""),
         ({"age": 60.0, "jobs": 0, "memory": 0}, "it is 60 s old"),
-        ({"age": 0.0, "jobs": 3, "memory": 0}, "3 drivers have come"),
-        ({"age": 0.0, "jobs": 0, "memory": 3 << 30}, "it takes 3072 MiB"),
+        ({"age": 0.0, "jobs": 3, "memory": 0}, "3 drivers have used it"),
+        ({"age": 0.0, "jobs": 0, "memory": 3 << 30}, "it uses 3072 MiB"),
     ],
     ids=["none", "age", "jobs", "memory"],
 )

@@ -1,4 +1,4 @@
-"""HTTP to a target of logs, over the transport of the Elasticsearch client: connections kept, TLS checked."""
+"""HTTP to a log target, over the transport of the Elasticsearch client: kept connections, verified TLS."""
 
 import base64
 import json
@@ -31,30 +31,30 @@ from orchestrator.logs.shipping.bounded import BoundedNode
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 CONNECT_SECONDS = 3.0
-BULK_SECONDS = 120.0  # a cluster under load takes so long, and what is sent twice costs it more
+BULK_SECONDS = 120.0  # a cluster under load takes this long, and a repeated request costs it more
 _SHORT_SECONDS = 10.0
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 _MAX_WORDS = 300
-_MAX_DELAY_SECONDS = 60.0  # whatever a server asks for: then it is asked again
+_MAX_DELAY_SECONDS = 60.0  # maximum that a server may ask for
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said."""
+    """The answer of a server."""
 
     status: int
     headers: Mapping[str, str]
     body: Any  # JSON, else text
 
     def words(self) -> str:
-        """Why it refused, for people."""
+        """The reason for a refusal, as text."""
         error = self.body.get("error", self.body) if isinstance(self.body, dict) else self.body
         if isinstance(error, dict):
             error = f"{error.get('type', '')}: {error.get('reason', '')}"
         return f"{self.status} {' '.join(str(error).split())[:_MAX_WORDS]}"
 
     def document(self, what: str) -> dict[str, Any]:
-        """The JSON object that it is; raises TargetUnreachable, TargetRefuses where `what` was refused."""
+        """The answer as a JSON object; raises TargetUnreachable, TargetRefuses, which name `what`."""
         if self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise TargetUnreachable(f"{what}: {self.words()}")
         if self.status != HTTPStatus.OK or not isinstance(self.body, dict):
@@ -62,15 +62,15 @@ class Answer:
         return self.body
 
     def delay(self) -> float:
-        """In how many seconds to come again, if it says so."""
+        """The Retry-After of the server in seconds; 0 without one."""
         try:
             return min(_MAX_DELAY_SECONDS, max(0.0, float(self.headers.get("retry-after", "0"))))
-        except ValueError:  # a date: what our own pace says is good enough
+        except ValueError:  # a date: the delay of the shipper's own pace is good enough
             return 0.0
 
 
 class _Ready(NdjsonSerializer):
-    """Bodies are ready when they come here: two copies of five megabytes less."""
+    """Passes on bodies, which are serialized already: this saves two copies of five megabytes."""
 
     def dumps(self, data: Any) -> bytes:
         """The body as it is."""
@@ -78,10 +78,10 @@ class _Ready(NdjsonSerializer):
 
 
 class _Lenient(JsonSerializer):
-    """What calls itself JSON and is none is text: the status that came with it counts all the same."""
+    """Reads invalid JSON as text, because the status of its answer is still valid."""
 
     def loads(self, data: bytes) -> Any:
-        """The value of a JSON text, else the text."""
+        """The value of a JSON text; the text itself if it is not JSON."""
         try:
             return super().loads(data)
         except (SerializationError, RecursionError):
@@ -89,10 +89,10 @@ class _Lenient(JsonSerializer):
 
 
 class Http:
-    """Requests to one of several servers of a cluster. Safe to use from several threads.
+    """Requests to one of several servers of a cluster. Thread-safe.
 
-    `key_file` holds an API key, or `user:password`; it is read at each start. `headers` go with each request.
-    Bodies are compressed on their way to other hosts.
+    `key_file` holds an API key, or `user:password`; it is read at each start. `headers` are added to each
+    request. Bodies to other hosts are compressed.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Http:
                 REDACTOR.add([key, key.partition(":")[2]])
                 all_headers["authorization"] = basic_login(key) if ":" in key else f"ApiKey {key}"
             if ca_file is not None:
-                ca_file.read_bytes()  # the transport would only say that it cannot connect
+                ca_file.read_bytes()  # the transport would report only that it cannot connect
             nodes = [
                 url_to_node_config(url, use_default_ports_for_scheme=True).replace(
                     connections_per_node=connections,
@@ -136,7 +136,7 @@ class Http:
     def request(
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON
     ) -> Answer:
-        """Ask, once; raises TargetUnreachable, TargetRefuses for an untrusted certificate."""
+        """Send a request once; raises TargetUnreachable, and TargetRefuses for an untrusted certificate."""
         seconds = BULK_SECONDS if body is not None and content_type == NDJSON else _SHORT_SECONDS
         headers = self._headers if body is None else {**self._headers, "content-type": content_type}
         try:
@@ -145,7 +145,7 @@ class Http:
                 path,
                 body=body,
                 headers=headers,
-                # The annotation allows seconds only; the node hands it to urllib3 as it is.
+                # The annotation allows seconds only; the node passes the value to urllib3 unchanged.
                 request_timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=seconds),  # type: ignore[arg-type]
             )
         except TlsError as error:
@@ -155,12 +155,12 @@ class Http:
         return Answer(found.meta.status, found.meta.headers, found.body)
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._transport.close()
 
 
 def _cause(error: TransportError) -> str:
-    """The innermost reason, in one line: those around it only say that something failed."""
+    """The innermost reason, in one line: the outer errors add no facts."""
     inner: BaseException = error
     while inner.__cause__ is not None:
         inner = inner.__cause__
@@ -178,5 +178,5 @@ def basic_login(user_and_password: str) -> str:
 
 
 def http_of(settings: LogSettings) -> Http:
-    """The way to the servers that the settings name; raises TargetRefuses for files that cannot be read."""
+    """A client for the servers of the settings; raises TargetRefuses if a key or CA file cannot be read."""
     return Http(settings.urls, key_file=settings.key_file, ca_file=settings.ca_file)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.http import Http, as_json, http_of
 
-VERSION = 3  # increment it with each change: it makes servers get the new template
+VERSION = 3  # increment it with each change, so that servers get the new template
 _PRIORITY = 210  # above Elastic's built-in templates, which have 100 to 200
 _NOT_FOUND = 404
 
@@ -49,7 +49,7 @@ def template(alias: str) -> dict[str, Any]:
             "aliases": {alias: {}},
             "settings": {"number_of_shards": 1, "auto_expand_replicas": "0-1"},
             # Other fields are stored but not indexed, so that no field of a user can make a record fail.
-            # Dotted names stay names: to expand them to objects is a sixth of the server's work.
+            # Dotted names stay names: expanding them to objects is a sixth of the server's work.
             "mappings": {"dynamic": False, "subobjects": False, "properties": properties},
         },
     }
