@@ -215,7 +215,7 @@ def test_a_job_is_removed_by_who_says_yes(operator: Desk, stage: Stage) -> None:
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
     claim = stage.hold("held")
-    assert_says(operator.type("job", "remove", "old"), 2, "Remove old for good?", "--yes")
+    assert_says(operator.type("job", "remove", "old"), 2, "Remove old permanently?", "--yes")
     assert not stage.is_gone("old")
     ended = operator.type("job", "remove", "old", "--yes")
     assert (ended.code, ended.stdout) == (0, "")
@@ -233,7 +233,7 @@ def test_at_a_terminal_it_is_asked_before_a_job_is_removed(operator: Desk, stage
     stage.put(Queue.FINISH, job_id="old")
     command = [*COMMAND, "job", "remove", "old"]
     with Terminal(command, operator.directory, operator.environment) as terminal:
-        wait_until(lambda: "Remove old for good?" in terminal.text(), 30, "it is asked")
+        wait_until(lambda: "Remove old permanently?" in terminal.text(), 30, "it is asked")
         assert not stage.is_gone("old")
         terminal.type(answer.encode() + b"\n")
         wait_until(lambda: terminal.is_closed, 30, "the command has ended")
@@ -328,4 +328,4 @@ def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Desk, 
     assert_says(operator.type("queue", "replay", "a"), 5, "'a' is not in dead but in fail")
     assert_says(operator.type("queue", "replay", "nobody"), 4, "nobody")
     assert operator.type("job", "remove", "damaged", "--yes").code == 0
-    assert operator.type("queue", "replay").stderr == "nothing is in dead\n"
+    assert operator.type("queue", "replay").stderr == "there is no job in dead\n"

@@ -1,4 +1,4 @@
-"""`orchestrator queue`: the seven queues, what stands in them, and what operators do with it."""
+"""`orchestrator queue`: the seven queues, their jobs, and the operations on them."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -7,40 +7,39 @@ app = lazy_app(
         Command(
             "list",
             "orchestrator.cli.queue.commands:list_",
-            "List the pools with the number of jobs in each queue, and what binds each pool.",
+            "List the pools with the number of jobs in each queue, and the limits of each pool.",
         ),
         Command(
             "show",
             "orchestrator.cli.queue.commands:show",
-            "Show what stands in a queue, in the order in which it is due.",
+            "Show the jobs of a queue in the order of their due times.",
         ),
         Command(
             "pool",
             "orchestrator.cli.queue.pool:app",
-            "Look at the pools, and remove those that nobody needs.",
+            "List pools, and remove unused ones.",
         ),
         Command(
             "pause",
             "orchestrator.cli.queue.commands:pause",
-            "Start no job of a pool, nor of its low lane, until it is resumed; "
-            "those that run go on to their end.",
+            "Start no job of a pool and its low lane until it is resumed; running jobs continue.",
         ),
-        Command("resume", "orchestrator.cli.queue.commands:resume", "Start jobs of a pool again."),
+        Command("resume", "orchestrator.cli.queue.commands:resume", "Start jobs of a paused pool again."),
         Command(
             "requeue",
             "orchestrator.cli.queue.commands:requeue",
-            "Make a job due after a delay where it stands: sooner, later, or now.",
+            "Set the due time of a job in its queue: sooner, later, or now.",
         ),
         Command(
             "move",
             "orchestrator.cli.queue.commands:move",
-            "Bring a job to another queue by hand; its status becomes one that belongs there and is true.",
+            "Move a job to another queue, and set the status that matches the queue and the job.",
         ),
         Command(
             "replay",
             "orchestrator.cli.queue.commands:replay",
-            "Bring jobs back from dead to where they came from; what had gone wrong there is counted anew.",
+            "Move jobs from dead back to their previous queues, and reset their error counts.",
         ),
     ],
-    help="Look at the queues, pause pools, move jobs by hand.",
+    help="Inspect queues, pause pools, move jobs.",
 )
