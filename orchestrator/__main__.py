@@ -14,7 +14,7 @@ def main() -> None:
         if getattr(sys, name) is None:  # the calling process has closed it
             # PTH123, SIM115: it stays open until the process ends.
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: PTH123, SIM115
-    Interrupt.remember()
+    Interrupt.record_sigint()
     try:
         from orchestrator.cli.app import run_app  # noqa: PLC0415 - lazy: Ctrl-C while it loads is handled, too
 
@@ -22,7 +22,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     except Exception:
-        if (asked := Interrupt.asked()) is None:
+        if (asked := Interrupt.received_exit_code()) is None:
             raise
         sys.exit(asked)
 

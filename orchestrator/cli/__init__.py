@@ -1,1 +1,1 @@
-"""The command line: thin, over `client` and `worker`."""
+"""The command line, a thin layer over `client` and `worker`."""

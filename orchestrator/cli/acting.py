@@ -1,4 +1,4 @@
-"""Doing something to several jobs, each by itself."""
+"""Apply one operation to several jobs, independently of each other."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from orchestrator.model.job import JobView
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask for confirmation at the terminal; raises NotConfirmed without a terminal, and exits on a no."""
+    """Ask on the terminal and exit with FAILED on a no; raises NotConfirmed without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotConfirmed(f"{question} There is no terminal to confirm it: give --yes")
+        raise NotConfirmed(f"{question} There is no terminal to ask on: give --yes")
     if not typer.confirm(visible(question), err=True):
         raise typer.Exit(Exit.FAILED)
 
@@ -32,9 +32,10 @@ def act_on_each(
     *,
     quiet: bool,
 ) -> None:
-    """Act on each job and report the result: words on stderr, documents on stdout unless it is a table.
+    """Act on each job and report the outcome: a message on stderr, and a document on stdout for JSON.
 
-    One that fails keeps no other from it. The exit code is that of the failures, 1 when they differ.
+    A failure does not stop the other jobs, except when ZooKeeper is unreachable. The exit code is that of the
+    failures, 1 when they differ.
     """
     rows, codes = list[dict[str, Any]](), set[Exit]()
     for job_id in dict.fromkeys(ids):
@@ -44,7 +45,7 @@ def act_on_each(
             code = explain_error(error, verbose=Verbosity.verbose)
             rows.append(outcome(job_id, None, error))
             codes.add(code)
-            if code is Exit.UNREACHABLE:  # the others would each wait as long
+            if code is Exit.UNREACHABLE:  # each of the others would wait as long
                 break
         else:
             rows.append(outcome(job_id, view, None))
@@ -52,17 +53,17 @@ def act_on_each(
                 stderr_console().print(words(job_id, view), markup=False)
     if output is not OutputFormat.TABLE:
         show_rows(rows, {}, output)
-    end_as(codes)
+    exit_with(codes)
 
 
 def outcome(job_id: str, view: JobView | None, error: Exception | None) -> dict[str, Any]:
-    """What became of one job, as a document."""
+    """The outcome for one job, as a document."""
     document = {} if view is None else view.model_dump(mode="json")
     place = {name: document.get(name) for name in ("pool", "queue", "status", "attempt")}
     return {"id": job_id, **place, "error": None if error is None else str(error)}
 
 
-def end_as(codes: set[Exit]) -> None:
-    """End the command with the code of its failures, 1 when they differ; go on when there were none."""
+def exit_with(codes: set[Exit]) -> None:
+    """Exit with the code of the failures, 1 when they differ; return when there were none."""
     if codes:
         raise typer.Exit(codes.pop() if len(codes) == 1 else Exit.FAILED)

@@ -1,4 +1,4 @@
-"""`orchestrator cluster`: its parts, its problems, and their repair."""
+"""`orchestrator cluster`: the status of the cluster, its problems and their fixes."""
 
 import sys
 from collections.abc import Sequence
@@ -27,16 +27,16 @@ from orchestrator.model.errors import NotConfirmed
 from orchestrator.model.states import Queue
 from orchestrator.model.times import local_time
 
-app = typer.Typer(no_args_is_help=True, help="Show workers and pools, and find and fix problems.")
+app = typer.Typer(no_args_is_help=True, help="Inspect workers and pools; find and fix problems.")
 
-_SHOWN_PER_KIND = 20  # in a table; the JSON has all
+_SHOWN_PER_KIND = 20  # in a table; JSON output has all
 
 
 @app.command()
 def status(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """Show the ZooKeeper servers, who leads, the workers, and the pools with their queues.
+    """Show the ZooKeeper servers, the leader, the workers, and the pools with their queues.
 
     Example: orchestrator cluster status -w 2
     """
@@ -95,53 +95,52 @@ def _binding(weight: int | None, cap: int | None) -> tuple[object, object]:
 
 @app.command()
 def doctor(
-    fix: Annotated[bool, typer.Option("--fix", help="Fix what is safe to fix.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Fix the findings that are safe to fix.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Find what is wrong and explain it: damage, left-overs, drivers that hang, clocks, pools, workers.
+    """Find and explain problems: damage, left-over nodes, stuck drivers, clocks, pools, workers.
 
-    Ends with 1 when an error or a warning is left. Nothing is written without --fix; docs/doctor.md says
-    what each finding means, and what --fix does.
+    Exit with 1 if an error or a warning is left. Without --fix, the command is read-only. docs/doctor.md
+    describes each finding and what --fix does.
 
     Example: orchestrator cluster doctor --fix --yes
     """
-    if (
-        fix and not yes and not sys.stdin.isatty()
-    ):  # before the look: a script must not depend on what it finds
-        raise NotConfirmed("no terminal to confirm the fixes: give --yes")
+    # Checked before the search: the exit code of a script must not depend on the findings.
+    if fix and not yes and not sys.stdin.isatty():
+        raise NotConfirmed("there is no terminal to confirm the fixes on: give --yes")
     with connected(start_own=not fix) as (client, settings):
         found = client.doctor.check()
         fixable = [finding for finding in found if finding.fixable]
         if fix and fixable:
             if not yes:
-                _tell(fixable, stderr_console())
-            confirm(f"Fix these {len(fixable):,}?", yes=yes)
+                _show_findings(fixable, stderr_console())
+            confirm(f"Fix these findings ({len(fixable):,})?", yes=yes)
             found = client.doctor.fix(found)
         found = in_order([*found, *check_settings(settings)])
     if output is OutputFormat.TABLE:
-        _tell(found, stdout_console())
+        _show_findings(found, stdout_console())
     else:
         show_rows([finding.model_dump(mode="json") for finding in found], {}, output)
     left = sum(finding.is_left for finding in found)
     if not quiet:
-        words = f"{left:,} to be looked at" if left else "nothing is wrong"
+        words = f"findings left: {left:,}" if left else "no problems left"
         fixed = sum(finding.fixed for finding in found)
-        stderr_console().print(words + (f", {fixed:,} fixed" if fixed else ""), markup=False)
+        stderr_console().print(words + (f"; fixed: {fixed:,}" if fixed else ""), markup=False)
     if left:
         raise typer.Exit(Exit.FAILED)
 
 
-def _tell(found: Sequence[Finding], console: Console) -> None:
+def _show_findings(found: Sequence[Finding], console: Console) -> None:
     for severity, of_severity in groupby(found, key=lambda finding: finding.severity):
         console.print(f"{severity}s", style="bold")
         for _, of_kind in groupby(of_severity, key=lambda finding: finding.kind):
-            _tell_kind(list(of_kind), console)
+            _show_kind(list(of_kind), console)
 
 
-def _tell_kind(findings: Sequence[Finding], console: Console) -> None:
+def _show_kind(findings: Sequence[Finding], console: Console) -> None:
     for finding in findings[:_SHOWN_PER_KIND]:
         mark = "fixed: " if finding.fixed else ""
         lines: list[Any] = [f"  {finding.kind}  {finding.path}", f"    {mark}{finding.what}"]

@@ -1,4 +1,4 @@
-"""The way of a command to its ZooKeeper, and from settings to a connected client."""
+"""Find the ZooKeeper of a command, and connect a client to it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def connected_jobs() -> Iterator[Jobs]:
-    """Jobs in the ZooKeeper that is configured, or runs here; raises NotRunning, Unreachable."""
+    """Jobs in the configured or running ZooKeeper; raises NotRunning, Unreachable."""
     settings = find_zookeeper(load_settings())
     with open_session(settings, settings.zookeeper_hosts) as session:
         yield build_jobs(session, settings)
@@ -23,21 +23,21 @@ def connected_jobs() -> Iterator[Jobs]:
 
 @contextmanager
 def reached_zookeeper(settings: Settings, *, start_own: bool = True) -> Iterator[Settings]:
-    """The settings with the configured ZooKeeper, or with the one that runs here.
+    """The settings with the configured ZooKeeper, or with the local server of `up`, `zookeeper` or `run`.
 
-    `start_own`: where none runs but an earlier one has left its data, that is served for as long as the
-    command takes, so that the jobs of an earlier `run` can be looked at. Raises NotRunning.
+    With `start_own`, a local server is started for the duration of the command if none runs but an earlier
+    one has left its data: so the jobs of an earlier `run` can be inspected. Raises NotRunning.
     """
     with ExitStack() as stack:
         try:
             found = find_zookeeper(settings)
         except NotRunning:
-            # Loaded where it is needed: most commands find a server that runs.
+            # Loaded lazily: most commands find a running server.
             from orchestrator.cli import own_server  # noqa: PLC0415
 
             if not (start_own and own_server.has_data(settings)):
                 raise
-            found = own_server.own_or_neighbours(settings, stack)
+            found = own_server.own_or_running_server(settings, stack)
         yield found
 
 

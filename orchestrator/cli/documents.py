@@ -1,4 +1,4 @@
-"""Data on stdout for programs."""
+"""JSON on stdout, for programs."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from orchestrator.logs.visible import visible_json
 
 
 def print_json(document: object, output: OutputFormat = OutputFormat.JSON) -> None:
-    """One JSON document on stdout: indented, or on one line for jsonl; secrets in it are masked."""
+    """Write one JSON document to stdout, indented or on one line for jsonl; secrets are masked."""
     indent = 2 if output is OutputFormat.JSON else None
     text = json.dumps(REDACTOR.document(document), ensure_ascii=False, indent=indent)
     sys.stdout.write(visible_json(text) + "\n")

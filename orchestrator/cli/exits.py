@@ -1,4 +1,4 @@
-"""The exit codes, and the error that ends with each."""
+"""The exit codes, and the errors that lead to each."""
 
 from enum import IntEnum
 
@@ -48,19 +48,19 @@ from spark_runner.sql.errors import SqlError
 
 
 class Exit(IntEnum):
-    """What scripts may rely on."""
+    """The exit codes that scripts may rely on."""
 
     OK = 0
     FAILED = 1  # the job, or the operation
     USAGE = 2  # the command line, a definition or a script was refused; nothing was enqueued
-    UNREACHABLE = 3  # ZooKeeper, or it does not let us in
+    UNREACHABLE = 3  # ZooKeeper cannot be reached, or refuses access
     NOT_FOUND = 4
     CONFLICT = 5
     TIMEOUT = 6
     INTERRUPTED = 130
 
 
-_MAX_CHARACTERS = 20_000  # of an error: it may quote what has no end
+_MAX_CHARACTERS = 20_000  # of an error message, which may quote a text of any size
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
     ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound), Exit.NOT_FOUND),
@@ -97,9 +97,9 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
 
 
 def explain_error(error: Exception, *, verbose: bool) -> Exit:
-    """Say on stderr what happened; the traceback only when asked for. Returns the exit code."""
+    """Report an error on stderr, with its traceback if `verbose`; returns the exit code."""
     if verbose:
-        from loguru import logger  # noqa: PLC0415 - slow to load, and seldom asked for
+        from loguru import logger  # noqa: PLC0415 - slow to load, and seldom used
 
         configure_loguru()
         logger.opt(exception=error).error("{}", type(error).__name__)
@@ -107,7 +107,7 @@ def explain_error(error: Exception, *, verbose: bool) -> Exit:
         if isinstance(error, types):
             typer.echo(visible(f"error: {_words(error)}"), err=True)
             return code
-    message = f"error: unexpected {type(error).__name__}: {_words(error)} (-v shows where)"
+    message = f"error: unexpected {type(error).__name__}: {_words(error)} (-v shows the traceback)"
     typer.echo(visible(message), err=True)
     return Exit.FAILED
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and TERM as an event that the main thread checks, never an exception in the middle of a step."""
+"""SIGINT and SIGTERM as an event that the main thread polls, not as an exception in mid-operation."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ _SIGNALLED = 128  # the exit code of a program ended by signal N is 128 + N
 
 
 class Interrupt:
-    """Remembers the first SIGINT or SIGTERM."""
+    """Records the first SIGINT or SIGTERM."""
 
     _installed: ClassVar["Interrupt | None"] = None
 
@@ -23,18 +23,20 @@ class Interrupt:
         self._forces = False
 
     @classmethod
-    def remember(cls) -> None:
-        """Let Ctrl-C raise KeyboardInterrupt, as without this, and record it.
+    def record_sigint(cls) -> None:
+        """Record SIGINT, and raise KeyboardInterrupt as Python does by default.
 
-        A library may make another error of the exception: pydantic does, while it builds a model.
+        A library may turn the exception into another error: pydantic does so while it builds a model.
         """
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored: by nohup
+        if (
+            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):  # otherwise SIGINT is ignored, as under nohup
             interrupt = cls(breaks=True)
             interrupt._take_over(signal.SIGINT)
 
     @classmethod
     def install(cls) -> Self:
-        """Take over SIGINT and SIGTERM for the rest of this process."""
+        """Handle SIGINT and SIGTERM for the rest of this process."""
         before, interrupt = cls._installed, cls()
         interrupt._take_over(signal.SIGINT, signal.SIGTERM)
         if before is not None and before.is_set():
@@ -47,14 +49,14 @@ class Interrupt:
             signal.signal(number, self._on_signal)
 
     @classmethod
-    def asked(cls) -> int | None:
-        """The exit code of the signal that this process was sent; None without one."""
+    def received_exit_code(cls) -> int | None:
+        """The exit code of the signal that this process has received; None without one."""
         installed = cls._installed
         return installed.exit_code if installed is not None and installed.is_set() else None
 
     @contextmanager
     def breaking(self) -> Iterator[None]:
-        """Let a signal raise KeyboardInterrupt here: for long waits that leave nothing half done."""
+        """Raise KeyboardInterrupt on a signal in this block: for long waits that leave nothing half done."""
         self._breaks = True
         try:
             if self.is_set():
@@ -65,7 +67,7 @@ class Interrupt:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._forces and self._event.is_set():
-            os._exit(self.exit_code)  # the second request: held jobs are released with the session
+            os._exit(self.exit_code)  # second signal: ZooKeeper releases all claims when the session ends
         if self._signal is None:
             self._signal = number
         self._event.set()
@@ -73,23 +75,23 @@ class Interrupt:
             raise KeyboardInterrupt
 
     def force_when_repeated(self) -> None:
-        """From now on, a further signal ends the process at once."""
+        """End the process at once on every further signal."""
         self._forces = True
 
     def is_set(self) -> bool:
-        """Whether a stop was requested."""
+        """Whether a signal was received."""
         return self._event.is_set()
 
     @property
     def is_terminate(self) -> bool:
-        """Whether it was TERM: the orderly request of a service manager."""
+        """Whether the signal was SIGTERM, the normal stop request of a service manager."""
         return self._signal == signal.SIGTERM
 
     @property
     def exit_code(self) -> int:
-        """130 after Ctrl-C, 143 after TERM."""
+        """130 after SIGINT, 143 after SIGTERM."""
         return _SIGNALLED + (self._signal or signal.SIGINT)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a signal at most so long; True when there was one."""
+        """Wait for a signal for at most `seconds`; returns whether one was received."""
         return self._event.wait(seconds)

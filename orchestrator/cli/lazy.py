@@ -1,4 +1,4 @@
-"""A group of commands that loads each one when it is used: help and completion need their names alone."""
+"""A group that loads a command when it is used: help and completion need only the names."""
 
 import os
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _GROUP = "app"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where a command is, and what the help of its group says of it.
+    """The location of a command, and its line in the help of its group.
 
     `target` is `module:attribute`: a Typer, or a function that becomes a command.
     """
@@ -24,12 +24,12 @@ class Command:
     name: str
     target: str
     help: str
-    is_quick: bool = False  # it starts no process, and does without the plugins of pydantic
-    passes_on: bool = False  # unknown arguments and options are passed on to it
+    is_quick: bool = False  # starts no process, and needs no pydantic plugins
+    passes_on: bool = False  # receives unknown arguments and options as they are
 
 
 class LazyGroup(TyperGroup):
-    """A group of the commands in its table."""
+    """A group with the commands of its table."""
 
     lazy: Sequence[Command] = ()
 
@@ -38,7 +38,7 @@ class LazyGroup(TyperGroup):
         return [command.name for command in self.lazy]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - likewise
-        """Load one command; None for a name that is not known."""
+        """Load one command; None for an unknown name."""
         found = next((command for command in self.lazy if command.name == cmd_name), None)
         return None if found is None else _load(found)
 
@@ -57,7 +57,7 @@ def lazy_app(commands: Sequence[Command], **options: Any) -> typer.Typer:
     """A Typer with these commands."""
     group = type("Group", (LazyGroup,), {"lazy": tuple(commands)})
     app = typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
-    app.callback()(_no_options)  # typer requires one in a group without commands
+    app.callback()(_no_options)  # typer requires a callback if it has no command
     return app
 
 
@@ -66,14 +66,14 @@ def _no_options() -> None:
 
 
 class _Plugins:
-    """Whether it is we who have left the plugins of pydantic out."""
+    """Whether this process, and not the user, has disabled the plugins of pydantic."""
 
     left_out = False
 
 
 def leave_out_plugins() -> None:
-    """Let pydantic look for no plugins until a command is loaded that is not quick."""
-    if _PLUGINS not in os.environ:  # else the user has said which
+    """Disable the plugins of pydantic until a command is loaded that is not quick."""
+    if _PLUGINS not in os.environ:  # a value of the user takes precedence
         os.environ[_PLUGINS] = "__all__"
         _Plugins.left_out = True
 
@@ -82,13 +82,13 @@ def _load(command: Command) -> Any:
     module, _, attribute = command.target.partition(":")
     if not (command.is_quick or attribute == _GROUP) and _Plugins.left_out:
         _Plugins.left_out = False
-        del os.environ[_PLUGINS]  # drivers, and all that is started from here, may have theirs
+        del os.environ[_PLUGINS]  # drivers and other child processes may use plugins
     target = getattr(import_module(module), attribute)
     from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - not for help and completion
 
-    configure_loguru()  # what was loaded just now may log
+    configure_loguru()  # the modules just loaded may log
     if isinstance(target, typer.Typer):
-        target._add_completion = False  # noqa: SLF001 - the program's, not one of each group
+        target._add_completion = False  # noqa: SLF001 - completion belongs to the program, not to each group
         target.rich_markup_mode = None
     else:
         single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

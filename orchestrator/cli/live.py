@@ -1,4 +1,4 @@
-"""The life of one job as it happens: a live line per state on a terminal, plain lines on a pipe."""
+"""Live progress of one job: one updated line per state on a terminal, plain lines on a pipe."""
 
 import time
 from typing import Any, Protocol, Self
@@ -18,28 +18,28 @@ _REFRESH_PER_SECOND = 8
 
 
 class Display(Protocol):
-    """Shows a job while it goes on."""
+    """Shows the progress of a job."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def say(self, words: str) -> None:
-        """A step before or beside the job."""
+        """Show a message that is not about a state of the job."""
 
     def show(self, job: JobView, progress: dict[str, Any] | None) -> None:
-        """The job as it is now."""
+        """Show the current state of the job."""
 
 
 def display(*, quiet: bool) -> Display:
-    """The display that fits stderr; it shows nothing when quiet."""
+    """A display for stderr: live on a terminal, else plain; silent when quiet."""
     console = stderr_console()
     console.quiet = quiet
     return LiveDisplay(console) if console.is_terminal and not quiet else PlainDisplay(console)
 
 
 def states(job: JobView) -> list[tuple[Queue, float, float | None]]:
-    """The states of the job so far: queue, when it came there, when it left (epoch seconds)."""
+    """The states of the job so far: queue, time of entry, time of exit or None (epoch seconds)."""
     times = [(Queue(queue), moment(at)) for queue, at in job.times.items() if queue in set(Queue)]
     came = sorted(
         ((queue, at.timestamp()) for queue, at in times if at is not None),
@@ -50,7 +50,7 @@ def states(job: JobView) -> list[tuple[Queue, float, float | None]]:
 
 
 def describe_progress(progress: dict[str, Any] | None) -> str:
-    """What the driver does now, in one line."""
+    """The current activity of the driver, in one line."""
     if progress is None:
         return ""
     parts, stages = [str(progress.get("phase") or "")], progress.get("stages")
@@ -67,7 +67,7 @@ def describe_progress(progress: dict[str, Any] | None) -> str:
 
 
 class PlainDisplay:
-    """A line for each change; for pipes and files."""
+    """Prints a line for each change, for pipes and files."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -82,11 +82,11 @@ class PlainDisplay:
         return
 
     def say(self, words: str) -> None:
-        """A step before or beside the job."""
+        """Show a message that is not about a state of the job."""
         self._console.print(f"{time.monotonic() - self._start:6.1f} s  {words}", markup=False)
 
     def show(self, job: JobView, progress: dict[str, Any] | None) -> None:
-        """Lines for the states that are new, and for a new phase of the driver."""
+        """Print new states, and a new phase of the driver."""
         for queue, came, _ in states(job):
             if (queue, came) not in self._shown:
                 self._shown.add((queue, came))
@@ -98,7 +98,7 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """One line per state, drawn again in place, with the elapsed time and Spark's stages."""
+    """Redraws one line per state in place, with the elapsed time and Spark's stages."""
 
     def __init__(self, console: Console) -> None:
         self._words: list[str] = []
@@ -118,18 +118,18 @@ class LiveDisplay:
         self._live.stop()
 
     def say(self, words: str) -> None:
-        """A step before or beside the job."""
+        """Show a message that is not about a state of the job."""
         self._words.append(words)
 
     def show(self, job: JobView, progress: dict[str, Any] | None) -> None:
-        """Draw the job as it is now."""
+        """Draw the current state of the job."""
         self._job, self._progress = job, progress
         self._driver_seen = self._driver_seen or progress is not None
 
     def _doing(self, queue: Queue) -> str:
         if queue is not Queue.RUNNING or self._progress is not None:
             return describe_progress(self._progress)
-        return "the driver ends" if self._driver_seen else "spark-submit starts the driver"
+        return "the driver is shutting down" if self._driver_seen else "spark-submit is starting the driver"
 
     def _render(self) -> RenderableType:
         lines: list[RenderableType] = [Text(words, style="dim") for words in self._words]

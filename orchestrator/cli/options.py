@@ -1,4 +1,4 @@
-"""Options that many commands share, each with one meaning."""
+"""Options that commands share; each has the same meaning everywhere."""
 
 import math
 import re
@@ -12,13 +12,13 @@ from orchestrator.model.errors import DefinitionError, SettingsError
 from orchestrator.model.fields import parse_seconds
 from queues import check_pool
 
-_MAX_WEIGHT = 1000  # as of pools
+_MAX_WEIGHT = 1000  # the maximum of pools
 _WEIGHT = re.compile(r"[0-9]{0,4}")
 _MAX_WATCH_SECONDS = 86_400.0
 
 
 class OutputFormat(StrEnum):
-    """How data is written to stdout."""
+    """The format of the data on stdout."""
 
     TABLE = "table"
     JSON = "json"
@@ -26,15 +26,15 @@ class OutputFormat(StrEnum):
 
 
 class Verbosity:
-    """What -v and -q said; set while the command line is read."""
+    """The effect of -v; set while the command line is parsed."""
 
     verbose = False
 
 
 def a_number(value: float | None) -> float | None:
-    """The same; a range refuses all but what is no number at all."""
+    """The value itself, unless it is NaN, which passes the range check of click."""
     if value is not None and math.isnan(value):
-        raise typer.BadParameter("nan is no number")
+        raise typer.BadParameter("nan is not a number")
     return value
 
 
@@ -45,7 +45,7 @@ def _verbose(count: int) -> int:
     return count
 
 
-def _quiet(value: bool) -> bool:  # typer gives the value of a flag so
+def _quiet(value: bool) -> bool:  # typer passes the value of a flag by position
     if value:
         log_to_stderr("ERROR")
     return value
@@ -59,14 +59,15 @@ Verbose = Annotated[
         count=True,
         callback=_verbose,
         show_default=False,
-        help="More words, and tracebacks.",
+        help="Show more messages, and tracebacks.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Only errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Show only errors.")]
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the data on stdout.")]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job.")]
 Variables = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable, ${NAME} in the script.")
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a variable: ${NAME} in the script."),
 ]
 Watch = Annotated[
     float | None,
@@ -77,13 +78,13 @@ Watch = Annotated[
         min=0.2,
         max=_MAX_WATCH_SECONDS,
         callback=a_number,
-        help="Show again and again.",
+        help="Repeat at this interval.",
     ),
 ]
 
 
 def parse_variables(assignments: list[str] | None) -> dict[str, Any]:
-    """The variables of `--set`; raises DefinitionError for one without `=`."""
+    """The variables of `--set`; raises DefinitionError for an assignment without `=`."""
     variables = {}
     for assignment in assignments or []:
         name, equals, value = assignment.partition("=")
@@ -94,7 +95,7 @@ def parse_variables(assignments: list[str] | None) -> dict[str, Any]:
 
 
 def parse_pools(assignments: list[str] | None) -> dict[str, int] | None:
-    """Pools and their weights of `--pool`, None when none was named; raises SettingsError, InvalidName."""
+    """The weights of the pools of `--pool`, None without it; raises SettingsError, InvalidName."""
     if not assignments:
         return None
     pools = {}
@@ -109,7 +110,7 @@ def parse_pools(assignments: list[str] | None) -> dict[str, int] | None:
 
 
 def parse_seconds_of(option: str, text: str | None) -> float | None:
-    """The seconds that an option gives, None without it; raises DefinitionError."""
+    """The value of a duration option in seconds, None without it; raises DefinitionError."""
     if text is None:
         return None
     try:

@@ -20,21 +20,21 @@ from orchestrator.model.times import seconds_between
 
 T = TypeVar("T")
 
-_MAX_PLAIN_WIDTH = 400  # a pipe has no width of its own; wide enough that no cell is folded
+_MAX_PLAIN_WIDTH = 400  # a pipe has no width; this is wide enough that no cell is folded
 
 
 class _SafeConsole(Console):
-    """The one exit of tables and words: what others wrote into them commands no terminal, and is no secret.
+    """The console for all tables and messages: it masks secrets and escapes terminal control sequences.
 
-    Cells of tables are masked where they are made.
+    Table cells are masked when the table is built.
     """
 
     def print(self, *objects: Any, **named: Any) -> None:
-        """What rich does with texts that hold no secret."""
+        """Print with secrets masked in texts."""
         super().print(*(REDACTOR.mask(each) if isinstance(each, str) else each for each in objects), **named)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of anything that is printed; rich's own commands are no text."""
+        """The segments of a renderable, text escaped; the control segments of rich stay as they are."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
@@ -51,7 +51,7 @@ def stderr_console() -> Console:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table; numbers to the right."""
+    """A table with numbers aligned to the right."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=False)
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
@@ -66,11 +66,11 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return visible(REDACTOR.mask(str(value)))  # before the columns are measured
+    return visible(REDACTOR.mask(str(value)))  # before rich measures the columns
 
 
 def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: OutputFormat) -> None:
-    """Write documents: as an array, a line each, or the named columns (key -> heading) as a table."""
+    """Write documents as a JSON array, as JSON lines, or as a table of `columns` (key -> heading)."""
     match output:
         case OutputFormat.JSON:
             print_json(list(rows))
@@ -89,7 +89,7 @@ def show_page(
     output: OutputFormat,
     watch: float | None,
 ) -> None:
-    """Write what a look finds, as a page or as JSON; with `watch` again and again."""
+    """Write the result of `look` as a page or as JSON, and repeat it every `watch` seconds."""
 
     def show_once() -> None:
         found = look()
@@ -102,7 +102,7 @@ def show_page(
 
 
 def repeat(show: Callable[[], None], seconds: float | None) -> None:
-    """Show once, or every so many seconds until interrupted."""
+    """Show once, or every `seconds` until interrupted."""
     while True:
         if seconds is not None and sys.stdout.isatty():
             stdout_console().clear()
@@ -114,19 +114,19 @@ def repeat(show: Callable[[], None], seconds: float | None) -> None:
 
 
 def short_path(location: str) -> str:
-    """A location as it can be typed here: relative where it is below the working directory."""
+    """A location, relative if it is below the working directory."""
     path = Path(location)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else location
 
 
 def elapsed(start: object, end: object) -> str:
-    """The time between two stored times, as `12.3 s` or `4 min 05 s`; empty where one of them is none."""
+    """The time between two stored times, as `12.3 s` or `4 min 05 s`; empty if one is not a time."""
     seconds = seconds_between(start, end)
     return "" if seconds is None else duration(seconds)
 
 
 def duration(seconds: float) -> str:
-    """So many seconds, as `12.3 s`, `4 min 05 s` or `2 h 10 min`."""
+    """Seconds as `12.3 s`, `4 min 05 s` or `2 h 10 min`."""
     if seconds < 60:  # noqa: PLR2004 - a minute
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""A ZooKeeper of our own, where none is configured."""
+"""A local ZooKeeper server, for commands without a configured ensemble."""
 
 import tempfile
 import time
@@ -11,17 +11,17 @@ from orchestrator.config.directories import prepare_directories
 from orchestrator.config.settings import Settings
 from queues import STATE_FOLDER, DataDirectoryInUse, EmbeddedZooKeeper, ServerConfig, running_server
 
-_NEIGHBOUR_SECONDS = 10.0  # a server that is just starting or ending is there, or gone, after that
-_TRANSIENT = "run"  # the owner whose server ends with one job: no other program may depend on it
+_NEIGHBOUR_SECONDS = 10.0  # within this time a server has finished its start or its stop
+_TRANSIENT = "run"  # the owner of a server that ends with one command: no other command may depend on it
 
 
 def has_data(settings: Settings) -> bool:
-    """Whether an earlier embedded server has left its data here."""
+    """Whether an earlier local server has left its data."""
     return (settings.zookeeper_dir / STATE_FOLDER).is_dir()
 
 
-def own_or_neighbours(settings: Settings, stack: ExitStack) -> Settings:
-    """The settings with a server of our own for a moment, or that of a command which does the same now."""
+def own_or_running_server(settings: Settings, stack: ExitStack) -> Settings:
+    """The settings with a temporary local server, or with the one that another command runs now."""
     deadline = time.monotonic() + _NEIGHBOUR_SECONDS
     while True:
         try:
@@ -35,9 +35,11 @@ def own_or_neighbours(settings: Settings, stack: ExitStack) -> Settings:
 
 @contextmanager
 def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
-    """The settings with the ZooKeeper of one job run here, and whether the job can be looked at afterwards.
+    """The settings with the ZooKeeper for `run`, and whether the job can be inspected afterwards.
 
-    It is the configured one, that of `up`, else one of our own.
+    It is the configured ensemble; else the server that `up` or `zookeeper` runs with this state directory;
+    else a server that ends with the command. If another `run` uses the state directory, that server has a
+    directory of its own, which is removed at the end.
     """
     prepare_directories(settings)
     if settings.zookeeper_hosts:
@@ -52,7 +54,7 @@ def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
             if running is not None and running.owner != _TRANSIENT:
                 found = with_own_server(settings, running.address, settings.zookeeper_dir)
             else:
-                # Another `run` has the directory, and its server ends with its job: this one gets its own.
+                # The server of another `run` ends with its job: this job needs one of its own.
                 private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orchestrator-")))
                 found, kept = stack.enter_context(_served(settings, private, owner=_TRANSIENT)), False
         yield found, kept
@@ -60,7 +62,7 @@ def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
 
 @contextmanager
 def zookeeper_for_others(settings: Settings, *, owner: str, port: int | None) -> Iterator[Settings]:
-    """The settings with a server that other terminals find; raises DataDirectoryInUse, PortTaken."""
+    """The settings with a server that other commands find; raises DataDirectoryInUse, PortTaken."""
     prepare_directories(settings)
     with _served(settings, settings.zookeeper_dir, owner=owner, port=port, long_run=True) as found:
         yield found

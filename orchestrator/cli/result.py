@@ -1,4 +1,4 @@
-"""What a job wrote: a table of its INSERTs, the first rows of each, and how to look closer."""
+"""The result of a job: a table of its INSERTs, the first rows of each, and commands for details."""
 
 import contextlib
 import os
@@ -25,19 +25,19 @@ from spark_runner.protocol.attempt import run_name
 from spark_runner.runners.base import Runner, SubmissionPlace
 from spark_runner.runners.registry import Runners
 
-_MAX_STDOUT_BYTES = 64 * 1024  # of what the program printed; all of it is in `job logs`
+_MAX_STDOUT_BYTES = 64 * 1024  # the last bytes that the program printed; `job logs` has all of them
 
 
 @dataclass(frozen=True, slots=True)
 class LocalResult:
-    """What stays on the disk of the node that ran the job: the rows and the prints are the user's data."""
+    """The user's data, rows and printed text, which stay on the disk of the node that ran the job."""
 
     tables: list[dict[str, Any]] = field(default_factory=list)  # with columns and preview
     stdout: str = ""
 
 
 def local_result(runners: Runners, detail: JobDetail) -> LocalResult:
-    """The rows and prints of the submission that took the last attempt."""
+    """The rows and the printed text of the submission of the last attempt."""
     attempt = detail.attempts[-1] if detail.attempts else {}
     place, incarnation = SubmissionPlace.of(attempt.get("place")), attempt.get("incarnation")
     runner = runners.at(place.of_files) if place else None
@@ -61,10 +61,10 @@ def _printed(runner: Runner, run: str, incarnation: str) -> str:
 
 
 def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> None:
-    """Write the result to stdout, and to stderr what went wrong."""
+    """Write the result to stdout, and the error to stderr."""
     job = detail.job
-    found = detail.attempts[-1].get("tables") if detail.attempts else None
-    tables: list[dict[str, Any]] = found if isinstance(found, list) else []
+    recorded = detail.attempts[-1].get("tables") if detail.attempts else None
+    tables: list[dict[str, Any]] = recorded if isinstance(recorded, list) else []
     if output is not OutputFormat.TABLE:
         print_json({"job": job.model_dump(mode="json"), "tables": tables}, output)
     elif job.status is Status.SUCCESS:
@@ -74,22 +74,22 @@ def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> 
 
 
 def show_end(job: JobView, root: str | None) -> None:
-    """Write to stderr how the job ended, and how to look closer; `root` None = it cannot be looked at."""
+    """Write the end of the job to stderr, and commands for details unless `root` is None."""
     words = stderr_console()
     took = f" in {elapsed(job.created, job.ended)}" if job.ended else ""
     words.print(f"\n{job.id}: {job.status}{took}", markup=False)
     if root is None:
         return
     for purpose, command in (
-        ("all that is known of it", f"job show {job.id}"),
-        ("what it and Spark said", f"job logs {job.id}"),
-        ("the queues in ZooKeeper", f"zkcli ls {root}/queues"),
+        ("job details", f"job show {job.id}"),
+        ("job and Spark logs", f"job logs {job.id}"),
+        ("queues in ZooKeeper", f"zkcli ls {root}/queues"),
     ):
         words.print(f"  {purpose + ':':<26}{_program()} {command}", markup=False)
 
 
 def _program() -> str:
-    """How this program was called, so that its hints can be typed unchanged."""
+    """The name by which this program was called, so that its hints can be copied as they are."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return f"{Path(sys.executable).name} -m orchestrator"

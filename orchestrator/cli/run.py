@@ -1,4 +1,4 @@
-"""`orchestrator run`: one push job on this machine, from the script to its result."""
+"""`orchestrator run`: one push job on this machine, from its script to its result."""
 
 import contextlib
 import threading
@@ -26,7 +26,7 @@ from orchestrator.model.plan import compile_program
 from orchestrator.model.states import Status
 from queues import ItemNotFound, check_id, find_java
 
-_LOOK_SECONDS = 0.25  # how often the progress is read; state changes are watched
+_LOOK_SECONDS = 0.25  # interval of progress reads; a watch reports state changes
 
 
 def run(
@@ -38,22 +38,22 @@ def run(
     ],
     variables: Variables = None,
     job_id: Annotated[
-        str | None, typer.Option("--id", help="The job's id; default: its name and a number.")
+        str | None, typer.Option("--id", help="The id of the job; default: its name and a random suffix.")
     ] = None,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run one push job here, watch it, and show what it wrote.
+    """Run one push job on this machine, watch it, and show its result.
 
-    ZooKeeper is the configured one (ZOOKEEPER_HOSTS or the setting zookeeper_hosts), else the one that `up`
-    or `zookeeper` runs here, else an embedded server that ends with the command; its data are kept.
+    Use the ZooKeeper that ZOOKEEPER_HOSTS names, else the running server of `orchestrator up` or
+    `orchestrator zookeeper`, else start a server that ends with this command.
 
     Example: orchestrator run examples/flights.sql --set bad_visibility=1
     """
     interrupt = Interrupt.install()
     mask_uncaught()
-    # At a terminal a second attempt is not wanted: a bare script is run once.
+    # A script without a definition runs once: a user at a terminal does not wait for a retry.
     definition = load_definition(str(script), parse_variables(variables), attempts=1)
     plan = compile_program(definition)
     job_id = check_id(f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}" if job_id is None else job_id)
@@ -64,7 +64,7 @@ def run(
         screen.say(f"job {job_id}")
         settings, kept = stack.enter_context(zookeeper_for_run(settings))
         if not kept:
-            screen.say("another run is under way: this job cannot be looked at after its end")
+            screen.say("another run is in progress: this job cannot be inspected after its end")
         logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
             session = stack.enter_context(open_session(settings, settings.zookeeper_hosts))
@@ -84,7 +84,7 @@ def run(
     show_result(detail, local, output)
     if not quiet:
         show_end(detail.job, settings.root if kept else None)
-    if interrupt.is_set():  # also if the job ended first: Ctrl-C gets an answer in any case
+    if interrupt.is_set():  # also if the job ended first: the exit code confirms the Ctrl-C
         raise typer.Exit(interrupt.exit_code)
     if job.status is not Status.SUCCESS:
         raise typer.Exit(Exit.FAILED)
@@ -99,7 +99,7 @@ def _follow(client: Client, job_id: str, screen: Display, interrupt: Interrupt) 
             return job
         if interrupt.is_set() and not asked:
             screen.say("stopping the job")
-            with contextlib.suppress(AlreadyEnded, ItemNotFound):  # it ended in this very moment
+            with contextlib.suppress(AlreadyEnded, ItemNotFound):  # it has ended in the meantime
                 client.kill(job_id)
             asked = True
         wake.wait(_LOOK_SECONDS)

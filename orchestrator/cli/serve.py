@@ -1,4 +1,4 @@
-"""Commands that run until they are stopped: `up`, `worker`, `zookeeper`; and the real zkCli."""
+"""The commands that run until a signal, `up`, `worker` and `zookeeper`; and ZooKeeper's zkCli."""
 
 import contextlib
 import shlex
@@ -29,15 +29,20 @@ from queues import ItemNotFound, find_java, run_zkcli
 
 _CHECK_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
-_SETTLE_SECONDS = 20.0  # beyond the kill ladder: verdicts, moves, Spark's own shutdown
+_SETTLE_SECONDS = 20.0  # after the two kill signals: verdicts, moves, the shutdown of Spark
 _ON_THEIR_WAY = (Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL)
-Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of ZooKeeper; default: a free one.")]
+Port = Annotated[
+    int | None, typer.Option(min=1, max=65535, help="The port of ZooKeeper; default: a free port.")
+]
 Slots = Annotated[
-    int | None, typer.Option(min=1, max=20_000, help="Jobs that run at once; default: half the processors.")
+    int | None,
+    typer.Option(
+        min=1, max=20_000, help="The number of jobs that run at once; default: half the processors."
+    ),
 ]
 MetricsAddress = Annotated[
     str | None,
-    typer.Option(metavar="[HOST:]PORT", help="Serve /metrics, /livez and /readyz; default: nowhere."),
+    typer.Option(metavar="[HOST:]PORT", help="Serve /metrics, /livez and /readyz; default: not served."),
 ]
 
 
@@ -48,9 +53,9 @@ def up(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run ZooKeeper and a worker in the foreground, for development; other terminals find them.
+    """Run ZooKeeper and a worker in the foreground, for development; commands in other terminals find them.
 
-    Ctrl-C ends both: jobs that run are killed and say so, jobs that wait stay for the next `up`.
+    Ctrl-C ends both: running jobs are killed and end as KILL, waiting jobs stay for the next `up`.
     """
     interrupt = Interrupt.install()
     settings = _settings(slots, metrics_address)
@@ -77,7 +82,7 @@ def up(
 
 
 def _stop_running_jobs(client: Client, served: Worker, quiet: bool, limit: float) -> None:  # typer's flag
-    """Kill what runs and wait until each has ended: its ZooKeeper is about to go."""
+    """Kill the running jobs and wait for their end: their ZooKeeper is about to stop."""
     deadline, asked = time.monotonic() + limit, set()
     while time.monotonic() < deadline:
         running = [job for job in client.jobs(_ON_THEIR_WAY) if job.is_readable]
@@ -91,23 +96,23 @@ def _stop_running_jobs(client: Client, served: Worker, quiet: bool, limit: float
             with contextlib.suppress(AlreadyEnded, ItemNotFound):
                 client.kill(job.id)
         threading.Event().wait(_LOOK_SECONDS)
-    _say(quiet, f"not all jobs have ended within {limit:.0f} s; their drivers end with this process")
+    _say(quiet, f"some jobs have not ended within {limit:.0f} s; their drivers end with this process")
 
 
 def worker(
     pool: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[=WEIGHT]", help="Serve only these pools; default: all there are."),
+        typer.Option(metavar="NAME[=WEIGHT]", help="Serve only these pools; default: all pools."),
     ] = None,
     slots: Slots = None,
     metrics_address: MetricsAddress = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run a worker on the jobs of the configured ZooKeeper until it is stopped.
+    """Run the jobs of the configured ZooKeeper until TERM or Ctrl-C.
 
-    TERM or Ctrl-C drains: nothing new is started, running drivers go on, and the next worker of this host
-    adopts them. A second one ends the process at once.
+    The signal drains the worker: it starts no new job, running drivers continue, and the next worker on this
+    host adopts them. A second signal ends the process at once.
 
     Example: orchestrator worker --slots 4 --pool default=3 --pool reports=1
     """
@@ -133,13 +138,13 @@ def worker(
 
 
 def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Run a ZooKeeper server in the foreground, from the jars that PySpark ships."""
+    """Run a ZooKeeper server in the foreground, from the jars of PySpark."""
     interrupt = Interrupt.install()
     settings = load_settings()
     _log(verbose, quiet)
     with zookeeper_for_others(settings, owner="zookeeper", port=port) as found:
         _say(quiet, f"ZooKeeper runs at {found.zookeeper_hosts}; Ctrl-C ends it. Commands with this state")
-        _say(quiet, "directory find it and log in by themselves. Others of this user:")
+        _say(quiet, "directory find it and log in automatically. For other programs of this user:")
         for line in _exports(found):
             _say(quiet, f"  {line}")
         while not interrupt.wait(_CHECK_SECONDS):
@@ -149,13 +154,13 @@ def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> 
 
 
 def zkcli(context: typer.Context) -> None:
-    """The real zkCli, connected to what is configured, and logged in.
+    """Run ZooKeeper's own zkCli, connected and logged in.
 
     Example: orchestrator zkcli ls /orchestrator/queues
     """
     with reached_zookeeper(load_settings()) as found:
         with open_session(found, found.zookeeper_hosts) as session:
-            reached = session.settings  # zkCli itself would try for ever
+            reached = session.settings  # an unreachable server fails here; zkCli would retry forever
         code = run_zkcli(reached, context.args)
     raise typer.Exit(code)
 
@@ -167,7 +172,7 @@ def _exports(found: Settings) -> Iterator[str]:
         yield f"{prefix}LOGIN__SCHEME={login.scheme} {prefix[7:]}LOGIN__USER={login.user}"
         yield f"{prefix}LOGIN__PASSWORD_FILE={file} {prefix[7:]}ACL={found.acl}"
         yield f"{prefix}LOGIN__OWN_SERVER=true"
-        yield f"# plain zkCli: addauth {login.scheme} {login.user}:PASSWORD, which is in that file"
+        yield f"# plain zkCli: addauth {login.scheme} {login.user}:PASSWORD, from that file"
 
 
 def _settings(slots: int | None, metrics_address: str | None) -> Settings:

@@ -1,4 +1,4 @@
-"""From what the user names to a definition."""
+"""Load the definition from the file that the user names."""
 
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ _DEFINITIONS = {".yaml", ".yml", ".json"}
 def load_definition(
     file: str, variables: dict[str, str], *, attempts: int | None = None, pool: str | None = None
 ) -> Definition:
-    """The definition in a file, of a script by itself, or on stdin for `-`.
+    """The definition in a file, for a script without a definition, or on standard input for `-`.
 
-    `variables` and `pool` go above those of the definition; `attempts` is for a script by itself. Raises
-    DefinitionError.
+    `variables` and `pool` override those of the definition. `attempts` applies only to a script without a
+    definition. Raises DefinitionError.
     """
     path = Path(file)
     chosen: dict[str, Any] = {} if pool is None else {"pool": pool}
@@ -40,7 +40,8 @@ def load_definition(
         definition = parse_definition(read_program(path), file, path.parent)
     else:
         raise DefinitionError(
-            f"{file}: what is it? A script ends in .sql or .py, a job definition in .yaml or .json"
+            f"{file}: unknown file type {path.suffix!r}: "
+            "expected a script (.sql, .py) or a job definition (.yaml, .json)"
         )
     if variables:
         chosen["variables"] = {**definition.variables, **variables}

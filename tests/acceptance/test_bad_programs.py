@@ -45,7 +45,7 @@ def test_script_is_not_text(desk: Desk, command: list[str]) -> None:
 @BOTH
 def test_script_of_an_unknown_kind(desk: Desk, command: list[str]) -> None:
     desk.write("job.txt", "SELECT 1\n")
-    assert_says(desk.type_quickly(*command, "job.txt"), 2, "job.txt: what is it?", ".sql or .py")
+    assert_says(desk.type_quickly(*command, "job.txt"), 2, "job.txt: unknown file type '.txt'", ".sql, .py")
 
 
 @BOTH

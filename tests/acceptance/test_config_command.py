@@ -110,7 +110,7 @@ def test_each_setting_is_shown_with_its_value_and_its_origin(
 def test_without_zookeeper_the_local_part_is_shown_and_it_is_said(desk: Desk, hosts: dict[str, str]) -> None:
     desk.environment |= hosts
     ended = desk.type("config", "show", "-o", "json")
-    assert "what holds for all workers is not shown" in ended.stderr
+    assert "the limits of all workers are not shown" in ended.stderr
     assert_no_traceback(ended.stderr)
     names = {row["name"] for row in ended.json()}
     assert {"retention", "slots", "root"} <= names
@@ -157,7 +157,7 @@ def test_a_limit_that_is_set_or_unset_is_effective_elsewhere_within_two_seconds(
         wait_until(lambda value=value: worker.limits.retention == value, SOON_S, f"{text} holds there")  # type: ignore[misc] # mypy cannot type the default of a lambda
         took.append(time.monotonic() - began)
     assert min(took) < EFFECTIVE_WITHIN_S, took
-    assert "goes by the settings of each worker" in change(shared_desk, "unset", "retention")
+    assert "now follows the settings of each worker" in change(shared_desk, "unset", "retention")
     wait_until(lambda: worker.limits.retention == 7 * 86400, SOON_S, "its own holds there")
 
 

@@ -87,7 +87,7 @@ def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(desk_with_l
     ("arguments", "words"),
     [
         (("tail", "--level", "loud"), "trace, debug, info"),
-        (("tail", "--grep", "("), "no regular expression"),
+        (("tail", "--grep", "("), "not a valid RE2 regular expression"),
         (("tail", "--since", "soon"), "--since"),
         (("drain",), "logs.url is not set"),
         (("prune",), "logs.url names no Elasticsearch"),

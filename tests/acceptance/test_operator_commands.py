@@ -334,4 +334,4 @@ def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Desk, 
     assert_says(operator.type("queue", "replay", "a"), 5, "'a' is not in dead but in fail")
     assert_says(operator.type("queue", "replay", "nobody"), 4, "nobody")
     assert operator.type("job", "remove", "damaged", "--yes").code == 0
-    assert operator.type("queue", "replay").stderr == "nothing is in dead\n"
+    assert operator.type("queue", "replay").stderr == "there is no job in dead\n"

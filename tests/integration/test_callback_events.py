@@ -387,7 +387,7 @@ def test_a_callback_that_was_given_up_shows_in_the_list_and_on_the_page_of_its_j
     stage.put(Queue.FINISH, Status.SUCCESS, undelivered=(lost,))
     tried = CallbackState(attempts=2, error="http://there: HTTP 503")
     stage.put(Queue.SUCCESS, job_id="tried", callback=tried)
-    rows = {view.id: list_row(view, OutputFormat.TABLE)["told"] for view in stage.client.list()}
+    rows = {view.id: list_row(view, OutputFormat.TABLE)["callback_shown"] for view in stage.client.list()}
     assert rows == {JOB: "given up", "tried": ""}
     documents = {view.id: list_row(view, OutputFormat.JSON) for view in stage.client.list()}
     assert documents[JOB]["undelivered"] == [lost.model_dump()]

@@ -147,7 +147,7 @@ def test_no_expression_takes_more_than_time_in_proportion_to_the_text(expression
     "expression", ["(", "(?=a)", r"(a)\1", "(a{1000}){1000}", "a" * 1_001, "((a{100}){10}){10}"]
 )
 def test_an_expression_that_is_none_or_too_much_is_refused_in_words(expression: str) -> None:
-    with pytest.raises(DefinitionError, match="is no regular expression of RE2: ") as caught:
+    with pytest.raises(DefinitionError, match="is not a valid RE2 regular expression: ") as caught:
         pattern_of(expression)
     assert len(str(caught.value)) < 500
 

@@ -1,4 +1,4 @@
-"""`orchestrator config`: what is set and where, and the limits that can change while everything runs."""
+"""`orchestrator config`: settings with their origins, and limits that can change while workers run."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -7,22 +7,22 @@ app = lazy_app(
         Command(
             "show",
             "orchestrator.cli.config.commands:show",
-            "Show every setting, its value, and where that comes from.",
+            "Show every setting with its value and origin.",
         ),
         Command(
             "set",
             "orchestrator.cli.config.commands:set_",
-            "Set a limit for all workers; they go by it at once.",
+            "Set a limit for all workers, or of a pool; it takes effect at once.",
         ),
         Command(
             "unset",
             "orchestrator.cli.config.commands:unset",
-            "Take a limit back to its default, or to what each worker has in its own settings.",
+            "Reset a limit to its default, or to the setting of each worker.",
         ),
         Command(
             "history",
             "orchestrator.cli.config.commands:history",
-            "Show who changed which limit, of all workers and of the pools, from what to what, oldest first.",
+            "Show the changes of limits with their author, old and new value, oldest first.",
         ),
     ],
     help="Show settings, and change limits while workers run.",

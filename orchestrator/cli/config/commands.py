@@ -28,7 +28,7 @@ POOL_LIMITS: dict[str, Any] = get_type_hints(PoolLimits)  # name -> type
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The meaning of a NAME: a limit of all workers, or one of a pool."""
+    """The limit that a NAME refers to: of all workers, or of a pool."""
 
     name: str
     pool: str
@@ -36,7 +36,7 @@ class Target:
 
     @classmethod
     def parse(cls, name: str) -> "Target":
-        """The target of a NAME; raises SettingsError with the nearest name, InvalidName."""
+        """Parse a NAME; raises InvalidName, or SettingsError that suggests the nearest name."""
         if name in Limits.model_fields:
             return cls(name, "", name)
         pool, dot, limit = name.removeprefix("pool.").rpartition(".")
@@ -50,27 +50,27 @@ class Target:
         raise _unknown(name, [*Limits.model_fields, *(f"pool.POOL.{known}" for known in POOL_LIMITS)])
 
     def value(self, text: str) -> Any:
-        """The value of a text; raises SettingsError, InvalidLimit for an invalid one."""
+        """Parse a VALUE; raises SettingsError or InvalidLimit for an invalid one."""
         if not self.pool:
             check_limits({self.limit: text})
             return text
         value: Any = text
-        with contextlib.suppress(ValidationError):  # the limits themselves say best what they need
+        with contextlib.suppress(ValidationError):  # the error of PoolLimits is the clearer one
             value = TypeAdapter(POOL_LIMITS[self.limit]).validate_python(text)
         PoolLimits(**{self.limit: value})
         return value
 
     def change(self, client: Client, value: Any) -> Any:
-        """Set the value, None = take it back; returns what holds now."""
+        """Set the value, or reset it with None; returns the value now in effect."""
         if not self.pool:
             return getattr(client.config.change(**{self.limit: value}), self.limit)
         value = getattr(PoolLimits(), self.limit) if value is None else value
         return getattr(client.change_pool(self.pool, **{self.limit: value}), self.limit)
 
     def warning(self, value: Any) -> str:
-        """The caution about a value; empty without one."""
+        """The warning for a new value; empty without one."""
         if self.limit == "bound" and value > ls_limit(LONGEST_ID_CHARACTERS):
-            return f"a queue of {value:,} jobs may be too long to be listed with zkCli: {LS_LIMITS}"
+            return f"a queue of {value:,} jobs may be too long for a listing with zkCli: {LS_LIMITS}"
         return ""
 
 
@@ -101,16 +101,16 @@ _CHANGES = {
 
 def show(
     cluster: Annotated[
-        bool, typer.Option("--cluster", help="Only what holds for all workers; exit 3 without ZooKeeper.")
+        bool, typer.Option("--cluster", help="Show only the limits of all workers; exit 3 without ZooKeeper.")
     ] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show every setting, its value, and where that comes from.
+    """Show every setting with its value and origin.
 
-    The values in ZooKeeper hold for all workers; the others are those of this shell, and flags of a command
-    win over it.
+    Values in ZooKeeper apply to all workers. The other values are those of this shell; the options of a
+    command override them.
     """
     settings = load_settings()
     local = local_settings(settings)
@@ -122,7 +122,7 @@ def show(
             raise
         shared = {}
         if not quiet:
-            words = f"what holds for all workers is not shown, and may differ from this: {error}"
+            words = f"the limits of all workers are not shown, and may differ from these values: {error}"
             stderr_console().print(words, markup=False)
     mine = [] if cluster else [setting for setting in local if setting.name not in shared]
     rows = [_row(setting, output) for setting in (*mine, *shared.values())]
@@ -149,11 +149,13 @@ def _cluster_settings(client: Client, settings: Settings, local: Mapping[str, Se
 
 def set_(
     name: Name,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="For example 30d, 20 or true.")],
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE", help="The new value, for example 30d, 20 or true.")
+    ],
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Set a limit for all workers; they go by it at once.
+    """Set a limit for all workers, or of a pool; it takes effect at once.
 
     Example: orchestrator config set pool.default.cap 20
     """
@@ -168,19 +170,20 @@ def set_(
 
 
 def unset(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Take a limit back to its default, or to what each worker has in its own settings."""
+    """Reset a limit to its default, or to the setting of each worker."""
     target = Target.parse(name)
     with connected(start_own=False) as (client, _):
         now = target.change(client, None)
     if not quiet:
-        words = f"is {_shown(name, now)} again" if target.pool else "goes by the settings of each worker"
+        words = f"is {_shown(name, now)} again" if target.pool else "now follows the settings of each worker"
         stderr_console().print(f"{name} {words}", markup=False)
 
 
 def history(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Show who changed which limit, of all workers and of the pools, from what to what, oldest first.
+    """Show the changes of limits with their author, old and new value, oldest first.
 
-    The node of all workers keeps the last 20 changes, that of each pool 10; the logs have all.
+    ZooKeeper keeps the last 20 changes of the limits of all workers and the last 10 of each pool; the logs
+    have all changes.
 
     Example: orchestrator config history -o json
     """
@@ -206,7 +209,7 @@ def _row(setting: Setting, output: OutputFormat) -> dict[str, Any]:
 
 
 def _shown(name: str, value: Any) -> str:
-    """A value as `config set` or the TOML file takes it."""
+    """A value in the form that `config set` and the TOML file accept."""
     field = Limits.model_fields.get(name) or Settings.model_fields.get(name)
     if value is None:
         return ""

@@ -7,46 +7,45 @@ app = lazy_app(
         Command(
             "submit",
             "orchestrator.cli.job.submit:submit",
-            "Enqueue a job and print its id; a definition with a schedule is registered instead: "
-            "name and next time.",
+            "Enqueue a job and print its id, or register a schedule and print its name and next fire time.",
             is_quick=True,
         ),
-        Command("list", "orchestrator.cli.job.listing:list_", "List jobs of all pools, the newest first."),
+        Command("list", "orchestrator.cli.job.listing:list_", "List the jobs of all pools, newest first."),
         Command(
             "show",
             "orchestrator.cli.job.show:show",
-            "Show all that is known of one job: states, attempts, what it wrote, why it failed, its node.",
+            "Show the details of a job: wait reason, states, attempts, results, error.",
         ),
         Command(
             "wait",
             "orchestrator.cli.job.wait:wait",
-            "Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long.",
+            "Wait for the end of a job; exit 0 on SUCCESS, 1 on another status, 6 on a timeout.",
         ),
         Command(
             "kill",
             "orchestrator.cli.job.acts:kill",
-            "Request the end of jobs in any queue; `job wait` returns when one has ended.",
+            "Request the stop of jobs in any queue; wait for their end with `job wait`.",
         ),
         Command(
             "retry",
             "orchestrator.cli.job.acts:retry",
-            "Run jobs again that have ended or are dead, with all their tries, in a new attempt.",
+            "Run ended or dead jobs again in a new attempt, with all their retries.",
         ),
         Command(
             "remove",
             "orchestrator.cli.job.acts:remove",
-            "Remove jobs with all that ZooKeeper has of them: definition, attempts, result.",
+            "Remove jobs from ZooKeeper, with their definitions, attempts and results.",
         ),
         Command(
             "history",
             "orchestrator.cli.job.history:history",
-            "Show what the last 50 runs of a name took, failures among them, the latest last.",
+            "Show the duration and resources of the last 50 runs of a name, latest last.",
         ),
         Command(
             "logs",
             "orchestrator.cli.job.logs:logs",
-            "Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt.",
+            "Print the logs of an attempt: stdout, stderr and the log of Spark.",
         ),
     ],
-    help="Enqueue jobs, show them, stop them, run them again.",
+    help="Submit, inspect, stop and retry jobs.",
 )

@@ -1,4 +1,4 @@
-"""`orchestrator job kill`, `retry` and `remove`: what is done to jobs that are there."""
+"""`orchestrator job kill`, `retry` and `remove`: operations on existing jobs."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of t
 def kill(
     job_ids: JobIds, output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """Request the end of jobs in any queue; `job wait` returns when one has ended.
+    """Request the stop of jobs in any queue; wait for their end with `job wait`.
 
     Example: orchestrator job kill flights-1 flights-2
     """
@@ -25,14 +25,14 @@ def kill(
 
 def retry(
     job_ids: JobIds,
-    force: Annotated[bool, typer.Option("--force", help="Also jobs that ended as SUCCESS.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also retry jobs that ended as SUCCESS.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run jobs again that have ended or are dead, with all their tries, in a new attempt.
+    """Run ended or dead jobs again in a new attempt, with all their retries.
 
-    A demoted job goes back to its pool. What has not ended is refused with exit code 5.
+    A demoted job returns to its pool. A job that has not ended is refused with exit code 5.
 
     Example: orchestrator job retry flights-1
     """
@@ -48,16 +48,16 @@ def retry(
 
 def remove(
     job_ids: JobIds,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Remove jobs with all that ZooKeeper has of them: definition, attempts, result.
+    """Remove jobs from ZooKeeper, with their definitions, attempts and results.
 
-    One that runs is refused with exit code 5: `job kill` first. Logs and other files of its runs stay on the
-    hosts where it ran; only jobs that go at the end of their retention take them along, and only those are
-    archived.
+    A running job is refused with exit code 5; stop it first with `job kill`. Logs and other files of its runs
+    stay on the hosts where it ran. Only jobs removed at the end of their retention are archived, and only
+    their files are removed with them.
 
     Example: orchestrator job remove flights-1 --yes
     """

@@ -1,4 +1,4 @@
-"""Jobs from the logs: their history outlives their records in ZooKeeper."""
+"""Jobs from the logs, which keep the history of jobs longer than ZooKeeper keeps their records."""
 
 from collections.abc import Collection, Sequence
 
@@ -12,7 +12,7 @@ from orchestrator.model.job import JobView
 from orchestrator.model.log_records import REMOVAL, TRANSITION
 from orchestrator.model.states import Queue
 
-_MAX_RECORDS = 10_000  # what a search returns at once
+_MAX_RECORDS = 10_000  # the limit of one search
 _ENDED = (Queue.FINISH.value, Queue.DEAD.value)
 
 
@@ -24,7 +24,7 @@ def archived_jobs(
     statuses: Collection[str] = (),
     queues: Collection[str] = (),
 ) -> Sequence[JobView]:
-    """The last state of each job that fits, the newest first; without an id of those that have ended."""
+    """The last state of each matching job, newest first; without an id, only of ended jobs."""
     query = LogQuery.of(
         event_action=(TRANSITION, REMOVAL),
         job_id=job_id,
@@ -33,7 +33,7 @@ def archived_jobs(
         job_status=list(map(str, statuses)),
         job_queue=list(map(str, queues)) or ([] if job_id else _ENDED),
     )
-    found = dict[tuple[str, str], JobView]()  # the last one of each wins
+    found = dict[tuple[str, str], JobView]()  # the last record of each job wins
     for entry in reader_of(load_settings()).last(query, _MAX_RECORDS):
         view = _view(entry)
         if view is not None:
@@ -49,7 +49,7 @@ def _view(entry: LogRecord) -> JobView | None:
     place = {name: entry.text(f"job.{name}") for name in ("id", "run_key", "pool", "queue")}
     try:
         return JobView.model_validate({**usual, **state, **place})
-    except ValidationError as error:  # of another version
+    except ValidationError as error:  # written by another version
         if place["queue"] not in set(Queue):
             return None
         since, reason = entry.text("@timestamp"), explain(error, JobView, "its state").replace("\n", "; ")

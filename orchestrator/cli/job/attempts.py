@@ -1,4 +1,4 @@
-"""The attempts of a job as a person reads them: their nodes may hold anything."""
+"""The attempts of a job as tables. Their nodes are untrusted: each value may have any type."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,8 +30,8 @@ def attempts_table(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str,
 
 
 def written(attempt: Mapping[str, Any]) -> Table | None:
-    """The tables that an attempt wrote, a row for each; None if it reports none."""
-    tables = attempt.get("tables")
+    """The tables that an attempt wrote, a row each; None if it has recorded none."""
+    recorded = attempt.get("tables")
     rows = [
         [
             item.get("target"),
@@ -40,14 +40,14 @@ def written(attempt: Mapping[str, Any]) -> Table | None:
             _took(item.get("seconds")),
             short_path(str(item.get("location", ""))),
         ]
-        for item in (tables if isinstance(tables, list) else ())
+        for item in (recorded if isinstance(recorded, list) else ())
         if isinstance(item, Mapping)
     ]
     return table(["wrote", "as", "rows", "took", "to"], rows) if rows else None
 
 
 def application(progress: Mapping[str, Any]) -> Iterator[str]:
-    """What the driver shows of its application while it runs."""
+    """The facts about the running application that the driver reports."""
     yield from (str(progress[name]) for name in ("application_id", "ui") if progress.get(name))
     executors = progress.get("executors")
     if isinstance(executors, Mapping):
@@ -70,4 +70,4 @@ def _where(document: object) -> str:
 
 def _took(seconds: object) -> str:
     is_number = isinstance(seconds, int | float) and abs(seconds) < _LONGEST_SECONDS
-    return duration(seconds) if is_number else ""  # type: ignore[arg-type]  # it is one
+    return duration(seconds) if is_number else ""  # type: ignore[arg-type]  # checked by is_number

@@ -30,13 +30,13 @@ _UNIT = 1024
 
 def history(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name in the definition.")],
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many of the latest.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show only this many of the latest runs.")] = None,
     output: Output = OutputFormat.TABLE,
     watch: Watch = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show what the last 50 runs of a name took, failures among them, the latest last.
+    """Show the duration and resources of the last 50 runs of a name, with the failed ones, latest last.
 
     Example: orchestrator job history flights -o jsonl
     """
@@ -77,12 +77,12 @@ def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _most(executors: Mapping[str, Any], driver: Mapping[str, Any], *names: str) -> int | None:
-    """The largest of one executor, or of the driver: with a local master they are one."""
+    """The maximum over executors and driver: with a local master they are one process."""
     return max((part[name] for part in (executors, driver) for name in names if name in part), default=None)
 
 
 def _size(value: int | None) -> str:
-    """So many bytes as a person reads them."""
+    """A number of bytes with a binary unit."""
     if value is None:
         return ""
     size, unit = float(value), 0

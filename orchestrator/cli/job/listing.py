@@ -20,36 +20,37 @@ _COLUMNS = {
     "attempt": "attempt",
     "created_here": "created",
     "took": "took",
-    "told": "callback",
+    "callback_shown": "callback",
     "error": "error",
 }
 _MAX_ERROR_CHARACTERS = 60
 
 
 def list_(
-    pool: Annotated[list[str] | None, typer.Option(help="Only these pools.")] = None,
-    name: Annotated[list[str] | None, typer.Option(help="Only jobs of these names.")] = None,
-    status: Annotated[list[Status] | None, typer.Option(help="Only these statuses.")] = None,
-    queue: Annotated[list[Queue] | None, typer.Option(help="Only these queues.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="Only jobs in this pool.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Only jobs with this name.")] = None,
+    status: Annotated[list[Status] | None, typer.Option(help="Only jobs with this status.")] = None,
+    queue: Annotated[list[Queue] | None, typer.Option(help="Only jobs in this queue.")] = None,
     archived: Annotated[
-        bool, typer.Option("--archived", help="Jobs that have ended, from the logs; also removed ones.")
+        bool,
+        typer.Option("--archived", help="List ended jobs from the logs, also those removed from ZooKeeper."),
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The maximum number of jobs.")] = None,
     output: Output = OutputFormat.TABLE,
     watch: Watch = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """List jobs of all pools, the newest first.
+    """List the jobs of all pools, newest first.
 
-    Each option may be given several times. A record that cannot be read is listed as DEAD with what is wrong,
-    unless names or statuses are asked for: it has none.
-    With --archived ZooKeeper is not asked, but Elasticsearch (`logs.url`), or the spools of this host.
+    Each filter may be given several times. A job whose record cannot be read is listed as DEAD with the
+    reason, except with --name or --status. With --archived, the source is Elasticsearch (`logs.url`) or the
+    spools of this host, not ZooKeeper.
 
     Example: orchestrator job list --status ERROR_FAIL --status KILL --limit 20 -o json
     """
     if archived:
-        from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom, and slow
+        from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom used, and slow to load
 
         found = archived_jobs(pools=pool or (), names=name or (), statuses=status or (), queues=queue or ())
         show_rows([list_row(job, output) for job in found[:limit]], _COLUMNS, output)
@@ -66,7 +67,7 @@ def list_(
 
 
 def list_row(job: JobView, output: OutputFormat) -> dict[str, Any]:
-    """A row of the list, of a job that may not be readable."""
+    """A row of the list; the job may be an unreadable one."""
     if output is not OutputFormat.TABLE:
         return job.model_dump(mode="json")
     lines = [] if job.error is None else [*job.error.message.splitlines(), job.error.type]
@@ -77,6 +78,6 @@ def list_row(job: JobView, output: OutputFormat) -> dict[str, Any]:
         "attempt": job.attempt,
         "created_here": local_time(job.created),
         "took": elapsed(job.started, job.ended),
-        "told": "given up" if job.undelivered else "",
+        "callback_shown": "given up" if job.undelivered else "",
         "error": shown,
     }

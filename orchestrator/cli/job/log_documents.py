@@ -1,4 +1,4 @@
-"""What a job and Spark said, from the documents in Elasticsearch and in the spools of this host."""
+"""The logs of a job and Spark, from the documents in Elasticsearch and in the spools of this host."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,9 @@ from orchestrator.logs.reading.reader import LogReader
 from orchestrator.model.errors import NoSuchAttempt
 
 _FOLLOW_SECONDS = 1.0
-_LATE_LOOKS = 5  # after the end of the job: what is collected, shipped and refreshed by then
+_LATE_LOOKS = (
+    5  # reads without news after the end of the job: time to collect, ship and refresh the last records
+)
 
 
 def show_documents(
@@ -22,13 +24,16 @@ def show_documents(
     attempt: int | None,
     is_over: Callable[[], bool] | None,
 ) -> None:
-    """Write what fits to stdout, in order; with `is_over` go on until it says so. Raises NoSuchAttempt."""
+    """Write the matching records to stdout in order; with `is_over`, follow until it returns True.
+
+    Raises NoSuchAttempt.
+    """
     if is_over is None:
         found = list(reader.all(_of_attempt(query, attempt or _last_attempt(reader, query))))
         if not found and not reader.last(_of_attempt(LogQuery(query.terms), attempt), 1):
             job_id = query.terms["job.id"][0]
             raise NoSuchAttempt(
-                f"no log record of {job_id!r} was found; `logs status` shows what waits where"
+                f"no log record of {job_id!r} was found; `logs status` shows records that are not shipped yet"
             )
         show_entries(found, output)
         return

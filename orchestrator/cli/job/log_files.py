@@ -25,14 +25,14 @@ from spark_runner.runners.registry import Runners
 from spark_runner.runners.spark_log import readable_lines
 
 _FOLLOW_SECONDS = 0.3
-_COPY_SECONDS = 2.0  # so often is a cluster asked for more
+_COPY_SECONDS = 2.0  # the interval of log requests to a cluster
 _KEY_BEGINS, _KEY_ENDS = b"-----BEGIN ", b"-----END "
-_MAX_KEY_BYTES = 20_000  # as far as its pattern reaches
+_MAX_KEY_BYTES = 20_000  # the maximum length that the pattern of the redactor matches
 _CHUNK_BYTES = 1 << 20
 
 
 class LogStream(StrEnum):
-    """The logs that an attempt has."""
+    """The log streams of an attempt."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -48,7 +48,7 @@ def print_logs(
     *,
     follow: bool,
 ) -> None:
-    """Write the logs of an attempt to stdout; with `follow` until the job has ended, retries included.
+    """Write the logs of an attempt to stdout; with `follow`, until the job has ended, with its retries.
 
     Raises LogsElsewhere, NoSuchAttempt.
     """
@@ -75,7 +75,7 @@ def _find(
     *,
     patient: bool,
 ) -> tuple[int, list[LogFile]] | None:
-    """The number and the logs of the attempt; None when it has none yet and the caller is patient."""
+    """The number and the logs of the attempt; None if it has none yet and `patient` is set."""
     job, wanted = detail.job, number or detail.job.attempt
     document = next((item for item in detail.attempts if item.get("attempt") == wanted), None)
     if document is None:
@@ -86,13 +86,13 @@ def _find(
     place = SubmissionPlace.of(document.get("place"))
     if place is None:
         raise NoSuchAttempt(
-            f"job {job.id!r} has no logs of attempt {wanted}: its node does not say where it ran"
+            f"job {job.id!r} has no logs of attempt {wanted}: its node does not record where it ran"
         )
     runner, run = runners.at(place.of_files), run_name(detail.run_key, wanted)
     found = [] if runner is None else runner.logs(run)
     if not found and not patient:
-        raise LogsElsewhere(f"the logs of {job.id} attempt {wanted} are elsewhere: {place}, run {run}")
-    # What executors say is looked for by record: there may be hundreds.
+        raise LogsElsewhere(f"the logs of {job.id} attempt {wanted} are not on this host: {place}, run {run}")
+    # There may be hundreds of executors: their logs are found by record.
     shown = [log for log in found if log.stream in streams and not log.executor]
     return (wanted, shown) if found else None
 
@@ -113,8 +113,8 @@ def _print_attempt(
             REDACTOR.add(read_secrets(folder))
 
         def print_new(found: Sequence[LogFile] = ()) -> None:
-            # What a log was before it began anew has been printed; and what a spark-submit says is no news
-            # any more when the driver that it has started speaks.
+            # The older part of a restarted log has been printed already. The log of a spark-submit is dropped
+            # once its driver has a log of its own.
             now = {log.path: tails.get(log.path) or Tail(stack, log) for log in found}
             new = {path: tail for path, tail in now.items() if path in tails or path.suffix != OLDER}
             if new:
@@ -139,7 +139,7 @@ def _print_attempt(
 def _logs(
     client: Client, runners: Runners, job_id: str, number: int, streams: Sequence[LogStream]
 ) -> list[LogFile]:
-    """The logs as of now: of a driver elsewhere they are copied anew; nothing when that cannot be."""
+    """The current logs, copied again for a driver on another host; empty if the copy fails."""
     with suppress(SparkRunnerError, NoSuchAttempt, LogsElsewhere):
         found = _find(client.detail(job_id), runners, number, streams, patient=True)
         return found[1] if found else []
@@ -147,7 +147,7 @@ def _logs(
 
 
 class Tail:
-    """One log file, read from where it was left."""
+    """One log file, read from the position of the last read."""
 
     def __init__(self, stack: ExitStack, log: LogFile) -> None:
         self._stack, self._log = stack, log
@@ -157,26 +157,26 @@ class Tail:
         self.heading = f"==> {log.stream} ({log.path}) <==\n"
 
     def chunks(self) -> Iterator[bytes]:
-        """What is new since the last call."""
+        """The data that is new since the last call."""
         if self._file is None:
             try:
                 file = open_plain(self._log.path)
-            except (FileNotFoundError, ValueError):  # the second for a pipe or a device in its place
+            except (FileNotFoundError, ValueError):  # ValueError: a pipe or a device in its place
                 return
             self._file = self._stack.enter_context(os.fdopen(file, "rb"))
-        if os.fstat(self._file.fileno()).st_size < self._file.tell():  # it was too long, and begins anew
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():  # restarted at its size limit
             self._file.seek(0)
             self._part = b""
         while chunk := self._file.read(_CHUNK_BYTES):
             yield self._readable(chunk)
 
     def rest(self) -> bytes:
-        """What has been read and is no whole line: at the end that is all that comes of it."""
+        """The incomplete last line, at the end of the log."""
         rest, self._part = self._part, b""
         return _masked(rest)
 
     def _readable(self, chunk: bytes) -> bytes:
-        """Whole lines without secrets, Spark's as people read them; what is no whole line yet waits."""
+        """Whole lines with secrets masked and Spark's JSON made readable; an incomplete line is kept back."""
         data = self._part + chunk
         end = _open_key(data)
         if end is None:
@@ -187,7 +187,7 @@ class Tail:
 
 
 def _open_key(data: bytes) -> int | None:
-    """Where the line begins in which a private key does that has not ended yet: it is masked as one."""
+    """The start of the line in which an unfinished private key begins: a key is masked as a whole."""
     begin, whole = data.rfind(_KEY_BEGINS), data.rfind(b"\n")
     if begin < 0 or len(data) - begin > _MAX_KEY_BYTES or data.find(_KEY_ENDS, begin, whole) >= 0:
         return None
@@ -214,7 +214,7 @@ def _print(tails: Sequence[Tail], *, headings: bool) -> None:
 
 
 def _write(tail: Tail, data: bytes, *, final: bool = False) -> None:
-    """As it is; on a terminal, as far as that is not commanded by it."""
+    """Write data to stdout; on a terminal, control sequences are escaped."""
     if sys.stdout.isatty():
         data = visible(tail.decoder.decode(data, final)).encode()
     os.write(sys.stdout.fileno(), data)

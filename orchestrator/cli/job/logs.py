@@ -17,21 +17,23 @@ from queues import ItemNotFound
 
 def logs(
     job_id: JobId,
-    attempt: Annotated[int | None, typer.Option(min=1, help="Which attempt; default: the last.")] = None,
-    stream: Annotated[list[LogStream] | None, typer.Option(help="Only these; default: all.")] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="The number of the attempt; default: the last.")
+    ] = None,
+    stream: Annotated[list[LogStream] | None, typer.Option(help="Only this stream; default: all.")] = None,
     level: Level = None,
     grep: Grep = None,
     since: Since = None,
-    executor: Annotated[str | None, typer.Option(metavar="ID", help="Only this executor of Spark.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    executor: Annotated[str | None, typer.Option(metavar="ID", help="Only this executor.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the job has ended.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Print what a job and Spark said: stdout, stderr and Spark's own log of an attempt.
+    """Print the logs of an attempt: stdout, stderr and the log of Spark.
 
-    The files of this host or of the cluster are printed as they are. What is filtered, asked for as JSON, or
-    logged where `logs.url` names an Elasticsearch, is printed record by record in the order of its time.
+    By default, print the files of this host or of the cluster. With a filter, with JSON output, or if
+    `logs.url` names an Elasticsearch, print single records in the order of their times.
 
     Example: orchestrator job logs flights-1 --stream stdout --follow
     """
@@ -41,7 +43,7 @@ def logs(
         with connected() as (client, _):
             print_logs(client, build_runners(settings), job_id, attempt, streams, follow=follow)
         return
-    from orchestrator.cli.job.log_documents import show_documents  # noqa: PLC0415 - for few calls, and slow
+    from orchestrator.cli.job.log_documents import show_documents  # noqa: PLC0415 - seldom used, and slow to load
     from orchestrator.cli.logs.places import reader_of  # noqa: PLC0415 - likewise
     from orchestrator.logs.reading.query import LogQuery  # noqa: PLC0415 - likewise
 
@@ -62,7 +64,7 @@ def logs(
 
 
 def _is_over(client: Client, job_id: str) -> bool:
-    """Whether nothing more will come: it has ended, or is gone."""
+    """Whether the job has ended or was removed, so that no further record will come."""
     with suppress(ItemNotFound):
         return client.get(job_id).is_final
     return True

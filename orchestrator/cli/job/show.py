@@ -50,11 +50,11 @@ def show_detail(detail: JobDetail) -> None:
             console.print(wrote)
 
 
-def show_gone(job: JobView) -> None:
-    """Write the last state of a removed job, from the logs."""
+def show_archived(job: JobView) -> None:
+    """Write the last logged state of a job that is no longer in ZooKeeper."""
     console = stdout_console()
     facts = {
-        "job": f"{job.id} ({job.name}), removed from ZooKeeper; this is its last state in the logs",
+        "job": f"{job.id} ({job.name}), no longer in ZooKeeper; this is its last logged state",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
         "created": f"{local_time(job.created)}{_submitter(job)}",
         "attempts": str(job.attempt),
@@ -77,12 +77,12 @@ def _show_facts(facts: Mapping[str, str]) -> None:
 def _submitter(job: JobView) -> str:
     submitted = job.submitted
     if submitted is None:
-        return ""  # by a version that did not record it
+        return ""  # written by a version that did not record it
     return f", by {submitted.by} on {submitted.host}" + (f" ({submitted.detail})" if submitted.detail else "")
 
 
 def _show_actions(job: JobView) -> None:
-    """What operators did to it, oldest first."""
+    """Write the actions of operators on the job, oldest first."""
     if job.actions:
         rows = [[act.action, local_time(act.at), act.by, act.host, act.detail] for act in job.actions]
         stdout_console().print()
@@ -98,7 +98,7 @@ def _states(job: JobView) -> Table:
 
 
 def _callback(job: JobView) -> str:
-    """Callbacks that failed or are retried; empty when all were delivered."""
+    """Callbacks that failed or are still retried; empty if there are none."""
     words = [
         f"given up: {lost.event} after {lost.tries} tries, {local_time(lost.at)}: {lost.error}"
         for lost in job.undelivered
@@ -127,27 +127,27 @@ def show(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show all that is known of one job: why it waits, states, attempts, what it wrote, why it failed.
+    """Show the details of a job: wait reason, states, attempts, results, error.
 
-    For a job that is removed from ZooKeeper: its last state, from the logs.
+    For a job that is no longer in ZooKeeper, show its last logged state.
 
     Example: orchestrator job show flights-1 -w 2
     """
     try:
         with connected() as (client, _):
-            show_page(lambda: _looked(client, job_id), show_detail, _document, output, watch)
+            show_page(lambda: _read_detail(client, job_id), show_detail, _document, output, watch)
     except (ItemNotFound, NotRunning):
-        from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom, and slow
+        from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom used, and slow to load
 
         gone = archived_jobs(job_id=job_id)
         if not gone:
             raise
-        show_page(lambda: gone[0], show_gone, lambda job: job.model_dump(mode="json"), output, None)
+        show_page(lambda: gone[0], show_archived, lambda job: job.model_dump(mode="json"), output, None)
 
 
-def _looked(client: Client, job_id: str) -> JobDetail:
+def _read_detail(client: Client, job_id: str) -> JobDetail:
     detail = client.detail(job_id)
-    REDACTOR.add(secrets_of(detail.definition))  # also where other fields of the job repeat them
+    REDACTOR.add(secrets_of(detail.definition))  # also masked in the other texts of the job
     return detail
 
 

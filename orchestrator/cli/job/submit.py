@@ -1,4 +1,4 @@
-"""`orchestrator job submit`: it loads only what it needs, as scripts call it again and again."""
+"""`orchestrator job submit`, with a minimum of imports: scripts call it many times."""
 
 from typing import Annotated
 
@@ -25,29 +25,33 @@ def submit(
         str,
         typer.Argument(metavar="FILE", help="A .sql script, a .py file, a definition (.yaml, .json), or -."),
     ],
-    job_id: Annotated[str | None, typer.Option("--id", help="The job's id; default: a new UUID.")] = None,
-    pool: Annotated[str | None, typer.Option(help="The pool; default: that of the definition.")] = None,
-    delay: Annotated[str | None, typer.Option(help="Start no sooner than after this long: 30s, 10m.")] = None,
+    job_id: Annotated[
+        str | None, typer.Option("--id", help="The id of the job; default: a new UUID.")
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="The pool; default: the pool of the definition.")] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="Start after this time at the earliest: 30s, 10m.")
+    ] = None,
     variables: Variables = None,
     wait_: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit 1 unless SUCCESS.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Enqueue a job and print its id; a definition with a schedule is registered instead: name and next time.
+    """Enqueue a job and print its id, or register a schedule and print its name and next fire time.
 
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     definition = load_definition(file, parse_variables(variables), pool=pool)
     if definition.schedule.is_set:
         from orchestrator.cli.schedule.register import register  # noqa: PLC0415 - few jobs are periodic
-        from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - what was loaded just now may log
+        from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - the modules just loaded may log
 
         configure_loguru()
         once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
         register(definition, output, once_only=once_only, quiet=quiet)
         return
-    # What cannot be run is refused before anybody is asked to take it.
+    # An invalid job is refused before it is enqueued.
     plan = compile_program(definition)
     if not quiet and (names := literal_secrets(definition, plan)):
         typer.echo(f"warning: {warning(names)}", err=True)
@@ -63,6 +67,6 @@ def submit(
     else:
         print_json(job.model_dump(mode="json"), output)
     if wait_:
-        from orchestrator.cli.job.wait import exit_as  # noqa: PLC0415 - its words are written by rich
+        from orchestrator.cli.job.wait import exit_as  # noqa: PLC0415 - imports rich, which is slow to load
 
         exit_as(job, quiet=quiet)

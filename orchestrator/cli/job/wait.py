@@ -1,4 +1,4 @@
-"""`orchestrator job wait`, and the end of a job as text and as an exit code."""
+"""`orchestrator job wait`, and the end of a job as a message and an exit code."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from orchestrator.model.states import Status
 
 
 def exit_as(job: JobView, *, quiet: bool) -> None:
-    """Tell how a job has ended, and end the command with 1 unless it was SUCCESS."""
+    """Report the final status of a job, and exit with 1 unless it is SUCCESS."""
     if not quiet:
         error = f": {job.error.message}" if job.error is not None and job.status is not Status.SUCCESS else ""
         stderr_console().print(f"{job.id}: {job.status}{error}", markup=False)
@@ -24,12 +24,12 @@ def exit_as(job: JobView, *, quiet: bool) -> None:
 
 def wait(
     job_id: JobId,
-    timeout: Annotated[str | None, typer.Option(help="Give up (exit 6) after this long: 30s, 10m.")] = None,
+    timeout: Annotated[str | None, typer.Option(help="Exit with 6 after this time: 30s, 10m.")] = None,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Wait until a job has ended; exit 0 on SUCCESS, 1 otherwise, 6 when it took too long.
+    """Wait for the end of a job; exit 0 on SUCCESS, 1 on another status, 6 on a timeout.
 
     Example: orchestrator job wait flights-1 --timeout 10m
     """

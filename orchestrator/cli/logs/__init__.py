@@ -7,23 +7,23 @@ app = lazy_app(
         Command(
             "tail",
             "orchestrator.cli.logs.tail:tail",
-            "Print the last log records of all workers and jobs, and go on with -f.",
+            "Print the last log records of all workers and jobs; follow new ones with -f.",
         ),
         Command(
             "drain",
             "orchestrator.cli.logs.commands:drain",
-            "Ship now what processes that have ended left in the spools of this host.",
+            "Ship the log records that ended processes left in the spools of this host.",
         ),
         Command(
             "status",
             "orchestrator.cli.logs.commands:status",
-            "Show the spools of this host, how far each is shipped, and the daily indices.",
+            "Show the spools of this host with their shipping progress, and the daily indices.",
         ),
         Command(
             "prune",
             "orchestrator.cli.logs.commands:prune",
-            "Remove daily indices that are older than the retention; the leader does so every hour.",
+            "Remove daily indices older than the retention; the leader also does so every hour.",
         ),
     ],
-    help="Show logs, and their delivery to Elasticsearch.",
+    help="Read logs, and manage how they are shipped to Elasticsearch.",
 )

@@ -30,22 +30,22 @@ _COLUMNS = {
 def drain(
     timeout: Annotated[
         float,
-        typer.Option(min=0.1, max=86_400, callback=a_number, metavar="SECONDS", help="So long at most."),
+        typer.Option(min=0.1, max=86_400, callback=a_number, metavar="SECONDS", help="Stop after this time."),
     ] = 600.0,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Ship now what processes that have ended left in the spools of this host.
+    """Ship the log records that ended processes left in the spools of this host.
 
-    Those that run ship what is theirs. Ends with 6 when something is left after the timeout.
+    Running processes ship their own records. Exit with 6 if records are left after the timeout.
 
     Example: orchestrator logs drain --timeout 60
     """
     settings = load_settings()
     target = open_target(settings.logs)
     if target is None:
-        raise SettingsError("logs.url is not set: there is nowhere to ship to, and the spool is the store")
+        raise SettingsError("logs.url is not set: there is no target to ship to, and the spool is the store")
     shipper = Shipper(root_of(settings), target, report=lambda words: say(words, quiet=bool(quiet)))
     shipper.adopt()
     shipper.start()
@@ -61,7 +61,7 @@ _HEADINGS = ["spool", "pid", "is", "bytes", "waiting", "delivered", "there alrea
 def status(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """Show the spools of this host, how far each is shipped, and the daily indices.
+    """Show the spools of this host with their shipping progress, and the daily indices.
 
     Example: orchestrator logs status -w 2
     """
@@ -130,21 +130,21 @@ _INDEX_COLUMNS = {"name": "index", "documents": "documents", "size_bytes": "byte
 
 def prune(
     days: Annotated[
-        int | None, typer.Option(min=1, help="Keep so many; default: logs.retention_days.")
+        int | None, typer.Option(min=1, help="Days to keep; default: logs.retention_days.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Remove daily indices that are older than the retention; the leader does so every hour.
+    """Remove daily indices older than the retention; the leader also does so every hour.
 
     Example: orchestrator logs prune --days 7 --yes
     """
     settings = load_settings().logs
     if not settings.has_search:
         raise SettingsError(
-            "logs.url names no Elasticsearch: there are no indices; a spool keeps itself within its bound"
+            "logs.url names no Elasticsearch: there are no indices to prune; a spool limits its own size"
         )
     indices = daily_indices(settings)
     old = indices.older_than(days or settings.retention_days)

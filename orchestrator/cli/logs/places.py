@@ -1,4 +1,4 @@
-"""Where the logs of this host are, for the commands of this group."""
+"""The spools of this host, and the reader of logs, for the commands of this group."""
 
 import contextlib
 from pathlib import Path
@@ -11,19 +11,19 @@ from queues import private_directory
 
 
 def root_of(settings: Settings) -> Path:
-    """The folder of the spools; raises UnsafeDirectory where another user may have written there."""
+    """The folder of the spools; raises UnsafeDirectory if another user may have written to it."""
     root = spool_root(settings.logs, settings.logs_dir)
-    with contextlib.suppress(OSError):  # what cannot be used is reported where it is used
+    with contextlib.suppress(OSError):  # an unusable folder is reported when it is used
         private_directory(root, make=False)
     return root
 
 
 def reader_of(settings: Settings, *, quiet: bool = False) -> LogReader:
-    """The logs that can be read from here; unreachable sources are reported on stderr."""
+    """A reader of the logs that this host can read; it reports unreachable sources on stderr."""
     return LogReader(settings.logs, root_of(settings), report=lambda words: say(words, quiet=quiet))
 
 
 def say(words: str, *, quiet: bool) -> None:
-    """Words for people."""
+    """Print a message on stderr unless quiet."""
     if not quiet:
         stderr_console().print(words, markup=False)

@@ -17,34 +17,37 @@ from orchestrator.logs.visible import visible
 from orchestrator.model.errors import DefinitionError
 from spark_runner.protocol.text import shortened
 
-Level = Annotated[str | None, typer.Option(help=f"This and above: {', '.join(LEVELS)}.")]
+Level = Annotated[str | None, typer.Option(help=f"The lowest level to show: {', '.join(LEVELS)}.")]
 Grep = Annotated[
-    str | None, typer.Option(metavar="RE", help="Only records whose message or trace this matches.")
+    str | None, typer.Option(metavar="RE", help="Only records whose message or stack trace matches.")
 ]
 Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Not older: 10m, 2h, or a time such as 2026-11-22T10:00.")
+    str | None, typer.Option(metavar="TIME", help="The oldest time to show: 10m, 2h, or 2026-11-22T10:00.")
 ]
 
 
 def level_of(text: str | None) -> str:
-    """A level as documents have it, empty without one; raises DefinitionError."""
+    """A level in the form of the documents, empty without one; raises DefinitionError."""
     level = (text or "").lower()
     if level and level not in LEVELS:
-        raise DefinitionError(f"--level {text!r}: one of {', '.join(LEVELS)}")
+        raise DefinitionError(f"--level {text!r}: expected one of {', '.join(LEVELS)}")
     return level
 
 
 def pattern_of(text: str | None) -> Expression | None:
-    """A regular expression; raises DefinitionError."""
+    """The pattern of --grep; raises DefinitionError."""
     try:
         return None if text is None else Expression(text)
     except ValueError as error:
-        message = f"--grep {shortened(text or '', 200)!r} is no regular expression of RE2: {error}"
+        message = f"--grep {shortened(text or '', 200)!r} is not a valid RE2 regular expression: {error}"
         raise DefinitionError(message) from error
 
 
 def since_of(text: str | None) -> str:
-    """ISO 8601 in UTC, empty without one; a time without a zone is local. Raises DefinitionError."""
+    """The time of --since as ISO 8601 in UTC, empty without one; a time without a zone is local.
+
+    Raises DefinitionError.
+    """
     if text is None:
         return ""
     try:
@@ -54,17 +57,19 @@ def since_of(text: str | None) -> str:
         moment = datetime.now(UTC) - timedelta(seconds=seconds)
     try:
         return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
-    except (OverflowError, ValueError) as error:  # the first and the last days of all calendars
-        raise DefinitionError(f"--since {text!r}: no clock of this world shows that time") from error
+    except (OverflowError, ValueError) as error:  # the first and the last days that datetime has
+        raise DefinitionError(f"--since {text!r}: this time is out of range") from error
 
 
-_FOLLOW_SECONDS = 1.0  # as often as shippers ship
+_FOLLOW_SECONDS = 1.0  # the interval of shippers
 
 
 def tail(
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=10_000, help="So many at first.")] = 20,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
-    job: Annotated[str | None, typer.Option(metavar="ID", help="Only what concerns this job.")] = None,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=10_000, help="The number of records to show first.")
+    ] = 20,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new records until Ctrl-C.")] = False,
+    job: Annotated[str | None, typer.Option(metavar="ID", help="Only records of this job.")] = None,
     level: Level = None,
     grep: Grep = None,
     since: Since = None,
@@ -72,9 +77,9 @@ def tail(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Print the last log records of all workers and jobs, and go on with -f.
+    """Print the last log records of all workers and jobs; follow new ones with -f.
 
-    They come from Elasticsearch where `logs.url` names one that answers, else from the spools of this host.
+    The source is the Elasticsearch of `logs.url` if it responds, else the spools of this host.
 
     Example: orchestrator logs tail -f --job flights-1 --level warning
     """
@@ -90,7 +95,7 @@ def tail(
 
 
 def show_entries(entries: list[LogRecord], output: OutputFormat) -> None:
-    """Write records to stdout: a line each for people, else their documents."""
+    """Write records to stdout, as a line of text or as a JSON document each."""
     for entry in entries:
         if output is OutputFormat.TABLE:
             sys.stdout.write(visible(entry.line()) + "\n")

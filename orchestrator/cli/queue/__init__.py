@@ -7,40 +7,39 @@ app = lazy_app(
         Command(
             "list",
             "orchestrator.cli.queue.commands:list_",
-            "List the pools with the number of jobs in each queue, and what binds each pool.",
+            "List the pools with the number of jobs in each queue, and the limits of each pool.",
         ),
         Command(
             "show",
             "orchestrator.cli.queue.commands:show",
-            "Show the jobs of a queue, in the order in which they are due.",
+            "Show the jobs of a queue in the order of their due times.",
         ),
         Command(
             "pool",
             "orchestrator.cli.queue.pool:app",
-            "Show the pools, and remove unused ones.",
+            "List pools, and remove unused ones.",
         ),
         Command(
             "pause",
             "orchestrator.cli.queue.commands:pause",
-            "Start no job of a pool, nor of its low lane, until it is resumed; "
-            "those that run go on to their end.",
+            "Start no job of a pool and its low lane until it is resumed; running jobs continue.",
         ),
-        Command("resume", "orchestrator.cli.queue.commands:resume", "Start jobs of a pool again."),
+        Command("resume", "orchestrator.cli.queue.commands:resume", "Start jobs of a paused pool again."),
         Command(
             "requeue",
             "orchestrator.cli.queue.commands:requeue",
-            "Make a job due after a delay in its queue: sooner, later, or now.",
+            "Set the due time of a job in its queue: sooner, later, or now.",
         ),
         Command(
             "move",
             "orchestrator.cli.queue.commands:move",
-            "Move a job to another queue; its status becomes a true one of that queue.",
+            "Move a job to another queue, and set the status that matches the queue and the job.",
         ),
         Command(
             "replay",
             "orchestrator.cli.queue.commands:replay",
-            "Bring jobs back from dead to where they came from; what had gone wrong there is counted anew.",
+            "Move jobs from dead back to their previous queues, and reset their error counts.",
         ),
     ],
-    help="Show the queues, pause pools, move jobs.",
+    help="Inspect queues, pause pools, move jobs.",
 )

@@ -1,4 +1,4 @@
-"""The commands of this group."""
+"""The commands of `orchestrator queue`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.admin.queue_views import QueueLoad
-from orchestrator.cli.acting import end_as, outcome
+from orchestrator.cli.acting import exit_with, outcome
 from orchestrator.cli.connect import connected
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit, explain_error
@@ -34,10 +34,10 @@ _COLUMNS = {
 def list_(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """List the pools with the number of jobs in each queue, and what binds each pool.
+    """List the pools with the number of jobs in each queue, and the limits of each pool.
 
-    `weight` is the turns that a pool gets while others get one, `cap` the most of its jobs that run at once.
-    As JSON it is a document for each queue of each pool.
+    `weight` is the number of turns of the pool for each turn of a pool with weight 1. `cap` is the maximum
+    number of its jobs that run at once. JSON output has a document for each queue of each pool.
 
     Example: orchestrator queue list -w 2
     """
@@ -67,14 +67,14 @@ def _pools(loads: Sequence[QueueLoad]) -> list[dict[str, Any]]:
 
 
 def show(
-    queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="Which queue.")],
+    queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="The queue.")],
     pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
     output: Output = OutputFormat.TABLE,
     watch: Watch = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show the jobs of a queue, in the order in which they are due; then the reasons for which they wait.
+    """Show the jobs of a queue in the order of their due times; then the number of jobs per wait reason.
 
     Example: orchestrator queue show dead -o json
     """
@@ -86,7 +86,7 @@ def show(
                 show_rows(rows, {}, output)
                 return
             waiting = [row["waiting"] for row in rows if row["waiting"] is not None]
-            show_rows([_told(row) for row in rows], _COLUMNS, output)
+            show_rows([_table_row(row) for row in rows], _COLUMNS, output)
             if waiting:
                 stdout_console().print()
                 show_rows(_sums(waiting), {"reason": "wait for", "jobs": "jobs", "message": "as one"}, output)
@@ -94,22 +94,22 @@ def show(
         repeat(show_once, watch)
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
+def _table_row(row: dict[str, Any]) -> dict[str, Any]:
     reason = row["reason"] if row["waiting"] is None else row["waiting"]["message"]
     return {**row, "due_here": local_time(row["due"]), "reason": reason}
 
 
 def _sums(waiting: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How many wait for what, the most frequent reason first, with the sentence of the first of them."""
-    first = {told["reason"]: told["message"] for told in reversed(waiting)}
-    counts = Counter(told["reason"] for told in waiting)
+    """The number of jobs per wait reason, most frequent first, with the message of the first job."""
+    first = {wait["reason"]: wait["message"] for wait in reversed(waiting)}
+    counts = Counter(wait["reason"] for wait in waiting)
     return [
         {"reason": reason, "jobs": jobs, "message": first[reason]} for reason, jobs in counts.most_common()
     ]
 
 
 def pause(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Start no job of a pool, nor of its low lane, until it is resumed; those that run go on to their end.
+    """Start no job of a pool and its low lane until it is resumed; running jobs continue.
 
     Example: orchestrator queue pause default
     """
@@ -119,25 +119,25 @@ def pause(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
 
 
 def resume(pool: PoolName, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Start jobs of a pool again.
+    """Start jobs of a paused pool again.
 
     Example: orchestrator queue resume default
     """
     with connected(start_own=False) as (client, _):
         client.resume(pool)
-    _say(f"{pool} goes on", quiet=quiet)
+    _say(f"{pool} is resumed", quiet=quiet)
 
 
 def requeue(
     job_id: JobId,
-    delay: Annotated[str, typer.Option(help="From now: 0s, 30s, 10m.")],
+    delay: Annotated[str, typer.Option(help="The time from now: 0s, 30s, 10m.")],
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Make a job due after a delay in its queue: sooner, later, or now.
+    """Set the due time of a job in its queue: sooner, later, or now.
 
-    In finish that is when the job is archived and removed. One that runs is refused with exit code 5.
+    A job in finish is archived and removed at its due time. A running job is refused with exit code 5.
 
     Example: orchestrator queue requeue flights-1 --delay 0s
     """
@@ -153,16 +153,17 @@ def requeue(
 
 def move(
     job_id: JobId,
-    queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="To which queue.")],
-    force: Annotated[bool, typer.Option("--force", help="Take over the claim of its holder.")] = False,
+    queue: Annotated[Queue, typer.Argument(metavar="QUEUE", help="The target queue.")],
+    force: Annotated[bool, typer.Option("--force", help="Move the job even if a worker holds it.")] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Move a job to another queue; its status becomes a true one of that queue.
+    """Move a job to another queue, and set the status that matches the queue and the job.
 
-    Refused with exit code 5: a job whose attempt is open anywhere but to running and kill, one that somebody
-    holds unless by force, one that has ended (`job retry`), one that is dead (`queue replay`).
+    These jobs are refused with exit code 5: a job with an open attempt, except to running and kill; a job
+    that a worker holds, except with --force; a job that has ended (see `job retry`); a job in dead (see
+    `queue replay`).
 
     Example: orchestrator queue move flights-1 finish
     """
@@ -174,15 +175,15 @@ def move(
 
 def replay(
     job_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID...]", help="Which jobs; default: all in dead.")
+        list[str] | None, typer.Argument(metavar="[ID...]", help="The ids of the jobs; default: all in dead.")
     ] = None,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Bring jobs back from dead to where they came from; what had gone wrong there is counted anew.
+    """Move jobs from dead back to their previous queues, and reset their error counts.
 
-    A job that cannot be replayed stays, and is reported with the reason.
+    A job that cannot be moved stays in dead, and the reason is reported.
 
     Example: orchestrator queue replay flights-1
     """
@@ -197,8 +198,8 @@ def replay(
     if output is not OutputFormat.TABLE:
         show_rows(rows, {}, output)
     elif not rows:
-        _say("nothing is in dead", quiet=quiet)
-    end_as(codes)
+        _say("there is no job in dead", quiet=quiet)
+    exit_with(codes)
 
 
 def _show(job: JobView, output: OutputFormat) -> None:

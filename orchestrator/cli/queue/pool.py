@@ -1,11 +1,11 @@
-"""`orchestrator queue pool`: show the pools, and remove unused ones."""
+"""`orchestrator queue pool`: list pools, and remove unused ones."""
 
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from orchestrator.cli.acting import end_as
+from orchestrator.cli.acting import exit_with
 from orchestrator.cli.connect import connected
 from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.lazy import Command, lazy_app
@@ -19,15 +19,15 @@ app = lazy_app(
         Command(
             "list",
             "orchestrator.cli.queue.pool:list_",
-            "List the pools with their jobs, the workers that serve them, and their limits.",
+            "List the pools with their jobs, workers and limits.",
         ),
         Command(
             "remove",
             "orchestrator.cli.queue.pool:remove",
-            "Remove pools that have no jobs and that no worker serves by name.",
+            "Remove pools without jobs that no worker serves by name.",
         ),
     ],
-    help="Show the pools, and remove unused ones.",
+    help="List pools, and remove unused ones.",
 )
 _COLUMNS = ("pool", "jobs", "workers", "weight", "bound", "cap", "low_share", "paused")
 
@@ -35,10 +35,10 @@ _COLUMNS = ("pool", "jobs", "workers", "weight", "bound", "cap", "low_share", "p
 def list_(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """List the pools with their jobs, the workers that serve them, and their limits.
+    """List the pools with their jobs, workers and limits.
 
-    `jobs` counts those of all queues, ended ones in finish too; `workers` counts those of all pools with
-    those that serve a pool by name.
+    `jobs` counts the jobs of all queues, with the ended jobs in finish. `workers` counts the workers that
+    serve all pools and those that serve the pool by name.
 
     Example: orchestrator queue pool list
     """
@@ -57,16 +57,14 @@ def list_(
 
 
 def remove(
-    pools: Annotated[
-        list[str], typer.Argument(metavar="POOL...", help="Which pools, each with its low lane.")
-    ],
+    pools: Annotated[list[str], typer.Argument(metavar="POOL...", help="The pools, each with its low lane.")],
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Remove pools that have no jobs and that no worker serves by name, each with its low lane and limits.
+    """Remove pools without jobs that no worker serves by name, each with its low lane and limits.
 
-    Any other is refused with exit code 5. A job that is submitted meanwhile is not lost: it keeps its pool,
-    or makes it again.
+    Other pools are refused with exit code 5. A job that is submitted at the same time is not lost: the pool
+    stays, or is created again.
 
     Example: orchestrator queue pool remove nightly
     """
@@ -80,4 +78,4 @@ def remove(
                 continue
             if not quiet:
                 stderr_console().print(f"{pool} is removed", markup=False)
-    end_as(codes)
+    exit_with(codes)

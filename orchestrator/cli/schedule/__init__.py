@@ -7,25 +7,24 @@ app = lazy_app(
         Command(
             "list",
             "orchestrator.cli.schedule.commands:list_",
-            "List all schedules with the next and the last fire time of each.",
+            "List all schedules with their next and last fire times.",
         ),
         Command(
             "show",
             "orchestrator.cli.schedule.commands:show",
-            "Show one schedule: its times, the last run, and the fire times that had none, with the reason.",
+            "Show a schedule: its times, its last run, and the skipped fire times with the reasons.",
         ),
         Command(
             "pause",
             "orchestrator.cli.schedule.commands:pause",
-            "Enqueue no further run of a schedule until it is resumed; runs that are enqueued go on.",
+            "Stop enqueueing runs of a schedule until it is resumed; runs already enqueued continue.",
         ),
         Command(
             "resume",
             "orchestrator.cli.schedule.commands:resume",
-            "Enqueue runs again, from the next fire time on; "
-            "what was due while it was paused is not made up for.",
+            "Enqueue runs of a paused schedule again; fire times missed during the pause are skipped.",
         ),
-        Command("remove", "orchestrator.cli.schedule.commands:remove", "Forget a schedule; its runs stay."),
+        Command("remove", "orchestrator.cli.schedule.commands:remove", "Remove a schedule; its runs stay."),
     ],
-    help="Show periodic jobs, pause and remove them.",
+    help="Inspect, pause and remove periodic jobs.",
 )

@@ -1,4 +1,4 @@
-"""The commands of this group."""
+"""The commands of `orchestrator schedule`."""
 
 import sys
 from functools import partial
@@ -35,7 +35,7 @@ _COLUMNS = {
 def list_(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """List all schedules with the next and the last fire time of each.
+    """List all schedules with their next and last fire times.
 
     Example: orchestrator schedule list -o json
     """
@@ -64,7 +64,7 @@ def show(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show one schedule: its times, the last run, and the fire times that had none, with the reason."""
+    """Show a schedule: its times, its last run, and the skipped fire times with the reasons."""
     with connected() as (client, _):
         look, document = partial(client.schedules.get, name), partial(ScheduleView.model_dump, mode="json")
         show_page(look, _show_view, document, output, watch)
@@ -99,14 +99,14 @@ def _changed(view: ScheduleView) -> str:
 
 
 def pause(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Enqueue no further run of a schedule until it is resumed; runs that are enqueued go on."""
+    """Stop enqueueing runs of a schedule until it is resumed; runs already enqueued continue."""
     with connected(start_own=False) as (client, _):
         client.schedules.pause(name)
     _say(f"{name} is paused", quiet=quiet)
 
 
 def resume(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Enqueue runs again, from the next fire time on; what was due while it was paused is not made up for."""
+    """Enqueue runs of a paused schedule again; fire times missed during the pause are skipped."""
     with connected(start_own=False) as (client, _):
         view = client.schedules.resume(name)
     _say(f"{name} runs next at {local_time(view.next)}", quiet=quiet)
@@ -114,17 +114,17 @@ def resume(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
 
 def remove(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Forget a schedule; its runs stay."""
+    """Remove a schedule; its runs stay."""
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("no terminal to confirm the removal: give --yes")
+            raise typer.BadParameter("there is no terminal to ask on: give --yes to remove the schedule")
         try:
-            agreed = typer.confirm(f"remove the schedule {name}?", err=True)
-        except typer.Abort:  # Ctrl-C, or the end of what is typed
+            agreed = typer.confirm(f"Remove the schedule {name}?", err=True)
+        except typer.Abort:  # Ctrl-C, or the end of the input
             raise typer.Exit(Exit.INTERRUPTED) from None
         if not agreed:
             raise typer.Exit(Exit.FAILED)

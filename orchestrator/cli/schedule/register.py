@@ -1,4 +1,4 @@
-"""What `job submit` does with a definition that has a schedule."""
+"""The registration of a definition with a schedule, for `job submit`."""
 
 import typer
 
@@ -17,17 +17,17 @@ from orchestrator.schedules.runs import compile_registration
 def register(
     definition: Definition, output: OutputFormat, *, once_only: dict[str, object], quiet: bool
 ) -> None:
-    """Register a definition with a schedule and report its first run.
+    """Register a definition with a schedule, and print its first fire time.
 
-    `once_only`: options of `job submit` for a single run; raises DefinitionError when one was given.
+    `once_only` holds the options of `job submit` for a single run; raises DefinitionError if one is set.
     """
     for option, value in once_only.items():
         if value:
             raise DefinitionError(
-                f"{option} is for a single run, and {definition.name!r} has a schedule: it is registered by "
-                "its name, and the ids of its runs are made of their fire times"
+                f"{option} is for a single run, and {definition.name!r} has a schedule: it is registered "
+                "under its name, and the ids of its runs contain their fire times"
             )
-    plan = compile_registration(definition)  # what cannot be run is refused before anything is connected
+    plan = compile_registration(definition)  # an invalid job is refused before a connection is opened
     Policy(load_settings().policy).check(definition.pool, definition, plan=plan)
     if not quiet and (names := literal_secrets(definition, plan)):
         stderr_console().print(f"warning: {warning(names)}", markup=False)
@@ -39,5 +39,6 @@ def register(
         print_json(view.model_dump(mode="json"), output)
     if view.paused and not quiet:
         stderr_console().print(
-            f"{view.name} is paused; `orchestrator schedule resume {view.name}` lets it run", markup=False
+            f"{view.name} is paused; start its runs with `orchestrator schedule resume {view.name}`",
+            markup=False,
         )
