@@ -93,7 +93,7 @@ def test_a_plan_that_is_none_is_refused_in_words(data: bytes, words: str) -> Non
 
 
 def test_a_script_without_a_plan_is_to_be_submitted_again() -> None:
-    with pytest.raises(DefinitionError, match="submit it again"):
+    with pytest.raises(DefinitionError, match="submit the job again"):
         program_of(definition(script=SCRIPT), None)
 
 
