@@ -17,7 +17,7 @@ app = lazy_app(
         Command(
             "run",
             "orchestrator.cli.run:run",
-            "Run one push job on this machine, watch it, and show its result.",
+            "Run one push job on this machine and show its result.",
         ),
         Command(
             "up",

@@ -103,8 +103,8 @@ def doctor(
 ) -> None:
     """Find and explain problems: damage, left-over nodes, stuck drivers, clocks, pools, workers.
 
-    Exit with 1 if an error or a warning is left. Without --fix, the command is read-only. docs/doctor.md
-    describes each finding and what --fix does.
+    Exit with 1 if an error or a warning is left. Without --fix, nothing is changed except the node
+    of the clock. docs/doctor.md describes each finding and what --fix does.
 
     Example: orchestrator cluster doctor --fix --yes
     """

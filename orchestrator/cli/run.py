@@ -44,7 +44,7 @@ def run(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run one push job on this machine, watch it, and show its result.
+    """Run one push job on this machine and show its result.
 
     Use the ZooKeeper that ZOOKEEPER_HOSTS names, else the running server of `orchestrator up` or
     `orchestrator zookeeper`, else start a server that ends with this command.
