@@ -1,4 +1,4 @@
-"""Directories that only this user can change: their contents are run, trusted or secret."""
+"""Directories that only this user can change: their contents are executed, trusted or secret."""
 
 import errno
 import os
@@ -10,44 +10,44 @@ from pathlib import Path
 
 from queues.model.errors import QueueError
 
-_MAX_LINKS = 40  # as the kernel follows
+_MAX_LINKS = 40  # the kernel's limit
 
 
 def trouble_above(path: Path) -> tuple[Path, str] | None:
-    """The first thing above an absolute path by which another user can replace it, and why; raises OSError.
+    """The first directory or link above an absolute path through which another user can replace it, and why.
 
-    What is not there is no trouble: who makes it looks again.
+    A missing part is no trouble: the caller that creates it checks again. Raises OSError.
     """
     try:
-        for place, found in _way(path.parent):
+        for location, found in _walk(path.parent):
             trouble = _of_link(found) if stat.S_ISLNK(found.st_mode) else _of_directory(found)
             if trouble:
-                return place, trouble
+                return location, trouble
     except FileNotFoundError:
         pass
     return None
 
 
-def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Each directory and link in the order in which the kernel meets them."""
-    place, left, links = Path("/"), list(path.parts[1:]), 0
-    yield place, place.lstat()
+def _walk(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Each directory and link of a path, in the order in which the kernel resolves them."""
+    location, left, links = Path("/"), list(path.parts[1:]), 0
+    yield location, location.lstat()
     while left:
         name = left.pop(0)
         if name == os.pardir:
-            place = place.parent  # of what no link leads to any more
+            location = location.parent  # correct, because `location` contains no link
             continue
-        found = (place / name).lstat()
-        yield place / name, found
+        found = (location / name).lstat()
+        yield location / name, found
         if not stat.S_ISLNK(found.st_mode):
-            place /= name
+            location /= name
             continue
         links += 1
         if links > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        target = (place / name).readlink()
+        target = (location / name).readlink()
         if target.is_absolute():
-            place = Path("/")
+            location = Path("/")
         left = [part for part in target.parts if part != target.anchor] + left
 
 
@@ -59,19 +59,19 @@ def _of_directory(found: os.stat_result) -> str:
     if found.st_uid not in {0, os.geteuid()}:
         return f"belongs to user {found.st_uid}"
     if found.st_mode & stat.S_ISVTX:
-        return ""  # as /tmp: other users cannot replace files of this user there
+        return ""  # such as /tmp: other users cannot rename or remove this user's files there
     if found.st_mode & stat.S_IWOTH:
         return f"can be written by all users (mode {stat.S_IMODE(found.st_mode):04o})"
-    if found.st_mode & stat.S_IWGRP and not _is_ours_alone(found.st_gid):
+    if found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid):
         return f"can be written by group {found.st_gid} (mode {stat.S_IMODE(found.st_mode):04o})"
     return ""
 
 
-def _is_ours_alone(group: int) -> bool:
-    """Whether a group is root's, or the one that `useradd` makes for this user: ~/.local is often 0775."""
+def _is_own_group(group: int) -> bool:
+    """Whether a group is root's, or the one that `useradd` creates for this user: ~/.local is often 0775."""
     if group == 0:
         return True
-    import grp  # noqa: PLC0415 - seldom needed, and with a directory service slow
+    import grp  # noqa: PLC0415 - seldom needed, and slow with a directory service
     import pwd  # noqa: PLC0415 - likewise
 
     try:
@@ -86,7 +86,7 @@ _WRITE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class UnsafeDirectory(QueueError):
-    """Another user can change the directory, or could before; the message gives the remedy."""
+    """Another user can change the directory's contents, or may have done so; the message says what to do."""
 
     def __init__(self, path: Path, trouble: str, remedy: str) -> None:
         super().__init__(f"{path} is not used: {trouble}; {remedy}")
@@ -94,18 +94,18 @@ class UnsafeDirectory(QueueError):
 
 
 def private_directory(path: Path, *, make: bool = True, mode: int = _PRIVATE) -> Path:
-    """Make the directory with mode 0700, or check and close the one that is there; returns its absolute path.
+    """Create the directory with mode 0700, or check and close an existing one; returns its absolute path.
 
-    Refused are: a symbolic link, the directory of another user (for root too), one that others can write, and
-    one below a directory in which another user can replace it. An own directory that others can only read is
-    set to 0700, unless `mode` lets them do what they can. Without `make`, a directory that is not there is no
-    error. Raises UnsafeDirectory, OSError.
+    It refuses a symbolic link, the directory of another user (for root too), a directory that others can
+    write, and one below a directory in which another user can replace it. If others can only read the
+    directory, its mode becomes 0700, unless `mode` permits what they can do. Without `make`, a missing
+    directory is no error. Raises UnsafeDirectory, OSError.
     """
     path = path.absolute()
     _check_above(path)
     if make:
         _make(path)
-        _check_above(path)  # what was missing may have been made by another user
+        _check_above(path)  # another user may have created a missing part
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -115,10 +115,10 @@ def private_directory(path: Path, *, make: bool = True, mode: int = _PRIVATE) ->
     except OSError:
         if path.is_symlink():
             raise UnsafeDirectory(
-                path, "it is a symbolic link", "name the directory that it leads to"
+                path, "it is a symbolic link", "name the directory that it points to"
             ) from None
         if path.lstat().st_uid != os.geteuid():
-            raise UnsafeDirectory(path, *_of_another(path.lstat())) from None
+            raise UnsafeDirectory(path, *_foreign_owner(path.lstat())) from None
         raise
     try:
         _check(path, os.fstat(directory))
@@ -130,7 +130,7 @@ def private_directory(path: Path, *, make: bool = True, mode: int = _PRIVATE) ->
 
 
 def is_replaceable(path: Path) -> bool:
-    """Whether another user than this one and root can put something else in the place of a file."""
+    """Whether a user other than this one and root can replace a file."""
     try:
         _check_above(path.absolute())
     except (UnsafeDirectory, OSError):
@@ -139,17 +139,17 @@ def is_replaceable(path: Path) -> bool:
 
 
 def check_files(directory: Path) -> None:
-    """Check that all files in an own directory are this user's alone; raises UnsafeDirectory, OSError."""
+    """Check that only this user can have written the files in a directory; raises UnsafeDirectory, OSError."""
     for path in directory.iterdir():
         if not is_ours(path.lstat()):
-            raise UnsafeDirectory(path, "another user may have written it", "look at it, and remove it")
+            raise UnsafeDirectory(path, "another user may have written it", "inspect it, then remove it")
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file with mode 0600, whatever the umask; raises OSError, for a symbolic link too."""
+    """Write a file with mode 0600, regardless of the umask; raises OSError, also for a symbolic link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)  # of an earlier version, others could read it
+        os.fchmod(file.fileno(), 0o600)  # others could read a file of an earlier version
         file.write(text)
 
 
@@ -161,36 +161,36 @@ def is_ours(found: os.stat_result) -> bool:
 def _make(path: Path) -> None:
     missing = takewhile(lambda folder: not folder.exists(), (path, *path.parents))
     for folder in reversed(list(missing)):
-        with suppress(FileExistsError):  # by another process of this user; or a dangling symbolic link
+        with suppress(FileExistsError):  # created by another process of this user; or a dangling link
             folder.mkdir(mode=_PRIVATE)
 
 
 def _check(path: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid():
-        raise UnsafeDirectory(path, *_of_another(found))
+        raise UnsafeDirectory(path, *_foreign_owner(found))
     if found.st_mode & _WRITE_BY_OTHERS:
         mode = stat.S_IMODE(found.st_mode)
         raise UnsafeDirectory(
             path,
-            f"other users can write in it (mode {mode:04o}), and may have done so",
-            f"check its contents, then `chmod 700 {path}`; or name another directory",
+            f"other users can write to it (mode {mode:04o}), and may have done so",
+            f"inspect its contents, then run `chmod 700 {path}`; or name another directory",
         )
 
 
-def _of_another(found: os.stat_result) -> tuple[str, str]:
+def _foreign_owner(found: os.stat_result) -> tuple[str, str]:
     return (
-        f"it belongs to user {found.st_uid}, this process is user {os.geteuid()}",
-        "name a directory of this user's own",
+        f"it belongs to user {found.st_uid}, but this process runs as user {os.geteuid()}",
+        "name a directory that belongs to this user",
     )
 
 
 def _check_above(path: Path) -> None:
-    """Check each directory on the path, as written and as links resolve: a writer there can replace it."""
+    """Check each directory and link on the path: a user who can write to one of them can replace `path`."""
     found = trouble_above(path)
     if found is not None:
-        place, trouble = found
+        location, trouble = found
         raise UnsafeDirectory(
             path,
-            f"{place}, above it, {trouble}",
+            f"{location}, above it, {trouble}",
             "another user could replace it: name another directory",
         )

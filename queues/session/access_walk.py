@@ -7,25 +7,25 @@ from queues.session import Grant, Login, Rights, Seen, Session, SessionSettings
 from queues.session.rights import MAX_ASKED
 
 Closing = Callable[[str, Rights], Sequence[Grant] | None]
-"""The rights that the node at a path is to have, None where those that it has are right."""
+"""Returns the rights to set on the node at a path, None if its present rights are correct."""
 
 
 def access_below(session: Session, top: str, closing: Closing | None = None) -> Iterator[tuple[str, Seen]]:
-    """Each node from `top` down, with its rights as they were found; it is closed, where `closing` is given.
+    """Each node from `top` down, with the rights that it had; `closing`, if given, closes it.
 
-    The parent comes first, and its children are listed when it is closed: no other client can create one
-    behind our back. Raises what reads raise.
+    The parent comes first, and its children are listed after it is closed, so that no other client can create
+    one unnoticed. Raises what reads raise.
     """
     paths = [top]
     while paths:
         below = list[str]()
         for at in range(0, len(paths), MAX_ASKED):
-            part = paths[at : at + MAX_ASKED]
-            found = session.access.read(part)
+            batch = paths[at : at + MAX_ASKED]
+            found = session.access.read(batch)
             if closing is not None:
-                _close(session, part, found, closing)
-            yield from zip(part, found, strict=True)
-            for path, names in zip(part, session.access.children(part), strict=True):
+                _close(session, batch, found, closing)
+            yield from zip(batch, found, strict=True)
+            for path, names in zip(batch, session.access.children(batch), strict=True):
                 below += [f"{path.rstrip('/')}/{name}" for name in names]
         paths = below
 
@@ -44,10 +44,10 @@ _TIMEOUT_SECONDS = 30.0  # a large tree of an earlier version, on a slow disk
 
 
 def close_nodes(hosts: str, *, superuser: Login, owner: Login, is_new: bool) -> None:
-    """Give every node to `owner` alone, whichever client created it; raises what a session raises.
+    """Give every node to `owner` alone, regardless of its creator; raises what a session raises.
 
-    ZooKeeper creates `/` and `/zookeeper` writable for all: until they are closed, a client that reaches the
-    port can make nodes there. In a server that `is_new` all of them are removed.
+    ZooKeeper creates `/` and `/zookeeper` writable for everyone: until they are closed, any user who reaches
+    the port can create nodes there. If the server `is_new`, all such nodes are removed.
     """
     rights = (Grant(ALL, "digest", owner.digest_id),)
 

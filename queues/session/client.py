@@ -1,6 +1,6 @@
-"""kazoo's client, made from the settings, and the sockets that it works on.
+"""kazoo's client, built from the settings, and its sockets.
 
-Any user may listen at a port that an embedded server has left, and receives all that is sent there.
+After a server of this user has ended, any other user can listen on its port and read what clients send there.
 """
 
 import logging
@@ -25,7 +25,7 @@ from queues.session.contact import Contact
 from queues.session.settings import Acl, SessionSettings, Tls
 
 _ESTABLISHED, _LISTENING = "01", "0A"
-_MAPPED = "0000000000000000FFFF0000"  # an IPv4 address on a socket of IPv6, as Java has them
+_MAPPED = "0000000000000000FFFF0000"  # prefix of an IPv4 address on an IPv6 socket, which Java uses
 
 
 class _Row(NamedTuple):
@@ -33,7 +33,7 @@ class _Row(NamedTuple):
     remote: str
     state: str
     uid: int
-    inode: int  # 0: no process has it, or none yet
+    inode: int  # 0: no process holds the socket, or none does yet
 
 
 def is_ours_to_answer(client: socket.socket) -> bool:
@@ -44,7 +44,7 @@ def is_ours_to_answer(client: socket.socket) -> bool:
 def is_server_of(server: socket.socket, user: int) -> bool:
     """Whether the listener at the other end is a process of this user on this host.
 
-    A connection that is not accepted yet has no owner, and is its listener's.
+    A connection that is not accepted yet has no owner of its own and belongs to its listener.
     """
     accepted = [uid for uid, is_held in _owners(server) if is_held]
     return _listeners(*server.getpeername()[:2]) == {user} and all(uid == user for uid in accepted)
@@ -56,12 +56,12 @@ def is_listener_ours(host: str, port: int) -> bool:
 
 
 def _listeners(host: str, port: int) -> set[int]:
-    place = _hex(host, port)
-    return {row.uid for row in _rows() if row.state == _LISTENING and row.local == place}
+    address = _hex(host, port)
+    return {row.uid for row in _rows() if row.state == _LISTENING and row.local == address}
 
 
 def _owners(connection: socket.socket) -> list[tuple[int, bool]]:
-    """Of the other end: its uid, and whether a process holds it; one that was closed is not established."""
+    """The uid of the other end, and whether a process holds it; a closed end is not established."""
     here, there = (_hex(*name[:2]) for name in (connection.getsockname(), connection.getpeername()))
     return [
         (row.uid, row.inode != 0)
@@ -83,22 +83,22 @@ def _rows() -> Iterator[_Row]:
 
 
 def _hex(host: str, port: int) -> str:
-    """As in the table: the address in the byte order of the machine."""
+    """The address as the table contains it: in the byte order of the machine."""
     number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
     return f"{number:08X}:{port:04X}"
 
 
-# kazoo would wait for a whole session timeout at a host that swallows packets, with the others untried.
+# kazoo would wait a whole session timeout for a host that drops packets, before it tries the others.
 _CONNECT_SECONDS = 5.0
 
 
 class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
-    """kazoo's threads and sockets, the sockets made by us."""
+    """kazoo's threads, with sockets that this class creates."""
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
     ) -> socket.socket:
-        """Connect; called by kazoo with an address that was looked up."""
+        """Connect; kazoo calls this with a resolved address."""
         connected = socket.create_connection(address, min(timeout or _CONNECT_SECONDS, _CONNECT_SECONDS))
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -111,22 +111,22 @@ class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         return connected
 
     def select(self, read: Any, write: Any, _broken: Any, timeout: float | None = None) -> Any:
-        """Wait for sockets by one `poll`.
+        """Wait for sockets with one `poll`.
 
-        kazoo makes, fills and closes a selector at each look: a sixth of the time of a busy client.
+        kazoo creates, fills and closes a selector for each wait: a sixth of the time of a busy client.
         """
         look = select.poll()
         for item in {*read, *write}:
             look.register(item, (item in read and select.POLLIN) | (item in write and select.POLLOUT))
         ready = dict(look.poll(None if timeout is None else math.ceil(timeout * 1000)))
-        # An error or a hang-up shows at the next read or write.
+        # The next read or write reports an error or a hang-up.
         readable = [item for item in read if ready.get(item.fileno(), 0) & ~select.POLLOUT]
         writable = [item for item in write if ready.get(item.fileno(), 0) & ~select.POLLIN]
         return readable, writable, []
 
 
 class OwnSockets(Sockets):
-    """The same to a server of one user on this host alone."""
+    """Sockets that connect only to a server of one user on this host."""
 
     def __init__(self, user: int) -> None:
         super().__init__()
@@ -134,15 +134,15 @@ class OwnSockets(Sockets):
 
     def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
         if not is_server_of(connected, self._user):
-            # As if nothing listened there: when our server has ended, anybody may.
+            # The same error as if nothing listened there: after the server has ended, any user can listen.
             raise ConnectionRefusedError(f"{connected.getpeername()} is not a server of user {self._user}")
         return connected
 
 
 class TlsSockets(Sockets):
-    """The same with TLS.
+    """Sockets with TLS.
 
-    kazoo's own way trusts the system's list beside the given CA, and leaves host names unchecked.
+    kazoo's own TLS also trusts the system's CA list beside the given CA, and does not check host names.
     """
 
     def __init__(self, tls: Tls) -> None:
@@ -153,9 +153,9 @@ class TlsSockets(Sockets):
         return self._tls.context().wrap_socket(connected, server_hostname=hostname)
 
     def select(self, read: Any, write: Any, broken: Any, timeout: float | None = None) -> Any:
-        """Wait for sockets; what TLS has decrypted but not handed out is there already.
+        """Wait for sockets; a socket with data that TLS has decrypted and not yet returned is readable.
 
-        No select of the system shows it, so a second reply in one record would wait for the next ping.
+        No system call reports such data, so a second reply in one record would wait for the next ping.
         """
         pending = [item for item in read if isinstance(item, ssl.SSLSocket) and item.pending()]
         if not pending:
@@ -164,14 +164,14 @@ class TlsSockets(Sockets):
         return [*pending, *(item for item in readable if item not in pending)], writable, others
 
 
-# kazoo's default reaches an hour: a worker would stay away long after ZooKeeper is back. With two seconds,
-# 2.8 after jitter, a session of ten seconds can outlive the loss of a server.
+# kazoo's default reaches an hour: a worker would stay disconnected long after ZooKeeper is back. With two
+# seconds, 2.8 after jitter, a session of ten seconds can survive the loss of a server.
 _MAX_RECONNECT_DELAY_SECONDS = 2.0
 _RECONNECT_JITTER = 0.4
 
 
 class _NoSecrets(logging.LoggerAdapter[logging.Logger]):
-    """kazoo's log without its debug lines, which contain passwords and the keys of sessions in plain text."""
+    """kazoo's log without its debug lines, which contain passwords and session keys in clear text."""
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
         return level >= logging.INFO and super().isEnabledFor(level)
@@ -188,14 +188,14 @@ def acls(settings: SessionSettings) -> list[ACL]:
 
 
 def build_client(settings: SessionSettings, contact: Contact) -> Any:
-    """A client that is not started yet; raises AccessDenied when a file of the settings cannot be used."""
+    """A client that is not started yet; raises AccessDenied if a file of the settings cannot be used."""
     retry = KazooRetry(
         max_tries=-1, delay=0.1, max_jitter=_RECONNECT_JITTER, max_delay=_MAX_RECONNECT_DELAY_SECONDS
     )
     sasl, digest = settings.sasl, settings.digest
     try:
         if settings.tls is not None:
-            settings.tls.context()  # now, where the error reaches the caller; kazoo would retry for ever
+            settings.tls.context()  # here the error can be raised; kazoo would retry endlessly
         options = None if sasl is None else _sasl_options(sasl.user, sasl.secret())
         auth = None if digest is None else {("digest", f"{digest.user}:{digest.secret()}")}
     except (OSError, UnicodeDecodeError) as error:

@@ -1,8 +1,8 @@
 """kazoo's connection thread with its defects fixed, and persistent recursive watches.
 
-kazoo 2.11 lacks persistent recursive watches; servers have them since ZooKeeper 3.6 (ZOOKEEPER-1416). A watch
-of the usual kind says only that something has changed, and all children have to be listed to see what. The
-layout of the bytes is that of `org.apache.zookeeper.proto.AddWatchRequest`.
+kazoo 2.11 does not support these watches; servers do since ZooKeeper 3.6 (ZOOKEEPER-1416). A standard watch
+reports only that something has changed, and all children must be listed to find the change. The bytes are laid
+out as in `org.apache.zookeeper.proto.AddWatchRequest`.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ _CREATED, _DELETED = 1, 2
 _PERSISTENT_RECURSIVE = 1
 
 Follow = Callable[[str, bool, int], None]
-"""Called with the name of a child, whether it is there now, and the zxid of that; 0 from servers before 3.9.
+"""Called with the name of a child, whether it exists now, and the zxid of the change; 0 before ZooKeeper 3.9.
 
-On the connection's thread: it takes note and does nothing more.
+It runs on the connection's thread, so it must record the change and do nothing more.
 """
 
 
 class AddWatch:
-    """Follows all creations and deletions below a node, as long as the connection lasts."""
+    """Requests an event for each node created or deleted below a node, for the life of the connection."""
 
     type = 106
 
@@ -43,22 +43,22 @@ class AddWatch:
         return bytes(write_string(self._path) + int_struct.pack(_PERSISTENT_RECURSIVE))
 
     def deserialize(self, _reply: bytes, _offset: int) -> bool:
-        """The reply says nothing."""
+        """The reply is empty."""
         return True
 
 
 class Followers:
-    """Who follows which node, on one connection."""
+    """The followers of each node, on one connection."""
 
     def __init__(self) -> None:
-        self._by_path: dict[str, list[Follow]] = {}  # paths of the server, which include the chroot
+        self._by_path: dict[str, list[Follow]] = {}  # by the server's paths, which include the chroot
 
     def add(self, path: str, follow: Follow) -> None:
-        """Call this one from now on."""
+        """Call this follower from now on."""
         self._by_path[path] = [*self._by_path.get(path, ()), follow]
 
     def clear(self) -> None:
-        """Call no follower any more: the server drops the watches with the connection."""
+        """Remove all followers: the server drops its watches with the connection."""
         self._by_path = {}
 
     def tell(self, event: Any, offset: int, zxid: int) -> None:
@@ -73,9 +73,9 @@ class Followers:
                 follow(name, kind == _CREATED, max(zxid, 0))
 
 
-# A server that does not answer our goodbye is not waited for: the session ends by its timeout then.
+# The longest wait for the reply to a close; without a reply the session ends by its timeout.
 _GOODBYE_SECONDS = 2.0
-# A caller waits no longer for a thread that does not fetch what it is asked to send.
+# The longest wait of a caller for the connection's thread to accept a request.
 _HAND_OVER_SECONDS = 5.0
 
 _LOGIN_REFUSED = (
@@ -84,15 +84,15 @@ _LOGIN_REFUSED = (
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
-    """Reports to `contact` what it hears, and goes on where kazoo's thread would end without a word."""
+    """Reports each contact to `contact`, and continues where kazoo's thread would end silently."""
 
     def __init__(self, client: Any, retry: Any, contact: Contact, sasl: dict[str, str] | None) -> None:
         super().__init__(client, retry, logger=client.logger, sasl_options=sasl)
         self.followers = Followers()
-        self._event_zxid = 0  # of the event that is read
+        self._event_zxid = 0  # of the event being read
         self._contact = contact
         self._hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
-        self._asked: tuple[int, float] | None = None  # xid of a request without answer yet, when it was sent
+        self._asked: tuple[int, float] | None = None  # an unanswered request: its xid, when it was sent
         self._attempts = 0
         self._refusals: list[str] = []
 
@@ -102,25 +102,25 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
         self._write_sock.settimeout(_HAND_OVER_SECONDS)
 
     def stop(self, timeout: float | None = None) -> Any:
-        """Wait for the thread's end, and bring it about when the server stays silent."""
+        """Wait for the thread to end; if the server stays silent, shut the socket down to end it."""
         if not self.connection_stopped.wait(_GOODBYE_SECONDS):
             connected = self._socket
-            with contextlib.suppress(OSError, AttributeError):  # it is none, or not connected any more
+            with contextlib.suppress(OSError, AttributeError):  # no socket, or one that is not connected
                 connected.shutdown(socket.SHUT_RDWR)
         return super().stop(timeout)
 
     def drop_after_fork(self) -> None:
-        """Close this process's copies of the sockets; the parent's stay as they are."""
+        """Close this process's copies of the sockets; the parent's stay open."""
         for copy in (self._socket, self._read_sock, self._write_sock):
             with contextlib.suppress(OSError, AttributeError):
                 copy.close()
 
-    # ------------------------------------------------------------------ how long since
+    # ------------------------------------------------------------------ contact
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         sent_at = boottime()
         reply = super()._invoke(timeout, request, xid)
         if isinstance(request, Connect) and reply[0].time_out > 0:
-            # kazoo uses the granted timeout and does not report it.
+            # kazoo applies the timeout that the server grants, but does not expose it.
             self._contact.negotiated_timeout = reply[0].time_out / 1000
             self._contact.heard(sent_at)
         return reply
@@ -158,7 +158,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
                 self._contact.refuse(self._refusals[-1])
             raise
         except Exception as error:
-            # kazoo's thread would end here, without a connection and without a message.
+            # kazoo's thread would end here: it would never connect again, and report no reason.
             self._contact.trouble = error
             if self.client._state != KeeperState.CONNECTING:  # noqa: SLF001 - no public way
                 self.client._session_callback(KeeperState.CONNECTING)  # noqa: SLF001 - likewise
@@ -174,7 +174,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
             if not isinstance(error.__cause__, ConnectionDropped):
                 self._contact.end(lambda: AccessDenied(self._hosts, _LOGIN_REFUSED))
                 raise
-            # Old servers refuse so; but one that just died does it too, and kazoo would give up for ever.
+            # Old servers refuse a login this way, but a server that dies does it too, and kazoo would give up.
             self._contact.trouble = error
             self._refusals.append(_LOGIN_REFUSED)
             raise ConnectionDropped("dropped in SASL") from error
@@ -188,12 +188,12 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
 
 
 def _tls_refusal(server: str, error: ssl.SSLError) -> list[str]:
-    """What to check, if it is certificates that are the trouble; nothing for a connection that just broke."""
+    """What to check if certificates or TLS versions are the cause; empty for a connection that only broke."""
     reason = (error.reason or "").replace("_", " ").lower()
     if isinstance(error, ssl.SSLCertVerificationError):
         words = (
             f"the certificate of {server} is not accepted ({error.verify_message}); check the CA file, and "
-            "that the certificate names the host as written in `hosts`"
+            "that the certificate contains the host name that `hosts` contains"
         )
     elif "alert" in reason:
         words = f"{server} refused TLS ({reason}); check this client's certificate and key"

@@ -1,4 +1,4 @@
-"""The state of the connection by a clock of our own, and the listeners of its changes."""
+"""The state of the connection by this client's own clock, and the listeners of its changes."""
 
 import logging
 import math
@@ -11,10 +11,10 @@ from queues.model.errors import QueueError
 
 
 def boottime() -> float:
-    """Seconds since the machine was booted, those in which it was suspended among them.
+    """Seconds since the machine was booted, including those in which it was suspended.
 
-    `time.monotonic` stops meanwhile: a suspended process would consider itself in time
-    (clock_gettime(2): CLOCK_BOOTTIME).
+    `time.monotonic` stops while the machine is suspended, so a process that missed a deadline would not
+    notice it (clock_gettime(2): CLOCK_BOOTTIME).
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -26,16 +26,16 @@ def boottime_ns() -> int:
 
 log = logging.getLogger(__name__)
 
-# A listener that sets an event is through in microseconds, as a rule before anybody sees the connection
-# back. One that blocks holds kazoo's thread for no longer than this, far below any session timeout.
+# A listener that sets an event returns in microseconds, usually before any caller sees the new connection.
+# One that blocks delays kazoo's thread by at most this, far below any session timeout.
 _PATIENCE_SECONDS = 0.1
 
 Wake = Callable[[], None]
-"""Called when something changed: it sets an event and does nothing more."""
+"""Called after a change; it must set an event and do nothing more."""
 
 
 class ConnectionListener:
-    """Calls one wake on a thread of its own: a slow or failing call affects no other."""
+    """Calls one wake on a thread that lives for the call, so that a slow or failing wake delays no other."""
 
     def __init__(self, wake: Wake) -> None:
         self._wake = wake
@@ -44,7 +44,7 @@ class ConnectionListener:
         self._thread: threading.Thread | None = None
 
     def notify(self) -> threading.Thread:
-        """Call the wake soon; one that is running is called once more after its end."""
+        """Call the wake soon; a running one is called once more after it returns."""
         with self._guard:
             self._again = True
             if self._thread is None:
@@ -66,35 +66,35 @@ class ConnectionListener:
 
 
 class ConnectionListeners:
-    """The listeners; changes are rare, so each change starts its own threads."""
+    """All listeners; changes are rare, so the threads are created for each change."""
 
     def __init__(self) -> None:
         self._listeners: tuple[ConnectionListener, ...] = ()
 
     def add(self, wake: Wake) -> None:
-        """Call this one too, from now on."""
+        """Call this wake too, from now on."""
         self._listeners = (*self._listeners, ConnectionListener(wake))
 
     def notify(self) -> None:
-        """Call all; returns when they are through, or after a moment."""
+        """Call all; returns when they have returned, or after `_PATIENCE_SECONDS`."""
         try:
             threads = [listener.notify() for listener in self._listeners]
-        except RuntimeError:  # no more threads can be had
-            log.exception("the listeners of the session could not be called about a change")
+        except RuntimeError:  # the system allows no more threads
+            log.exception("the listeners of the session could not be notified of a change")
             return
-        until = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
-# The server counts from the last request of this client; a sixth is kept for rounding.
+# The server counts from the client's last request; a sixth is the margin for the rounding on both sides.
 _SAFE_SHARE = 5 / 6
-# Timers stop while the machine is suspended: this is the longest delay until it is noticed.
+# Timers stop while the machine is suspended: this is the longest delay to notice a loss after it resumes.
 _TICK_SECONDS = 1.0
 
 
 class SessionState(StrEnum):
-    """The state of the connection, by the clock of this host."""
+    """The state of the connection, as this client sees it."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -102,26 +102,26 @@ class SessionState(StrEnum):
 
 
 class Contact:
-    """kazoo's thread reports events; all other threads read the state. Nothing here waits for ZooKeeper.
+    """The state that kazoo's thread writes and all other threads read. No method waits for ZooKeeper.
 
-    kazoo reports a loss only once a server has confirmed it; other clients may hold the locks long before.
-    Here the session counts as lost when the last request that is known to have arrived is too long ago.
+    kazoo reports a loss only after a server has reported it; by then, others may have held this session's locks
+    for long. Here the session counts as lost when the last request that certainly arrived is too long ago.
     """
 
     def __init__(self, asked_timeout: float) -> None:
         self.negotiated_timeout = asked_timeout  # seconds; what the server granted
         self.generation = 0  # grows with each lost session: what was held in an earlier one is not held
-        self.connections = 0  # grows with each connection, be it of the same session
+        self.connections = 0  # grows with each connection, also within one session
         self.trouble: BaseException | None = None  # why the last attempt to connect failed
-        self.refused = ""  # why no server let us in when all were tried last
+        self.refused = ""  # why all servers refused this client when they were last tried
         self._ready = False  # connected and authenticated
-        self._proven = -math.inf  # when a request was sent that was answered, by CLOCK_BOOTTIME
+        self._proven = -math.inf  # send time of the last answered request, by CLOCK_BOOTTIME
         self._over: Callable[[], QueueError] | None = None  # the error of all calls from now on
         self._changed = threading.Condition()
         self._listeners = ConnectionListeners()
         self._timer: threading.Timer | None = None
 
-    # ------------------------------------------------------------------ ask
+    # ------------------------------------------------------------------ queries
     @property
     def ready(self) -> bool:
         """Whether requests can be sent."""
@@ -135,9 +135,9 @@ class Contact:
         return SessionState.CONNECTED if self._ready else SessionState.SUSPENDED
 
     def seconds_away(self) -> float:
-        """How long there has been no contact; 0 while connected.
+        """Seconds without contact; 0 while connected.
 
-        A machine that was suspended for longer than the session seems connected, until it tries.
+        A machine that was suspended for longer than the session seems connected until its next request.
         """
         silence = self._silence()
         return 0.0 if self._ready and silence < self._safe else silence
@@ -148,7 +148,7 @@ class Contact:
             raise self._over()
 
     def wait(self, seconds: float, *, or_refused: bool = False) -> bool:
-        """Wait until requests can be sent; False after `seconds`, or when all servers refuse us."""
+        """Wait until requests can be sent; False after `seconds`, or if all servers refuse this client."""
         if self._ready:
             return True
         with self._changed:
@@ -160,16 +160,16 @@ class Contact:
         return self._ready
 
     def on_change(self, wake: Wake) -> None:
-        """Call `wake` at each change, and when the session counts as lost by our own clock."""
+        """Call `wake` at each change, and when the session counts as lost by this client's clock."""
         self._listeners.add(wake)
 
-    # ------------------------------------------------------------------ report
+    # ------------------------------------------------------------------ reports
     def heard(self, sent_at: float) -> None:
-        """An answer came to a request that was sent then."""
+        """Record the answer to a request that was sent at this time."""
         self._proven = sent_at
 
     def connected(self) -> None:
-        """Requests can be sent."""
+        """Record that requests can be sent."""
         self._stop_timer()
         self.connections += 1
         self.trouble, self.refused = None, ""
@@ -180,7 +180,7 @@ class Contact:
             self._changed.notify_all()
 
     def broken(self, *, lost: bool) -> None:
-        """The connection is gone, or (`lost`) a server said that the session is."""
+        """Record that the connection broke; `lost`: a server reported the end of the session."""
         was_ready, self._ready = self._ready, False
         if lost:
             self._stop_timer()
@@ -191,13 +191,13 @@ class Contact:
             self._await_loss()
 
     def refuse(self, reason: str) -> None:
-        """All servers were tried, and none let us in."""
+        """Record that all servers were tried and refused this client."""
         with self._changed:
             self.refused = reason
             self._changed.notify_all()
 
     def end(self, error: Callable[[], QueueError]) -> None:
-        """No more calls: each raises what `error` makes."""
+        """End the session: from now on each call raises what `error` returns."""
         self._stop_timer()
         with self._changed:
             self._over = self._over or error
@@ -205,7 +205,7 @@ class Contact:
             self._changed.notify_all()
 
     def end_after_fork(self, error: Callable[[], QueueError]) -> None:
-        """The same in a child process, where a thread that is not there may hold the condition's lock."""
+        """End the session in a child process, where a thread of the parent may hold the condition's lock."""
         self._changed = threading.Condition()
         self._listeners = ConnectionListeners()
         self._timer = None
@@ -222,7 +222,7 @@ class Contact:
         return boottime() - self._proven
 
     def _await_loss(self) -> None:
-        """Tell the listeners when the session counts as lost, unless the connection is back before."""
+        """Notify the listeners when the session counts as lost, unless the connection is back before."""
         if self._ready or self._over is not None:
             return
         left = self._safe - self._silence()

@@ -1,4 +1,4 @@
-"""The reads of a session: nodes, their children and watches on both, repeated until their deadline."""
+"""The reads of a session: nodes, their children and watches on both, retried until their deadline."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from queues.session.wire import MAX_PATHS, Found, MultiRead, Stat, checked_path
 
 @dataclass(frozen=True, slots=True)
 class _Watcher:
-    # Equal for equal wakes: kazoo keeps watchers in a set per path, which would grow with every read.
+    # Equal for equal wakes: kazoo stores watchers in a set per path, which would grow with every read.
     wake: Wake
 
     def __call__(self, _event: object) -> None:
@@ -40,7 +40,7 @@ class Reads:
         self._owners: tuple[tuple[str, str], ...] = ()
 
     def ask(self, path: str, call: Callable[[], Any]) -> Any:
-        """The answer to `call`, sent again when its reply is lost; `path` is for error messages."""
+        """The answer to `call`, which is sent again if its reply is lost; `path` is for error messages."""
         return self._requests.read(path, call, self._seconds)
 
     def get(self, path: str, wake: Wake | None, *, await_creation: bool) -> tuple[bytes, Stat] | None:
@@ -49,7 +49,7 @@ class Reads:
         try:
             data, stat = self.ask(path, lambda: self._client.get_async(path, watch=_watcher(wake)))
         except NoNodeError:
-            if wake is not None and await_creation:  # kazoo keeps a data watch only on an existing node
+            if wake is not None and await_creation:  # kazoo sets a data watch only on an existing node
                 self.exists(path, wake)
             return None
         return data or b"", Stat.of(stat)
@@ -79,7 +79,7 @@ class Reads:
     def follow(self, path: str, follow: Follow) -> None:
         """Follow the children of a node: see `Session.follow`."""
         path = str(self._client.chroot) + path
-        self._client._connection.followers.add(path, follow)  # noqa: SLF001 - an attribute of kazoo's client
+        self._client._connection.followers.add(path, follow)  # noqa: SLF001 - our class in kazoo's attribute
         self.ask(path, lambda: self._requests.call(AddWatch(path)))
 
     def owners(self, path: str) -> tuple[tuple[str, str], ...]:
@@ -96,8 +96,8 @@ class Reads:
         """Data and stat of many nodes: see `Session.get_many`."""
         found: list[Found] = []
         for start in range(0, len(paths), MAX_PATHS):
-            part = paths[start : start + MAX_PATHS]
-            for path, result in zip(part, self.ask("", partial(self._multi_read, part)), strict=True):
+            batch = paths[start : start + MAX_PATHS]
+            for path, result in zip(batch, self.ask("", partial(self._multi_read, batch)), strict=True):
                 if isinstance(result, KazooException):
                     raise self._requests.refused(path, result)
                 found.append(result)

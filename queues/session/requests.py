@@ -1,4 +1,4 @@
-"""Requests that end: with an answer, or with an error by their deadline."""
+"""Requests that end with an answer, or with an error by their deadline."""
 
 import contextlib
 import time
@@ -38,10 +38,10 @@ REPLY_LOST = (
     AuthFailedError,
     KazooTimeoutError,
 )
-"""The reply did not arrive: the request may or may not have been carried out."""
+"""The reply did not arrive: the request may or may not have been executed."""
 
 NO_RIGHT = (NoAuthError, InvalidACLError)
-"""The server authenticated this session and denies the request."""
+"""The server has identified the client and denies the request."""
 
 _OF_ANOTHER_SESSION = (SessionExpiredError, SessionMovedError)
 
@@ -51,7 +51,7 @@ class ReplyLost(Exception):
 
 
 class Posted:
-    """A multi under way."""
+    """A multi in flight."""
 
     def __init__(self, reply: Any) -> None:
         self._reply = reply
@@ -64,24 +64,24 @@ class Posted:
             raise ReplyLost(type(error).__name__) from error
         for result in results:
             if isinstance(result, _OF_ANOTHER_SESSION):
-                # It arrived behind the end of its connection: nothing is wrong with what was asked.
+                # The multi arrived after the end of its connection: the request itself is valid.
                 raise ReplyLost(type(result).__name__)
         return list(results)
 
 
 def refusal(result: object) -> str | None:
-    """Why ZooKeeper refused this operation; None for a success or for a bystander of another's refusal."""
+    """Why ZooKeeper refused this operation; None if it succeeded, or if only another one was refused."""
     if isinstance(result, RolledBackError | RuntimeInconsistency):
         return None
     return type(result).__name__.removesuffix("Error") if isinstance(result, KazooException) else None
 
 
-# The break is known here before the session reports the connection away: do not spin until then.
+# A request fails before the session reports the broken connection: the pause prevents a busy loop until then.
 _PAUSE_SECONDS = 0.05
 
 
 class Requests:
-    """Sends through one client, and gives its errors our types."""
+    """Sends requests through one client, and converts its errors to those of this package."""
 
     def __init__(self, client: Any, contact: Contact, hosts: str) -> None:
         self._client = client
@@ -89,21 +89,21 @@ class Requests:
         self._hosts = hosts
 
     def call(self, request: Any) -> Any:
-        """Send a request once; its reply, to wait for."""
+        """Send a request once; returns its reply, to wait for."""
         reply = self._client.handler.async_result()
         if self._contact.ready:
-            self._client._call(request, reply)  # noqa: SLF001 - the door that kazoo's own requests take
+            self._client._call(request, reply)  # noqa: SLF001 - as kazoo sends its own requests
         else:
-            # kazoo would keep it and send it after the outage, when its caller has long given up.
+            # kazoo would store the request and send it after the outage, long after its caller gave up.
             self._contact.check()
             reply.set_exception(ConnectionLoss())
         return reply
 
     def read(self, path: str, call: Callable[[], Any], seconds: float) -> Any:
-        """The answer to what may be asked again when its reply is lost, because it changes nothing twice.
+        """The answer to `call`, an idempotent request: it is sent again if its reply is lost.
 
         Raises kazoo's NoNodeError and NodeExistsError, which are answers; AccessDenied, Refused, Unreachable,
-        SessionLost. `path` is for their messages.
+        SessionLost. `path` is for error messages.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -120,24 +120,24 @@ class Requests:
                 raise self.unreachable(seconds) from self._contact.trouble
 
     def make_path(self, above: str, path: str, acls: list[ACL], seconds: float) -> None:
-        """Make the nodes of a path that are not there yet, below one that is; each within `seconds`."""
+        """Create the missing nodes of a path below an existing node; each within `seconds`."""
         made = above
         path_bytes(path)
-        for part in path.strip("/").split("/"):
-            made = f"{made}/{part}"
+        for name in path.strip("/").split("/"):
+            made = f"{made}/{name}"
             if self.read(made, partial(self.call, Exists(made, None)), seconds) is None:
-                # Somebody else was faster, or it was our own lost reply: it is there.
+                # The node exists: another client created it, or the reply to an earlier send was lost.
                 with contextlib.suppress(NodeExistsError):
                     self.read(made, partial(self.call, Create(made, b"", acls, 0)), seconds)
 
     def unreachable(self, seconds: float) -> QueueError:
-        """The error for a connection that did not come."""
+        """The error if no connection was established."""
         if self._contact.refused:
             return AccessDenied(self._hosts, self._contact.refused)
         return Unreachable(self._hosts, seconds)
 
     def refused(self, path: str, error: KazooException) -> QueueError:
-        """The error for what the server did not want to do."""
+        """The error for a request that the server refused."""
         reason = type(error).__name__.removesuffix("Error")
         if isinstance(error, InvalidACLError):
             return AccessDenied(
@@ -148,7 +148,7 @@ class Requests:
         if isinstance(error, NO_RIGHT):
             return AccessDenied(
                 self._hosts,
-                f"this client may not do what it asked at {path or '/'} ({reason}); check its user and "
-                "password, and who made the node: `getAcl` in zkCli shows whom it lets in",
+                f"this client has no right to do this at {path or '/'} ({reason}); check its user and "
+                "password, and the rights on the node: `getAcl` in zkCli shows them",
             )
         return Refused(path, reason)

@@ -473,7 +473,7 @@ def test_a_folder_of_somebody_else_is_refused(place: Path) -> None:
     folder = place / "users"
     folder.mkdir()
     folder.chmod(0o777)
-    with pytest.raises(RunAsError, match="other users can write in it"):
+    with pytest.raises(RunAsError, match="other users can write to it"):
         Users(folder, {"*": NAME})
     folder.rmdir()
     folder.symlink_to(place)
