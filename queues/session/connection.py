@@ -1,8 +1,8 @@
 """kazoo's connection thread with its defects fixed, and persistent recursive watches.
 
 kazoo 2.11 does not support these watches; servers do since ZooKeeper 3.6 (ZOOKEEPER-1416). A standard watch
-reports only that something has changed, and all children must be listed to find the change. The bytes are laid
-out as in `org.apache.zookeeper.proto.AddWatchRequest`.
+reports only that something has changed, and all children must be listed to find the change. The bytes are
+laid out as in `org.apache.zookeeper.proto.AddWatchRequest`.
 """
 
 import contextlib
@@ -174,7 +174,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
             if not isinstance(error.__cause__, ConnectionDropped):
                 self._contact.end(lambda: AccessDenied(self._hosts, _LOGIN_REFUSED))
                 raise
-            # Old servers refuse a login this way, but a server that dies does it too, and kazoo would give up.
+            # Old servers refuse a login this way, but a dying server does it too, and kazoo would give up.
             self._contact.trouble = error
             self._refusals.append(_LOGIN_REFUSED)
             raise ConnectionDropped("dropped in SASL") from error

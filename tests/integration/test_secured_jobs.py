@@ -64,7 +64,7 @@ def test_what_the_login_made_is_closed_to_others(
         session.ensure_path("/orchestrator")
     stranger = Settings(zookeeper_hosts=f"{secured.plain}/{tmp_path.name}", state_dir=tmp_path / "other")
     with (
-        pytest.raises(AccessDenied, match="may not do what it asked"),
+        pytest.raises(AccessDenied, match="has no right to do this"),
         open_session(stranger, stranger.zookeeper_hosts) as session,
     ):
         session.get("/orchestrator")
