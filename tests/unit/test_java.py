@@ -57,7 +57,7 @@ def test_no_java_tells_what_to_install() -> None:
 
 def test_garbage_instead_of_a_version_is_shown(tmp_path: Path) -> None:
     fake_java(tmp_path / "path", "hello")
-    with pytest.raises(JavaMissing, match=r"told no version \('hello'\)"):
+    with pytest.raises(JavaMissing, match=r"printed no version \('hello'\)"):
         find_java()
 
 
