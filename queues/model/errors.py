@@ -207,7 +207,7 @@ class AccessDenied(QueueError):
 
 
 class ServerStartFailed(QueueError):
-    """The ZooKeeper server did not start; the message tells why and where its log is."""
+    """The ZooKeeper server did not start; the message contains the reason and the path of its log."""
 
 
 class PortTaken(ServerStartFailed):
