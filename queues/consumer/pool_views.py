@@ -25,7 +25,7 @@ Room = Mapping[str, int]
 """The number of items of each queue that may be taken now."""
 
 PoolRoom = Callable[[str, str], int | None]
-"""Returns the number of items of a queue (first) and a pool that may be taken now; None = no further limit."""
+"""Returns the number of items of a queue (first) and a pool that may be taken now; None = no limit."""
 
 
 class PoolViews:
