@@ -1,4 +1,4 @@
-"""A distributed ID queue on ZooKeeper; it contains nothing about jobs or Spark.
+"""A distributed ID queue on ZooKeeper; it is independent of jobs and Spark.
 
 The names below are the public API: other packages import them from here and from no inner module. Each name
 is loaded when it is first used, so a program that only puts items loads no more than it needs.

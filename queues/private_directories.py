@@ -139,7 +139,7 @@ def is_replaceable(path: Path) -> bool:
 
 
 def check_files(directory: Path) -> None:
-    """Check that only this user can have written the files of it; raises UnsafeDirectory, OSError."""
+    """Check that only this user can have written a directory's files; raises UnsafeDirectory, OSError."""
     for path in directory.iterdir():
         if not is_ours(path.lstat()):
             raise UnsafeDirectory(path, "another user may have written it", "inspect it, then remove it")

@@ -24,7 +24,7 @@ def release_orphan_locks(root: Root, claimer: Claimer, pool: str, locked: Iterab
         fence = [] if found is None else [Check(layout.record(item_id), found[1].version)]
         stat = session.exists(path)
         if stat is None or not claimer.sessions.owns(stat.owner) or claimer.holds(item_id):
-            continue  # at that version it is no orphan of this process any more
+            continue  # no longer an orphan of this claimer at that version
         if commit_once(
             session, [*fence, Delete(path)], root.receipts
         ):  # otherwise the lock has changed or is gone

@@ -121,21 +121,21 @@ class Backlog:
     def _insert(self, name: str) -> None:
         """Insert one name in order: sorting 200,000 names takes a tenth of a second."""
         names = self._share_of(name)
-        place, is_there = _find(name, names)
+        position, is_there = _find(name, names)
         if not is_there:
-            names.insert(place, name)
+            names.insert(position, name)
 
     def _drop(self, name: str) -> None:
         names = self._share_of(name)
-        place, is_there = _find(name, names)
+        position, is_there = _find(name, names)
         if is_there:
-            del names[place]
+            del names[position]
         elif name in self._deferred:
             self._deferred.remove(name)
 
     # ------------------------------------------------------------------ take
     def take(self, now: str, is_free: Callable[[str], bool]) -> str | None:
-        """The next token of our share that is due and free; None if there is none now."""
+        """The next token of this consumer's share that is due and free; None if there is none now."""
         while self._mine and (due := due_of(self._mine[-1])) <= now:
             if self.folder.changed and due > self._listed_at:
                 return None  # an item put since may precede it: list first
@@ -205,12 +205,12 @@ class Backlog:
 
     # ------------------------------------------------------------------ when
     def next_due(self, *, others: bool) -> str | None:
-        """The due time of the next token, of our share or of the others."""
+        """The due time of the next token, of this consumer's share or of the others."""
         names = self._others if others else self._mine
         return due_of(names[-1]) if names else None
 
     def next_id(self) -> str | None:
-        """The id of the next item of our share, due or not."""
+        """The id of the next item of this consumer's share, due or not."""
         return id_of(self._mine[-1]) if self._mine else None
 
     def must_list_first(self) -> bool:

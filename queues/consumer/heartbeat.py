@@ -20,11 +20,11 @@ class Heartbeat:
         self._since: float | None = None  # monotonic; None = at rest
 
     def begin(self) -> None:
-        """A step starts."""
+        """Record the start of a step."""
         self._since = time.monotonic()
 
     def rest(self) -> None:
-        """The step has ended."""
+        """Record the end of the step."""
         self._since = None
 
     def trouble(self) -> str:

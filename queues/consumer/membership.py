@@ -43,16 +43,15 @@ class Membership:
         self._folder = WatchedFolder(root.session, root.layout.consumers, wake, rest=_REST_SECONDS)
         self._members: dict[str, ConsumerAnnouncement] = {}
         self._shares: dict[tuple[str, str], Share] = {}
-        self._announced: tuple[Session, int] | None = (
-            None  # the session that made the node, and its generation
-        )
+        # The session that made the node, and its generation.
+        self._announced: tuple[Session, int] | None = None
 
     @property
     def folder(self) -> WatchedFolder:
         """The folder of all consumers."""
         return self._folder
 
-    # ------------------------------------------------------------------ own announcement
+    # ------------------------------------------------------------------ announcement
     def announce(self) -> None:
         """Make the node of this consumer, and again after a lost session."""
         path = self._root.layout.consumer(self.name)
@@ -81,7 +80,7 @@ class Membership:
                 raise
             stat = session.exists(path)
             if stat is not None and stat.owner != session.id:
-                return  # it belongs to our previous session: retry once that one has ended
+                return  # the node belongs to this client's previous session: retry after that has ended
         self._announced = (session, now)
 
     def withdraw(self) -> None:
@@ -97,7 +96,7 @@ class Membership:
         self._sessions.give_back(session, len(path))
         self._announced = None
 
-    # ------------------------------------------------------------------ all
+    # ------------------------------------------------------------------ members
     def refresh(self) -> None:
         """Read the consumers again if the folder has changed."""
         if not self._folder.refresh():
@@ -122,6 +121,6 @@ class Membership:
         key = (queue, pool if some else "")
         if key not in self._shares:
             takers = sorted(name for name, member in self._members.items() if member.takes(queue, pool))
-            place = takers.index(self.name) if self.name in takers else None
-            self._shares[key] = Share(place, max(1, len(takers)))
+            position = takers.index(self.name) if self.name in takers else None
+            self._shares[key] = Share(position, max(1, len(takers)))
         return self._shares[key]

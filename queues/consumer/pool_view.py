@@ -138,7 +138,7 @@ class PoolView:
         return candidates
 
     def take(self, now: str, room: Mapping[str, int]) -> Candidate | None:
-        """The next due item of our share in a queue with room; None if there is none."""
+        """The next due item of this consumer's share in a queue with room; None if there is none."""
         for backlog in self.backlogs:
             if self._locks.changed and backlog.next_id() in self._locked:
                 self.refresh_locks(urgent=True)  # it may have been released: it precedes the others

@@ -1,4 +1,4 @@
-"""All pools that one consumer serves: what it sees of them, and whose turn it is."""
+"""One consumer's views of all pools that it serves, and the turns of the pools."""
 
 import random
 import time
@@ -14,25 +14,25 @@ from queues.model.names import LOW, is_pool
 from queues.store.root import Root
 from queues.store.watched_folder import WatchedFolder
 
-# Beyond what is needed, so much of the time goes into listings: something with an earlier due time may have
-# come in between. It is saved up, so that the order is strict unless there is much to do.
+# The share of the time for optional listings, which find items with an earlier due time. Unused time is
+# saved, so that the order is strict unless the load is high.
 _EXTRA_SHARE = 0.05
 _EXTRA_BURST_SECONDS = 0.05
-_ARRANGE_SECONDS = 0.2  # of a round for pools that have come: who made thousands keeps no other waiting
+_ARRANGE_SECONDS = 0.2  # of a round for new pools: thousands of them must not delay the other pools
 _GONE_SECONDS = 0.2  # between claims in a pool whose node is gone
 
 Room = Mapping[str, int]
-"""How many items of each queue may be taken now."""
+"""The number of items of each queue that may be taken now."""
 
 PoolRoom = Callable[[str, str], int | None]
-"""How many items of a queue (first) and a pool may be taken now; None = as many as there is room for."""
+"""Returns the number of items of a queue (first) and a pool that may be taken now; None = no limit."""
 
 
 class PoolViews:
     """Views of the pools by name, low lanes included.
 
-    `pools`: names, or names with weights that go before those of the pools themselves, or None for all that
-    there are.
+    `pools`: names, or names with weights that override those of the pools themselves, or None for all
+    existing pools.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PoolViews:
         self._on_stop = on_stop
         self._wake = wake
         self._views: dict[str, PoolView] = {}
-        self._coming: list[str] = []  # not served yet
+        self._unserved: list[str] = []  # listed, not served yet
         self._names = WatchedFolder(root.session, root.layout.pools, wake)
         self._membership = Membership(root, claimer.sessions, queues, self._pools, wake)
         self._rotation: Rotation[Candidate] = Rotation()
@@ -69,29 +69,29 @@ class PoolViews:
         return self._views[pool]
 
     def get(self, pool: str) -> PoolView | None:
-        """The view of a pool, None for one that is not served."""
+        """The view of a pool, None if the pool is not served."""
         return self._views.get(pool)
 
     def start(self) -> None:
-        """Make the folders that are looked at."""
+        """Make the folders that this consumer watches."""
         for pool in self._pools or ():
             self._root.ensure_pool(pool)
         for folder in (self._root.layout.pools, self._root.layout.consumers):
             self._root.session.ensure_path(folder)
 
     def stop(self) -> None:
-        """Nothing is taken any more: say so to the other consumers."""
+        """Withdraw this consumer's announcement: it takes no more items."""
         self._membership.withdraw()
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ refresh
     def rearm(self) -> None:
-        """The watches are gone with the connection."""
+        """List all folders again: their watches were lost with the connection."""
         self._names.changed = self._membership.folder.changed = True
         for view in self._views.values():
             view.rearm()
 
     def rescan(self) -> None:
-        """Look at all folders, whatever the watches have reported, in one request for hundreds of them."""
+        """Check all folders regardless of their watches, hundreds of them in one request."""
         views = list(self._views.values())
         watched = [view.watched() for view in views]
         folders = (self._names, self._membership.folder)
@@ -114,17 +114,17 @@ class PoolViews:
                 view.rearm()
 
     def refresh(self) -> None:
-        """Serve the pools that there are now, and their low lanes."""
-        if self._names.refresh(urgent=True):  # what is in a new pool waits for it
+        """Serve the existing pools and their low lanes."""
+        if self._names.refresh(urgent=True):  # the items of a new pool wait for it
             try:
                 self._arrange()
             except BaseException:
                 self._names.changed = True  # no watch fires again for pools that are not served yet
                 raise
         until = time.monotonic() + _ARRANGE_SECONDS
-        while self._coming:
-            self._serve(self._coming[-1])
-            self._coming.pop()
+        while self._unserved:
+            self._serve(self._unserved[-1])
+            self._unserved.pop()
             if time.monotonic() >= until:
                 break
         self._membership.announce()
@@ -159,7 +159,7 @@ class PoolViews:
         there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
         mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
         pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
-        self._coming = [pool for pool in pools if pool not in self._views or pool not in there]
+        self._unserved = [pool for pool in pools if pool not in self._views or pool not in there]
         served = set(pools)
         self._views = {pool: view for pool, view in self._views.items() if pool in served}
         self._rotation.keep(set(mains))
@@ -182,7 +182,7 @@ class PoolViews:
                 wake=self._wake,
             )
 
-    # ------------------------------------------------------------------ whose turn it is
+    # ------------------------------------------------------------------ turns
     def pick(self, room: Room, total: int) -> list[Candidate]:
         """The next candidates: up to `total` items, and all with a request to stop."""
         now_ms = self._root.clock.now_ms()
@@ -243,7 +243,7 @@ class PoolViews:
         """Seconds until there may be work unless a watch fires earlier; infinite if nothing is due."""
         now_ms = self._root.clock.now_ms()
         has_room = any(free > 0 for free in room.values())
-        if self._coming:
+        if self._unserved:
             return 0.0
         # No watch fires again for a pool that was added during the rest.
         pauses = [self._names.rest_left(urgent=True), self._membership.folder.rest_left()]

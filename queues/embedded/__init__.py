@@ -1,4 +1,4 @@
-"""Programs from the jars that PySpark ships: a real ZooKeeper server, and the real zkCli."""
+"""A real ZooKeeper server and the real zkCli, run from the jars that PySpark ships."""
 
 from queues.embedded.config import EnsembleMember, ServerConfig
 from queues.embedded.directory import RunningServer, login_of, running_server

@@ -9,7 +9,7 @@ CONFIG_FILE = "zoo.cfg"
 LOG_CONFIG_FILE = "log4j2.properties"
 LOG_FILE = "zookeeper.log"
 OUTPUT_FILE = "zookeeper.out"
-"""What the JVM itself says, before and beside its log."""
+"""The output of the JVM itself, before and beside its log."""
 
 STATE_FOLDER = "data"
 
@@ -36,7 +36,7 @@ rootLogger.appenderRef.file.ref = file
 
 @dataclass(frozen=True, slots=True)
 class EnsembleMember:
-    """The place of a server in an ensemble: its id, and `host:quorum-port:election-port` of all by id."""
+    """The position of a server in an ensemble: its id, and `host:quorum-port:election-port` of all by id."""
 
     id: int
     servers: tuple[tuple[int, str], ...]
@@ -46,11 +46,11 @@ class EnsembleMember:
 class ServerConfig:
     """Settings of one server.
 
-    `port` None or 0 takes the port of the last run in this directory when it is free, so that clients
-    that are still there find the server again, else any free port. A client can have a session timeout
-    from 2 ticks up to 40 s. The error about a directory in use names `owner`. `long_run`: it will serve
-    for more than one job, and may take longer to start. `closed`: its nodes are for the login in its data
-    directory alone, which is private; else every client that reaches the port has all rights.
+    `port` None or 0 takes the port of the last run in this directory if it is free, so that running clients
+    find the server again, else any free port. A client can have a session timeout from 2 ticks up to 40 s.
+    `owner` is shown to a user who finds the directory in use. `long_run`: the server will serve more than one
+    job, and may take longer to start. `closed`: only the login in its data directory, which is private, has
+    rights on its nodes; else every client that reaches the port has all rights.
     """
 
     data_dir: Path
@@ -63,7 +63,9 @@ class ServerConfig:
     start_timeout_s: float = 60.0
     owner: str = ""
     member: EnsembleMember | None = None
-    settings: tuple[tuple[str, str], ...] = ()  # further lines of zoo.cfg, or other values of the lines here
+    settings: tuple[
+        tuple[str, str], ...
+    ] = ()  # further lines of zoo.cfg, or replacements of the default ones
     jvm_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -71,10 +73,10 @@ class ServerConfig:
             raise ValueError(f"tick_ms must be from 1 to {LONGEST_SESSION_MS // 2}, it is {self.tick_ms}")
 
     def zoo_cfg(self, port: int, superuser: str = "") -> str:
-        """Return the text of zoo.cfg for the port that was chosen; `superuser` is the digest of one, if any.
+        """Return the text of zoo.cfg for the chosen port; `superuser` is the digest of one, if any.
 
-        Paths are relative to the working directory of the server, the data directory, so that no name
-        of a folder needs escaping.
+        Paths are relative to the server's working directory, the data directory, so that no folder name needs
+        escaping.
         """
         settings = {
             "dataDir": f"./{STATE_FOLDER}",
@@ -83,8 +85,8 @@ class ServerConfig:
             "tickTime": self.tick_ms,
             "maxSessionTimeout": LONGEST_SESSION_MS,
             "maxClientCnxns": 0,
-            "admin.enableServer": "false",  # a web server on port 8080, without a login
-            # Closed, only `srvr` is answered, which no setting turns off: version, mode, counts of requests.
+            "admin.enableServer": "false",  # else ZooKeeper opens a web server on port 8080
+            # A closed server answers only `srvr`, which no setting turns off: version, mode, request counts.
             "4lw.commands.whitelist": "" if self.closed else "ruok,srvr,mntr,stat,cons",
             "autopurge.snapRetainCount": 3,
             "autopurge.purgeInterval": 24,
@@ -93,7 +95,7 @@ class ServerConfig:
         }
         lines = [f"{name}={value}" for name, value in settings.items()]
         if self.member is not None:
-            # In ticks, doubled against the usual 10 and 5: three servers on two busy cores are slow.
+            # In ticks, twice the usual 10 and 5: three servers on two busy cores are slow.
             lines += ["initLimit=20", "syncLimit=10"]
             lines += [f"server.{number}={address}" for number, address in self.member.servers]
         if superuser:
@@ -102,7 +104,7 @@ class ServerConfig:
 
 
 def port_of_last_run(data_dir: Path) -> int | None:
-    """Return the client port that the zoo.cfg of the last run names, None when there is none."""
+    """Return the client port in the zoo.cfg of the last run, None if there is none."""
     try:
         text = (data_dir / CONFIG_FILE).read_text("utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""The data directory of a server: one server at a time, its login, and the note from which others find it."""
+"""The data directory of a server: its lock, its login, and server.json, in which clients find the server."""
 
 import fcntl
 import json
@@ -18,21 +18,21 @@ PASSWORD_FILE = "password"  # noqa: S105 - the name of a file
 
 
 def login_of(data_dir: Path) -> Login | None:
-    """The login of the server with this data directory; None where its nodes are not closed yet."""
+    """The login of the server with this data directory; None if its nodes are not closed yet."""
     file = data_dir.absolute() / PASSWORD_FILE
     with suppress(OSError):
-        if file.stat().st_size:  # an empty one is what a crash of the machine left of it
+        if file.stat().st_size:  # a crash of the machine can leave an empty file
             return Login(USER, password_file=str(file), server_uid=os.geteuid())
     return None
 
 
 def make_login() -> Login:
-    """A new one, with a password of 256 random bits."""
+    """A new login, with a password of 256 random bits."""
     return replace(Login.random(USER), server_uid=os.geteuid())
 
 
 def keep_login(data_dir: Path, login: Login) -> None:
-    """Write its password, whole or not at all: from then on the server counts as closed."""
+    """Write the password of the login atomically: from then on the server counts as closed."""
     draft = data_dir / f".{PASSWORD_FILE}"
     write_private(draft, f"{login.secret()}\n")
     draft.replace(data_dir / PASSWORD_FILE)
@@ -42,15 +42,15 @@ LOCK_FILE = "lock"
 SERVER_FILE = "server.json"
 
 PROBE_WAIT_S = 0.3
-"""`running_server` of another process holds the lock for microseconds; that is no server."""
+"""`running_server` in another process holds the lock for microseconds; that is no server."""
 
 ORPHAN_WAIT_S = 12.0
-"""A server whose owner was killed is being ended by its guard: 5 s of grace, then a kill."""
+"""If the owner of a server was killed, the guard ends the server: 5 s of grace, then a kill."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that runs now: its `host:port`, the pid of the process that owns it, and why it does."""
+    """A running server: its `host:port`, the pid of the process that owns it, and the owner's description."""
 
     address: str
     pid: int
@@ -58,20 +58,19 @@ class RunningServer:
 
 
 def running_server(data_dir: Path) -> RunningServer | None:
-    """Return the server that serves from this directory, None when there is none or it is not yet ready.
+    """Return the server that serves from this directory, None if there is none or it is not ready yet.
 
-    server.json is believed only while the lock is held, which the server process itself does: what a
-    killed server left behind counts for nothing.
+    server.json is valid only while the server process holds the lock: the file of a killed server is ignored.
     """
     return _read(data_dir) if _is_locked(data_dir) else None
 
 
 @contextmanager
 def locked(data_dir: Path) -> Iterator[int]:
-    """Hold the lock of the directory, and give its file descriptor to be inherited by the server.
+    """Hold the lock of the directory, and yield its file descriptor for the server to inherit.
 
-    The lock ends when the last process that has the descriptor is gone. Raises DataDirectoryInUse when
-    a live server has it, OSError when the directory cannot be made or written.
+    The lock ends with the last process that has the descriptor. Raises DataDirectoryInUse if a live server
+    holds it, OSError if the directory cannot be created or written.
     """
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -88,21 +87,21 @@ def locked(data_dir: Path) -> Iterator[int]:
                     server.owner if server else "",
                 )
             time.sleep(0.02)
-        withdraw(data_dir)  # what is there now is of a server that was killed
+        withdraw(data_dir)  # an existing server.json belongs to a killed server
         yield descriptor
     finally:
         os.close(descriptor)
 
 
 def announce(data_dir: Path, server: RunningServer) -> None:
-    """Write server.json, whole or not at all; the caller's server holds the lock."""
+    """Write server.json atomically; the caller's server must hold the lock."""
     draft = data_dir / f"{SERVER_FILE}.{os.getpid()}"
     write_private(draft, json.dumps(asdict(server)) + "\n")
     draft.replace(data_dir / SERVER_FILE)
 
 
 def withdraw(data_dir: Path) -> None:
-    """Remove server.json; the caller or its server holds the lock."""
+    """Remove server.json; the caller or its server must hold the lock."""
     with suppress(FileNotFoundError):
         (data_dir / SERVER_FILE).unlink()
 
@@ -111,7 +110,7 @@ def _read(data_dir: Path) -> RunningServer | None:
     try:
         facts = json.loads((data_dir / SERVER_FILE).read_text("utf-8"))
         return RunningServer(str(facts["address"]), int(facts["pid"]), str(facts["owner"]))
-    except (OSError, ValueError, KeyError, TypeError):  # absent, or not written by us
+    except (OSError, ValueError, KeyError, TypeError):  # absent, or not written by `announce`
         return None
 
 

@@ -11,7 +11,7 @@ from queues.embedded.server import EmbeddedZooKeeper
 
 
 class EmbeddedEnsemble:
-    """An ensemble of real servers, to see what a client does while members die and come back.
+    """An ensemble of real servers, for tests of a client while members die and come back.
 
     Members are numbered from 1 and keep their data in `data_dir/<number>`. Also a context manager.
     """
@@ -25,7 +25,7 @@ class EmbeddedEnsemble:
 
     @property
     def members(self) -> Mapping[int, EmbeddedZooKeeper]:
-        """The servers by number; each can be stopped, killed and started by itself."""
+        """The servers by number; each can be stopped, killed and started separately."""
         return MappingProxyType(self._members)
 
     @property
@@ -34,7 +34,7 @@ class EmbeddedEnsemble:
         return ",".join(server.hosts for server in self._members.values())
 
     def leader(self) -> int | None:
-        """Return the number of the leading member, None while there is none."""
+        """Return the number of the leader, None while there is none."""
         for number, server in self._members.items():
             if server.mode() == "leader":
                 return number
@@ -55,7 +55,7 @@ class EmbeddedEnsemble:
         return self
 
     def stop(self) -> None:
-        """End all members; when there are none, nothing happens."""
+        """End all members; does nothing if there are none."""
         for server in self._members.values():
             server.stop()
 
@@ -69,14 +69,14 @@ class EmbeddedEnsemble:
 
     def _build(self) -> dict[int, EmbeddedZooKeeper]:
         numbers = range(1, self._size + 1)
-        remembered = {number: self._remembered_port(number) for number in numbers}
-        ports = iter(set(free_ports(LOOPBACK, 4 * self._size)) - set(remembered.values()))
+        recorded = {number: self._recorded_port(number) for number in numbers}
+        ports = iter(set(free_ports(LOOPBACK, 4 * self._size)) - set(recorded.values()))
         servers = tuple((number, f"{LOOPBACK}:{next(ports)}:{next(ports)}") for number in numbers)
         return {
             number: EmbeddedZooKeeper(
                 ServerConfig(
                     self._data_dir / str(number),
-                    port=remembered[number] or next(ports),
+                    port=recorded[number] or next(ports),
                     tick_ms=self._tick_ms,
                     owner=self._owner,
                     member=EnsembleMember(number, servers),
@@ -85,6 +85,6 @@ class EmbeddedEnsemble:
             for number in numbers
         }
 
-    def _remembered_port(self, number: int) -> int | None:
+    def _recorded_port(self, number: int) -> int | None:
         port = port_of_last_run(self._data_dir / str(number))
         return port if port is not None and is_free(LOOPBACK, port) else None

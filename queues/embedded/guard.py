@@ -1,11 +1,11 @@
-"""The parent of a server process: ends it when the program that wanted it is gone, however it went.
+"""The parent of a server process: ends it when its owner is gone, regardless of how the owner ended.
 
 Run as `python -I -S guard.py GRACE_SECONDS PROGRAM ARGUMENT...`, with a pipe as stdin whose write end
-only the owner holds. The kernel closes that end when the owner dies, by `kill -9` too; the guard then
-terminates the program, waits, kills it, and ends with its exit code. Its one line on stdout is the pid.
+only the owner holds. The kernel closes that end when the owner dies, also by `kill -9`; the guard then
+terminates the program, waits, kills it, and exits with its exit code. Its one line on stdout is the pid.
 
-PR_SET_PDEATHSIG straight from the owner would not do: the signal comes when the *thread* that started
-the child ends. The guard has one thread, so it can use it for the case that the guard itself is killed.
+PR_SET_PDEATHSIG set by the owner itself is not sufficient: the kernel sends the signal when the *thread*
+that started the child ends. The guard has one thread, so it can use the signal in case it is killed itself.
 """
 
 import ctypes
@@ -24,14 +24,14 @@ CANNOT_RUN = 127
 
 
 def main(grace_s: float, command: list[str]) -> int:
-    """Run `command` until it ends, the owner is gone, or a signal asks for the end."""
+    """Run `command` until it ends, the owner is gone, or a signal requests the end."""
     owner = os.getppid()
     wakeup, wakeup_write = os.pipe()
     for end in (wakeup, wakeup_write):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(wakeup_write)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # without a handler nothing is written to the wakeup pipe
+        signal.signal(number, lambda *_: None)  # without a handler, Python writes nothing to the wakeup pipe
     program = _spawn(command)
     print(program, flush=True)  # noqa: T201 - the answer to the owner
     while True:
@@ -54,7 +54,7 @@ def _spawn(command: list[str]) -> int:
         os.dup2(nothing, 0)
         os.dup2(2, 1)  # stdout is the guard's answer
         die_with_parent()
-        if os.getppid() == guard:  # else it died before the kernel had its signal
+        if os.getppid() == guard:  # else the guard died before the signal was set up
             os.execv(command[0], command)  # noqa: S606 - a program by its path, no shell wanted
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
@@ -63,7 +63,7 @@ def _spawn(command: list[str]) -> int:
 
 
 def _death_signal() -> Callable[[], object]:
-    """Return what makes the kernel kill the caller when its parent dies; nothing outside Linux."""
+    """Return a function that makes the kernel kill the caller when its parent dies; no-op outside Linux."""
     if sys.platform != "linux":
         return lambda: None
     prctl = ctypes.CDLL(None).prctl  # looked up before the fork: the child only calls it
@@ -75,7 +75,7 @@ def _ended(program: int) -> int | None:
     if pid == 0:
         return None
     code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code  # as shells report it
+    return code if code >= 0 else 128 - code  # the shells' convention
 
 
 def _stop(program: int, grace_s: float) -> int:

@@ -12,17 +12,17 @@ from typing import IO
 GUARD = Path(__file__).with_name("guard.py")
 
 GRACE_S = 5.0
-"""ZooKeeper ends in 0.1 s after TERM; what takes longer is stuck, and its log survives a KILL."""
+"""ZooKeeper ends 0.1 s after TERM; a server that takes longer is stuck, and its log survives a KILL."""
 
 GUARD_MARGIN_S = 5.0
-"""How much longer than the grace we wait for the guard before it is killed, and the program with it."""
+"""The wait for the guard beyond the grace, before it is killed, and the program with it."""
 
 
 class GuardedProcess:
-    """A program in a session of its own which ends with this process, whatever ends this process.
+    """A program in a process session of its own that ends with this process, regardless of how this one ends.
 
-    A terminal's Ctrl-C does not reach it. `keep` are file descriptors that it holds open while it lives,
-    `environment` is added to that of this process; `umask` -1 keeps that of this process.
+    A terminal's Ctrl-C does not reach it. `keep`: file descriptors that it holds open while it lives.
+    `environment`: variables that extend or override this process's own. `umask` -1: this process's umask.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class GuardedProcess:
         self._guard = subprocess.Popen(
             [sys.executable, "-I", "-S", str(GUARD), str(GRACE_S), *command],
             cwd=cwd,
-            # File names in UTF-8 whatever the locale (Java finds no "ü" in LC_ALL=C), messages in English.
+            # File names in UTF-8 in any locale (Java finds no "ü" in LC_ALL=C), messages in English.
             env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -73,7 +73,7 @@ class GuardedProcess:
         """Terminate the program, kill it after a while, and return when it is gone."""
         if self._guard.stdin is not None:
             self._guard.stdin.close()
-        # A forked child of this process may hold a copy of the pipe's end: say it in words too.
+        # A forked child of this process may hold a copy of the pipe's end: send a signal too.
         self._guard.terminate()
         try:
             self._guard.wait(GRACE_S + GUARD_MARGIN_S)

@@ -1,4 +1,4 @@
-"""Where Java and the jars that PySpark ships are on this machine."""
+"""The locations of Java, and of the jars that PySpark ships, on this machine."""
 
 import importlib.util
 import os
@@ -11,18 +11,18 @@ from pathlib import Path
 from queues.model.errors import QueueError
 
 MINIMUM_MAJOR = 17
-"""What Spark 4 needs; the ZooKeeper in its jars would run on less, the job that follows would not."""
+"""The minimum of Spark 4; the ZooKeeper in its jars runs on older versions, the jobs do not."""
 
 VERSION_TIMEOUT_S = 20
-"""`java -version` takes 0.1 s; a machine that swaps gets time, a broken wrapper does not hang us."""
+"""`java -version` takes 0.1 s; this is enough for a machine that swaps, and bounds a broken wrapper."""
 
 INSTALL_HINT = "install a JDK (Debian/Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
 LONG_RUN = ("-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
-"""Few threads. A server that runs for days moves a third more items a second with both compilers."""
+"""Few threads, both compilers. With both, a server that runs for days moves a third more items a second."""
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", *LONG_RUN)
-"""Less compiling: a server serves after 0.75 s instead of 0.95 s, for half the processor time."""
+"""The first compiler only: a server serves after 0.75 s instead of 0.95 s, for half the processor time."""
 
 
 class JavaMissing(QueueError):
@@ -35,7 +35,7 @@ class JarsMissing(QueueError):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java launcher that was run, and the major version that it printed."""
+    """A working Java launcher, and the major version that it printed."""
 
     path: Path
     major: int
@@ -44,7 +44,7 @@ class Java:
 def find_java() -> Java:
     """Find Java in JAVA_HOME, else on PATH.
 
-    Raises JavaMissing when there is none, when it does not run, or when it is older than 17.
+    Raises JavaMissing if there is none, if it does not run, or if it is older than 17.
     """
     path = _launcher()
     answer = _version_answer(path)
@@ -53,7 +53,7 @@ def find_java() -> Java:
     if match is None:
         first = answer.strip().partition("\n")[0]
         raise JavaMissing(
-            f"Java {MINIMUM_MAJOR} or newer is needed; {path} printed no version ({first!r}): {INSTALL_HINT}"
+            f"Java {MINIMUM_MAJOR} or newer is needed, {path} printed no version ({first!r}); {INSTALL_HINT}"
         )
     major = int(match[1])
     if major < MINIMUM_MAJOR:
@@ -66,7 +66,7 @@ def find_java() -> Java:
 def find_jars() -> Path:
     """Find the folder of Spark's jars: below SPARK_HOME, else below the installed pyspark package.
 
-    pyspark is located but not imported. Raises JarsMissing when there is no ZooKeeper in the folder.
+    pyspark is located but not imported. Raises JarsMissing if there is no ZooKeeper in the folder.
     """
     if home := os.environ.get("SPARK_HOME"):
         jars, origin = Path(home) / "jars", "SPARK_HOME"
@@ -101,7 +101,7 @@ def _version_answer(path: Path) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,  # Java prints its version on stderr
-            start_new_session=True,  # a terminal's Ctrl-C is for us: killed by it, Java would look broken
+            start_new_session=True,  # a terminal's Ctrl-C must not kill Java, which would then look broken
             timeout=VERSION_TIMEOUT_S,
             check=False,
             text=True,

@@ -1,4 +1,4 @@
-"""The messages of ZooKeeper's protocol that need no client: four letter words, login, and rights of `/`."""
+"""ZooKeeper messages that need no client: four-letter words, a login, and a read of the rights on `/`."""
 
 import contextlib
 import os
@@ -10,13 +10,13 @@ from queues.session.client import is_server_of
 from queues.session.settings import Login
 
 ANSWER_TIMEOUT_S = 2.0
-"""A healthy server answers in milliseconds; one in a long fsync still makes it."""
+"""A healthy server answers in milliseconds; this is also enough for one in a long fsync."""
 
 
 def ask(address: str, word: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str:
     """Send `word` (ruok, srvr, mntr, stat, cons) to `host:port` and return the whole answer.
 
-    Raises OSError when the server cannot be reached or does not answer in time.
+    Raises OSError if the server cannot be reached or does not answer in time.
     """
     host, _, port = address.rpartition(":")
     chunks: list[bytes] = []
@@ -28,7 +28,7 @@ def ask(address: str, word: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str:
 
 
 def server_mode(address: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str | None:
-    """Return standalone, leader, follower or observer; None while the server does not serve requests."""
+    """Return standalone, leader, follower or observer; None while the server serves no requests."""
     with suppress(OSError):
         for line in ask(address, "srvr", timeout_s).splitlines():
             name, _, value = line.partition(": ")
@@ -38,7 +38,7 @@ def server_mode(address: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str | None
 
 
 LENGTH = struct.Struct("!i")
-_LONGEST = 4096  # bytes of the first message of either side: ids, times and a session's password
+_LONGEST = 4096  # bytes of a side's first message: ids, times and a session's password
 _SECONDS = 10.0
 _SESSION_MS = 4_000
 _CONNECT = struct.Struct("!iqiqi16s?")  # version, last zxid, timeout, session, its password, read-only
@@ -48,24 +48,24 @@ _ALL = 31
 
 
 def auth_message(login: Login) -> bytes:
-    """`AuthPacket` as ZooKeeper's clients send it: scheme and credentials under a fixed number."""
+    """`AuthPacket` as ZooKeeper's clients send it: scheme and credentials, with a fixed xid."""
     credentials = f"{login.user}:{login.secret()}"
     return _framed(struct.pack("!iii", _AUTH_XID, _AUTH_TYPE, 0) + _text("digest") + _text(credentials))
 
 
 def read_message(side: socket.socket) -> bytes:
-    """One message with its length; raises OSError for what is none."""
+    """One message with its length; raises OSError if it is not ZooKeeper's protocol."""
     header = _exactly(side, LENGTH.size)
     (length,) = LENGTH.unpack(header)
     if not 0 <= length <= _LONGEST:
-        raise OSError("this is not ZooKeeper's protocol")
+        raise OSError("the other side does not speak ZooKeeper's protocol")
     return header + _exactly(side, length)
 
 
 def is_root_of(login: Login, host: str, port: int) -> bool:
-    """Whether only this login may access `/` of an embedded server; raises OSError.
+    """Whether only this login has rights on `/` of a server that this user runs; raises OSError.
 
-    A session costs a client tens of milliseconds, and this one: each start waits for it.
+    A client's session would cost tens of milliseconds at each start, so the messages are sent directly.
     """
     with socket.create_connection((host, port), _SECONDS) as server:
         server.settimeout(_SECONDS)
@@ -76,8 +76,10 @@ def is_root_of(login: Login, host: str, port: int) -> bool:
         server.sendall(auth_message(login) + _framed(_REQUEST.pack(1, _GET_ACL) + _text("/")))
         read_message(server)
         reply = read_message(server)[LENGTH.size :]
-        with contextlib.suppress(OSError):  # without it the session would end by its timeout
-            server.sendall(_framed(_REQUEST.pack(2, _CLOSE)))  # its answer is a write to the disk away
+        with contextlib.suppress(OSError):  # without a close the session ends by its timeout
+            server.sendall(
+                _framed(_REQUEST.pack(2, _CLOSE))
+            )  # no wait: the answer follows a write to the disk
     _, _, error = _REPLY.unpack_from(reply)
     only = _COUNT.pack(1) + _COUNT.pack(_ALL) + _text("digest") + _text(login.digest_id)
     return error == 0 and reply[_REPLY.size :].startswith(only)

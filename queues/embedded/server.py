@@ -41,37 +41,37 @@ SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 POLL_S = 0.02
 
 POLL_TIMEOUT_S = 0.2
-"""A question that arrives between bind and serve is never answered; asked again, it is at once."""
+"""A request that arrives between bind and serve is never answered; the next one is answered at once."""
 
 _PRIVATE_UMASK = 0o077
 
 NEW_FILE = "new"
-"""There until the nodes of a new server are closed: what others made by then is removed."""
+"""This file exists until the nodes of a new server are closed: nodes that others made by then are removed."""
 
 PORT_TRIES = 3
-"""Another process may take a port between its check and the bind: then another port is tried."""
+"""Another process may take a free port before the server listens on it: then the start uses another one."""
 
 
 class EmbeddedZooKeeper:
-    """A ZooKeeper server that ends with this process, however this process ends.
+    """A ZooKeeper server that ends with this process, regardless of how the process ends.
 
     Its data is durable (every write is synced to disk) and stays in the data directory, as does its log,
-    `zookeeper.log`. Also a context manager. `stop` must be called, or the block left, in this process.
+    `zookeeper.log`. Also a context manager. This process must call `stop` or leave the block.
     """
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
         self._data_dir = config.data_dir.absolute()
         self._port = config.port or None
-        self._superuser: Login | None = None  # of one start, which closes what is open; kept nowhere
+        self._superuser: Login | None = None  # of one start that closes open nodes; never stored
         self._is_new = False
         self._process: GuardedProcess | None = None
 
     @property
     def port(self) -> int:
-        """Client port; known once the server was launched."""
+        """Client port; available after the first launch."""
         if self._port is None:
-            raise RuntimeError("the server was never started, its port is not known")
+            raise RuntimeError("the server has no port before its first start; call start() first")
         return self._port
 
     @property
@@ -86,19 +86,19 @@ class EmbeddedZooKeeper:
 
     @property
     def guard_pid(self) -> int | None:
-        """Pid of the process that ends the server when this process is gone; None when none runs."""
+        """Pid of the process that ends the server when this process is gone; None if none runs."""
         return self._process.guard_pid if self._process is not None and self.is_running() else None
 
     def is_running(self) -> bool:
-        """Return whether the server process exists; `mode` returns whether it serves."""
+        """Whether the server process runs; `mode` shows whether it serves."""
         return self._process is not None and self._process.exit_code() is None
 
     def mode(self) -> str | None:
-        """Return standalone, leader or follower; None while it serves no client."""
+        """Return standalone, leader or follower; None while it serves no requests."""
         return server_mode(self.hosts) if self.is_running() else None
 
     def start(self) -> Self:
-        """Start the server and return when it serves; a second call changes nothing.
+        """Start the server and return when it serves; does nothing if it runs already.
 
         Raises JavaMissing, JarsMissing, DataDirectoryInUse, PortTaken, ServerStartFailed, UnsafeDirectory.
         """
@@ -113,10 +113,10 @@ class EmbeddedZooKeeper:
         return self
 
     def launch(self) -> None:
-        """Start the server process without waiting: a member of an ensemble serves when others are there."""
+        """Start the server process without waiting: a member of an ensemble serves only with others."""
         if self.is_running():
             return
-        self.stop()  # what is left of a server that died
+        self.stop()  # release the process of a server that died
         java, jars = find_java(), find_jars()
         command = [
             *(str(java.path), *(LONG_RUN if self.config.long_run else QUICK_START)),
@@ -130,7 +130,7 @@ class EmbeddedZooKeeper:
             with locked(self._data_dir) as lock:
                 has_data = any((self._data_dir / STATE_FOLDER / "version-2").glob("*.*"))
                 self._is_new = not has_data or (self._data_dir / NEW_FILE).exists()
-                # A login that outlived its data is none: ZooKeeper creates `/` again, open to every client.
+                # A login without its data is void: ZooKeeper creates `/` again, with all rights for everyone.
                 is_closed = not self._is_new and login_of(self._data_dir) is not None
                 self._superuser = make_login() if self.config.closed and not is_closed else None
                 self._port = self._choose_port()
@@ -145,7 +145,7 @@ class EmbeddedZooKeeper:
             ) from error
 
     def wait_until_serving(self) -> None:
-        """Return when the launched server answers requests; stop it and raise when it does not."""
+        """Return when the launched server answers requests; stop it and raise if it does not."""
         try:
             self._wait()
             if self._superuser is not None:
@@ -156,10 +156,10 @@ class EmbeddedZooKeeper:
             elif self.config.closed:
                 self._check_login()
             announce(self._data_dir, RunningServer(self.hosts, os.getpid(), self.config.owner))
-        except OSError as error:  # a full disk; a server that dies while it is asked
+        except OSError as error:  # a full disk; a server that dies during a request
             self.stop()
             raise ServerStartFailed(
-                f"ZooKeeper in {self._data_dir} started and could not be used: {error.strerror or error}; "
+                f"ZooKeeper in {self._data_dir} started but cannot be used: {error.strerror or error}; "
                 f"see {self._data_dir / LOG_FILE}"
             ) from error
         except BaseException:
@@ -167,16 +167,16 @@ class EmbeddedZooKeeper:
             raise
 
     def stop(self) -> None:
-        """End the server and return when it is gone; when there is none, nothing happens."""
+        """End the server and return when it is gone; does nothing if there is none."""
         process, self._process = self._process, None
         if process is None:
             return
-        if process.exit_code() is None:  # else the lock is gone, and the file may be another server's
+        if process.exit_code() is None:  # else the lock is released, and the file may be another server's
             withdraw(self._data_dir)
         process.stop()
 
     def kill(self) -> None:
-        """End the server with SIGKILL, as a crash would: nothing is tidied up."""
+        """End the server with SIGKILL, as a crash would, without any cleanup."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -212,13 +212,13 @@ class EmbeddedZooKeeper:
         if self.config.member is not None:
             (state / "myid").write_text(f"{self.config.member.id}\n", "utf-8")
         log = self._data_dir / LOG_FILE
-        if log.exists():  # so that a failure is read from the log of its own run
+        if log.exists():  # `_failure` must read the log of this run only
             log.replace(self._data_dir / f"{LOG_FILE}.previous")
 
     def _wait(self) -> None:
         deadline = time.monotonic() + self.config.start_timeout_s
         while self.is_running():
-            # Until our server finds its port taken, another user's may answer there.
+            # If another user's process took the port, it may answer until this server fails.
             is_ours = not self.config.closed or is_listener_ours(self.config.host, self.port)
             if is_ours and server_mode(self.hosts, POLL_TIMEOUT_S) is not None:
                 return
@@ -234,21 +234,21 @@ class EmbeddedZooKeeper:
         login, file = login_of(self._data_dir), self._data_dir / PASSWORD_FILE
         if login is None or not is_root_of(login, self.config.host, self.port):
             raise ServerStartFailed(
-                f"the nodes in {self._data_dir} are not for the login in {file} alone: one of the two was "
-                "removed or restored without the other, and other users may have changed nodes. Remove that "
-                f"file to keep the nodes, under a new login; or remove {self._data_dir}"
+                f"the nodes in {self._data_dir} are not restricted to the login in {file}: one of the two "
+                "was removed or restored without the other, and other users may have changed nodes. Remove "
+                f"that file to keep the nodes, under a new login; or remove {self._data_dir}"
             )
 
     def _failure(self) -> ServerStartFailed:
-        """Return the error from the log of a server that died."""
+        """Return the error that the log of a dead server shows."""
         log = _read_text(self._data_dir / LOG_FILE)
-        # A member binds three ports, and only its log names the one that was taken.
+        # A member binds three ports, and only its log shows which of them was taken.
         if "java.net.BindException" in log and self.config.member is None:
             return PortTaken(self.config.host, self.port)
-        told = [line for line in log.splitlines() if " ERROR " in line or "Exception: " in line]
-        said = told or _read_text(self._data_dir / OUTPUT_FILE).splitlines() or ["it said nothing"]
+        errors = [line for line in log.splitlines() if " ERROR " in line or "Exception: " in line]
+        output = errors or _read_text(self._data_dir / OUTPUT_FILE).splitlines() or ["no output"]
         return ServerStartFailed(
-            f"ZooKeeper died while it started: {' | '.join(said[-3:])}; see {self._data_dir / LOG_FILE}"
+            f"ZooKeeper died while it started: {' | '.join(output[-3:])}; see {self._data_dir / LOG_FILE}"
         )
 
 

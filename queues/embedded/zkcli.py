@@ -1,7 +1,7 @@
-"""The real zkCli with only its answer on stdout, and the proxy that logs in and speaks TLS for it.
+"""The real zkCli with only its answer on stdout, and a proxy that does its login and its TLS.
 
-zkCli takes a digest login only as a command, and TLS only from Java's key stores. So that no password has to
-be typed, its connections go through this process, which alone reads password and keys.
+zkCli takes a digest login only as a command, and TLS only from Java's key stores. Its connections pass
+through this process, which alone reads password and keys, so that no user has to type a password.
 """
 
 import contextlib
@@ -34,9 +34,9 @@ _DEFAULT_PORT = 2181
 
 @contextmanager
 def logged_in(settings: SessionSettings) -> Iterator[str]:
-    """Give a connection string through which processes of this user reach the servers, logged in by digest.
+    """Yield a connection string through which processes of this user reach the servers, logged in by digest.
 
-    Raises OSError when the files of the settings cannot be read.
+    Raises OSError if the files of the settings cannot be read.
     """
     proxy = _Proxy(settings)
     with proxy.listener:
@@ -60,7 +60,7 @@ class _Proxy:
                 threading.Thread(target=self._forward, args=(client,), daemon=True).start()
 
     def _forward(self, client: socket.socket) -> None:
-        # Whoever connects is logged in: that may be this user alone.
+        # Every accepted client is logged in, so only this user's processes are accepted.
         with client, contextlib.suppress(OSError):
             if not is_ours_to_answer(client):
                 return
@@ -71,7 +71,7 @@ class _Proxy:
                     side.settimeout(_HANDSHAKE_SECONDS)
                 server.sendall(read_message(client))
                 answer = read_message(server)
-                if self._greeting:  # before the client can ask for anything
+                if self._greeting:  # before the client can send a request
                     server.sendall(self._greeting)
                     read_message(server)
                 client.sendall(answer)
@@ -127,7 +127,7 @@ _SECURE = "zookeeper.client.secure"
 LOG_CONFIG = Path(__file__).with_name("zkcli_log4j2.properties")
 
 CONNECT_TIMEOUT_MS = 10_000
-"""For one command: how long to look for a member that answers; an interactive session waits longer."""
+"""The longest search for a member that answers, for one command; the interactive zkCli has no limit."""
 
 
 JAAS = """\
@@ -138,17 +138,17 @@ Client {{
 
 
 def run_zkcli(settings: SessionSettings, args: Sequence[str]) -> int:
-    """Run zkCli with what `settings` say of servers, logins and TLS; returns its exit code.
+    """Run zkCli with the servers, logins and TLS of `settings`; returns its exit code.
 
-    No password is in an argument or in the environment. Where CLIENT_JVMFLAGS say how to speak TLS, zkCli
-    does so itself, and is not logged in by digest. Raises OSError, JavaMissing, JarsMissing.
+    No password is in an argument or in the environment. If CLIENT_JVMFLAGS configures TLS, zkCli speaks it
+    itself, and is not logged in by digest. Raises OSError, JavaMissing, JarsMissing.
     """
     with ExitStack() as stack:
         options, hosts = list[str](), settings.hosts
         if settings.sasl is not None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orchestrator-")))
             write_private(folder / "jaas.conf", _jaas(settings.sasl))
-            # Java's client refuses DIGEST-MD5 without this property.
+            # In FIPS mode, the default, Java's client refuses DIGEST-MD5.
             options = [
                 f"{SASL}{folder / 'jaas.conf'}",
                 "-Dzookeeper.fips-mode=false",
@@ -156,7 +156,9 @@ def run_zkcli(settings: SessionSettings, args: Sequence[str]) -> int:
         if (settings.digest or settings.tls) and _SECURE not in os.environ.get("CLIENT_JVMFLAGS", ""):
             hosts = stack.enter_context(logged_in(settings))
         with subprocess.Popen(zkcli_command(hosts, args, options)) as client:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both processes, and is for zkCli
+            signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # Ctrl-C reaches both processes, and is meant for zkCli
             signal.signal(signal.SIGTERM, lambda *_: client.terminate())
         return client.returncode if client.returncode >= 0 else 128 - client.returncode
 
@@ -167,11 +169,11 @@ def _jaas(login: Login) -> str:
 
 
 def zkcli_command(hosts: str, args: Sequence[str], options: Sequence[str] = ()) -> list[str]:
-    """Return the argv that runs zkCli on `hosts` (a chroot at the end is allowed).
+    """Return the argv that runs zkCli on `hosts` (with an optional chroot).
 
-    With `args`, one command is run: its answer is on stdout, warnings and errors are on stderr, and the
-    exit code is zkCli's. Without, zkCli asks for commands. CLIENT_JVMFLAGS is honoured as in zkCli.sh:
-    settings for TLS and SASL go there. Raises JavaMissing, JarsMissing.
+    With `args`, zkCli runs one command: its answer is on stdout, warnings and errors are on stderr, and the
+    exit code is zkCli's. Without, zkCli prompts for commands. CLIENT_JVMFLAGS has the same effect as in
+    zkCli.sh and can contain settings for TLS and SASL. Raises JavaMissing, JarsMissing.
     """
     client = [
         str(find_java().path),
@@ -183,6 +185,6 @@ def zkcli_command(hosts: str, args: Sequence[str], options: Sequence[str] = ()) 
     ]
     if not args:
         return client
-    # Without waiting for the connection, the command fails when the first server tried is down.
+    # Without `-waitforconnection`, the command fails if the first server tried is down.
     wait = ["-timeout", str(CONNECT_TIMEOUT_MS), "-waitforconnection"]
     return [sys.executable, "-I", "-S", str(FILTER), *client, *wait, *args]

@@ -207,7 +207,7 @@ class AccessDenied(QueueError):
 
 
 class ServerStartFailed(QueueError):
-    """The ZooKeeper server did not start; the message gives the reason and the path of its log."""
+    """The ZooKeeper server did not start; the message contains the reason and the path of its log."""
 
 
 class PortTaken(ServerStartFailed):

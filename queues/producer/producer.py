@@ -226,7 +226,7 @@ class Producer:
             return error
         if error.index != 0 or error.reason != "NodeExists":
             return error
-        # The id exists, and not because of our own lost reply: the receipt would have shown that.
+        # The id exists, and not by an earlier send with a lost reply: the receipt would show that.
         if existing:
             with contextlib.suppress(QueueError):
                 return root.read(record.id)[0]

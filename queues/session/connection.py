@@ -174,7 +174,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
             if not isinstance(error.__cause__, ConnectionDropped):
                 self._contact.end(lambda: AccessDenied(self._hosts, _LOGIN_REFUSED))
                 raise
-            # Old servers refuse a login this way, but a server that dies does it too, and kazoo would give
+            # Old servers refuse a login this way, but a dying server does it too, and kazoo would give
             # up.
             self._contact.trouble = error
             self._refusals.append(_LOGIN_REFUSED)

@@ -102,11 +102,10 @@ class SessionState(StrEnum):
 
 
 class Contact:
-    """The state that kazoo's thread writes and all other threads read. No method waits for ZooKeeper.
+    """The state that kazoo's thread writes and all other threads read. No method sends a request.
 
-    kazoo reports a loss only after a server has reported it; by then, others may have held this session's
-    locks for long. Here the session counts as lost when the last request that certainly arrived is too long
-    ago.
+    kazoo reports a loss only after a server has reported it; by then, others may long have held this
+    session's locks. Here the session counts as lost when the last request that certainly arrived is too old.
     """
 
     def __init__(self, asked_timeout: float) -> None:

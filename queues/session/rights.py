@@ -14,12 +14,12 @@ from queues.session.requests import NO_RIGHT, REPLY_LOST, Requests
 from queues.session.settings import SessionSettings
 
 MAX_CHARACTERS = 200
-"""The limit of a name; the subject of a certificate may be longer, and many nodes store the name."""
+"""The limit of a name: the subject of a certificate may be longer, and many nodes store the name."""
 
-# What a server has verified comes first. `digest` believes every name and password.
+# Verified schemes come first. The scheme `digest` accepts every name and password.
 _TRUST = ("sasl", "x509", "super", "digest")
 _ADDRESS = "ip"
-# Also what cannot be seen: in the scheme digest a name is what anybody says, and may be no twin of another.
+# Invisible characters too: in the scheme digest any client chooses its name, and it must not imitate another.
 _UNPRINTABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -29,30 +29,28 @@ _UNPRINTABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One id of a session, such as `sasl:alice`; `ip:10.0.0.7` for one without any login."""
+    """One id of a session, such as `sasl:alice`; `ip:10.0.0.7` for a session without any login."""
 
     scheme: str
     user: str
-    confirmed: bool = (
-        True  # by the server; False: a server below 3.7 was not able to, and the settings say so
-    )
+    confirmed: bool = True  # by the server; False: read from the settings, for a server below 3.7
 
     def __str__(self) -> str:
-        told = printable(f"{self.scheme}:{self.user}")
-        return told if self.confirmed else f"{told} (not confirmed by the server)"
+        text = printable(f"{self.scheme}:{self.user}")
+        return text if self.confirmed else f"{text} (not confirmed by the server)"
 
 
 class WhoAmI:
-    """The request as kazoo's connection wants it; kazoo has none of its own."""
+    """The whoAmI request in the form that kazoo's connection expects; kazoo itself has none."""
 
     type = 107
 
     def serialize(self) -> bytes:
-        """Nothing: the header says it all."""
+        """The request; it consists of the header alone."""
         return b""
 
     def deserialize(self, reply: bytes, offset: int) -> list[Identity]:
-        """The ids in the order in which the server has them: `WhoAmIResponse` in zookeeper.jute."""
+        """The ids in the server's order: `WhoAmIResponse` in zookeeper.jute."""
         found = list[Identity]()
         (count,) = int_struct.unpack_from(reply, offset)
         offset += int_struct.size
@@ -67,12 +65,12 @@ class WhoAmI:
 
 
 def best_of(identities: list[Identity]) -> Identity:
-    """The one to record of several: the one that the server has verified best."""
+    """The identity to record: the one with the strongest verification by the server."""
     return min(identities, key=_rank, default=Identity(_ADDRESS, "unknown"))
 
 
 def configured(settings: SessionSettings) -> Identity:
-    """Who a session should be by its settings, for servers that cannot be asked."""
+    """The identity of a session by its settings, for servers without whoAmI."""
     if settings.sasl is not None:
         return Identity("sasl", settings.sasl.user, confirmed=False)
     if settings.tls is not None and settings.tls.certificate_file:
@@ -83,7 +81,7 @@ def configured(settings: SessionSettings) -> Identity:
 
 
 def printable(text: str) -> str:
-    """A name for a terminal: bounded, without control characters."""
+    """A name that is safe to print on a terminal: bounded, without control characters."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)[:MAX_CHARACTERS]
 
 
@@ -96,14 +94,14 @@ def _rank(identity: Identity) -> int:
 _NO_ANSWER = (NoNodeError, *NO_RIGHT)
 
 MAX_ASKED = 500
-"""Requests that are under way at once: the replies of one round trip, and some hundred kilobytes."""
+"""Requests in flight at once: the replies take one round trip and some hundred kilobytes."""
 
 OWN = Grant(ALL, "auth", "")
-"""All rights, for the login of this session."""
+"""All rights, for the identities of this session."""
 
 
 class Rights(NamedTuple):
-    """The ACL of a node, and its version, which each change of it moves."""
+    """The ACL of a node, and its version, which grows with each change of the ACL."""
 
     grants: tuple[Grant, ...]
     version: int
@@ -115,17 +113,17 @@ class Rights(NamedTuple):
 
 
 class Denied(NamedTuple):
-    """A node that this session may not even look at."""
+    """A node whose rights this session has no right to read."""
 
 
 Seen = Rights | Denied | None
-"""What a look at a node's rights gives; None where there is no node."""
+"""The result of reading a node's rights; None if there is no node."""
 
 
 class NodeAcls:
     """Reads and sets rights through the client of a session; `seconds` is the deadline of each call.
 
-    Each call may be sent again when its reply is lost. It raises what reads raise. At most MAX_ASKED nodes.
+    A call is sent again if its reply is lost. It raises what reads raise, and takes at most MAX_ASKED nodes.
     """
 
     def __init__(self, client: Any, requests: Requests, seconds: float) -> None:
@@ -138,7 +136,7 @@ class NodeAcls:
         ]
 
     def set(self, changes: Sequence[tuple[str, Sequence[Grant], int]]) -> list[bool]:
-        """Give each node these rights, at this version; False where it is gone, closed to us or changed."""
+        """Give each node these rights, at this version; False if it is gone, changed, or access is denied."""
         asked = [
             (path, [ACL(grant.perms, Id(grant.scheme, grant.id)) for grant in grants], version)
             for path, grants, version in changes
@@ -150,7 +148,7 @@ class NodeAcls:
         ]
 
     def children(self, paths: Sequence[str]) -> list[list[str]]:
-        """The names below each node; none of one that is gone, or closed to us."""
+        """The names below each node; empty if the node is gone or access is denied."""
         answers = self._ask(self._client.get_children_async, [(path,) for path in paths])
         return [[] if isinstance(_checked(a, _NO_ANSWER), _NO_ANSWER) else list(a) for a in answers]
 
@@ -162,13 +160,13 @@ class NodeAcls:
 
 
 class _Replies:
-    """Those of several requests, to wait for as for one."""
+    """The replies of several requests, with the interface of a single reply."""
 
     def __init__(self, replies: Sequence[Any]) -> None:
         self._replies = replies
 
     def get(self, timeout: float) -> list[Any]:
-        """An answer per request, refusals among them; raises what says that one did not arrive."""
+        """An answer per request, refusals among them; raises the error of a reply that did not arrive."""
         return [_answer(reply, timeout) for reply in self._replies]
 
 

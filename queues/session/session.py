@@ -1,7 +1,7 @@
 """One session with ZooKeeper.
 
-kazoo's own surprises are kept in this package: calls that are not retried or retried without end, an endless
-default back-off, LOST that is reported only after a reconnect, watches that vanish with the connection.
+This package hides kazoo's surprises: calls that are never retried or retried endlessly, an endless default
+backoff, LOST that is reported only after a reconnect, and watches that vanish with the connection.
 """
 
 import atexit
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Session:
-    """A connection that answers or fails within a deadline, and says when holding has become unsafe."""
+    """A connection that answers or fails within a deadline, and reports when its locks are no longer safe."""
 
     def __init__(self, settings: SessionSettings) -> None:
         self.settings = settings
@@ -50,7 +50,7 @@ class Session:
     def start(self) -> Self:
         """Connect, within `connect_timeout`.
 
-        Raises AccessDenied when the server refuses the login, Unreachable when no server answers.
+        Raises AccessDenied if the servers refuse this client, Unreachable if no server answers.
         """
         try:
             self._connect()
@@ -65,17 +65,17 @@ class Session:
         self._client.start_async()
         if not self._contact.wait(seconds, or_refused=True):
             raise self._requests.unreachable(seconds) from self._contact.trouble
-        # kazoo only warns when it is not there, and then nothing works. A driver may have no right to look.
+        # kazoo only warns of a missing chroot, and then all calls fail. A driver may have no right to look.
         if chroot and not self.settings.rights:
             self._requests.make_path("", chroot, self._acls, max(0.1, deadline - time.monotonic()))
 
     def close(self) -> None:
-        """End the session and all its ephemerals; later calls raise SessionLost."""
+        """End the session and remove its ephemeral nodes; later calls raise SessionLost."""
         self._contact.end(lambda: SessionLost("the session was closed"))
-        if self._forked:  # it is the parent's: a goodbye from here would end it
+        if self._forked:  # the session is the parent's, and a close from here would end it
             return
         self._client.remove_listener(self._on_state)
-        with contextlib.suppress(WriterNotClosedException):  # it ends by its timeout
+        with contextlib.suppress(WriterNotClosedException):  # the session ends by its timeout
             self._client.stop()
             self._client.close()
 
@@ -99,7 +99,7 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """The connection as known now; LOST by our own clock before the server can have ended the session."""
+        """The connection as known now; LOST, by the local clock, before the server can end the session."""
         return self._contact.state
 
     @property
@@ -109,16 +109,16 @@ class Session:
 
     @property
     def connections(self) -> int:
-        """Grows with each connection, be it of the same session."""
+        """Grows with each connection, also within one session."""
         return self._contact.connections
 
     @property
     def negotiated_timeout(self) -> float:
-        """Seconds without contact after which the server ends the session; it may grant less than asked."""
+        """Seconds without contact after which the server ends the session; may be less than requested."""
         return self._contact.negotiated_timeout
 
     def seconds_without_contact(self) -> float:
-        """How long the connection has been away; 0 while it is there."""
+        """Seconds for which the connection has been down; 0 while it is up."""
         return self._contact.seconds_away()
 
     def on_change(self, wake: Wake) -> None:
@@ -126,23 +126,23 @@ class Session:
         self._contact.on_change(wake)
 
     def _on_state(self, state: str) -> None:
-        # Runs on kazoo's connection thread. CONNECTED comes before we are authenticated: see Connection.
+        # Runs on kazoo's connection thread. CONNECTED comes before the authentication: see Connection.
         log.info("session %#x: %s", self.id, state)
         if state != KazooState.CONNECTED:
             self._contact.broken(lost=state == KazooState.LOST)
 
     def wait_connected(self, seconds: float) -> bool:
-        """Wait until the connection is there; False when it is not after `seconds`.
+        """Wait until the connection is up; False if it is not after `seconds`.
 
-        Raises SessionLost after `close` or a fork, AccessDenied when our credentials are not accepted.
+        Raises SessionLost after `close` or a fork, AccessDenied if the server rejects the credentials.
         """
         return self._contact.wait(seconds)
 
     # ------------------------------------------------------------------ identity
     def whoami(self) -> Identity:
-        """As whom the server sees this session; asked once per connection, when it is needed first.
+        """The identity of this session on the server, requested at the first use on each connection.
 
-        For a server below ZooKeeper 3.7 it is what the settings say, marked as such. Raises as reads do.
+        For a server below ZooKeeper 3.7 it comes from the settings, marked as such. Raises what reads raise.
         """
         connections = self.connections
         if self._identity is None or self._identity[0] != connections:
@@ -184,7 +184,7 @@ class Session:
         self._reads.forget(path, wake)
 
     def listing(self, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
-        """The children and the stat that belongs to them; `wake` is called once when they change."""
+        """The children and the matching stat of the node; `wake` is called once when the children change."""
         return self._reads.listing(path, wake)
 
     def follow(self, path: str, follow: Follow) -> None:
@@ -195,10 +195,10 @@ class Session:
         self._reads.follow(path, follow)
 
     def owners(self, path: str) -> tuple[tuple[str, str], ...]:
-        """Scheme and id of each identity with all rights on a node of this session: its identities.
+        """Scheme and id of each identity with all rights on a node of this session: the session's identities.
 
-        Read once, because the server gives the same to each node that this session creates. Raises Refused
-        if the node does not exist.
+        Read once, because the server gives each node that this session creates the same rights. Raises
+        Refused if the node does not exist.
         """
         return self._reads.owners(path)
 
@@ -213,14 +213,14 @@ class Session:
 
     # ------------------------------------------------------------------ writes
     def ensure_path(self, path: str) -> None:
-        """Make a folder and what is above it."""
+        """Create a folder and all missing folders above it."""
         self._requests.make_path(self._client.chroot, path, self._acls, self.settings.call_timeout)
 
     def send(self, operations: Sequence[Operation], timeout: float) -> list[Any]:
         """Send one multi once and return a result per operation, exceptions among them.
 
-        Raises ReplyLost when the outcome is unknown, AccessDenied when an operation is not for us. Only
-        `queues.store.commit` calls this: it examines every result.
+        Raises ReplyLost if the outcome is unknown, AccessDenied if the session has no right to an operation.
+        Only `queues.store.commit` calls this: it examines every result.
         """
         results = self.post(operations).results(timeout)
         for operation, result in zip(operations, results, strict=False):
@@ -229,18 +229,18 @@ class Session:
         return results
 
     def post(self, operations: Sequence[Operation]) -> Posted:
-        """Send one multi without waiting for its reply; several may be under way."""
+        """Send one multi without waiting for its reply; several may be in flight."""
         return Posted(self._requests.call(Multi(operations, self._client.chroot, self._acl_bytes)))
 
     # ------------------------------------------------------------------ fork
     def _forget_after_fork(self) -> None:
-        # The threads that serve a client exist in the parent only: here every call would hang for ever.
+        # The client's threads exist only in the parent: here every call would hang.
         self._forked = True
         self._contact.end_after_fork(
             lambda: SessionLost("the session was opened before a fork; open one in the child process")
         )
-        self._client._connection.drop_after_fork()  # noqa: SLF001 - an attribute of kazoo's client
-        atexit.unregister(self._client.handler.stop)  # it would wait for the parent's threads
+        self._client._connection.drop_after_fork()  # noqa: SLF001 - our class in kazoo's attribute
+        atexit.unregister(self._client.handler.stop)  # kazoo's handler would wait for the parent's threads
 
 
 _OPEN: "weakref.WeakSet[Session]" = weakref.WeakSet()

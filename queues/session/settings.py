@@ -1,4 +1,4 @@
-"""How ZooKeeper is reached."""
+"""The settings of a session: servers, timeouts, TLS, logins and the rights on new nodes."""
 
 import base64
 import errno
@@ -17,28 +17,28 @@ _PASSWORD_BYTES = 32
 
 
 class Acl(StrEnum):
-    """Who may do what with the nodes that a session creates."""
+    """The rights on the nodes that a session creates."""
 
-    OPEN = "open"  # every client that reaches ZooKeeper has all rights
-    CREATOR = "creator"  # only who is authenticated as this session is
+    OPEN = "open"  # all rights for every client that reaches ZooKeeper
+    CREATOR = "creator"  # all rights for the identities of the session, none for others
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
     """An encrypted connection; files are PEM and are read for each connection, so they may be renewed."""
 
-    ca_file: str = ""  # who signs servers' certificates; empty: the system's list
-    certificate_file: str = ""  # of this client, where the server asks for one
+    ca_file: str = ""  # the CAs that sign servers' certificates; empty: the system's list
+    certificate_file: str = ""  # the client certificate, if the server requests one
     key_file: str = ""  # empty: the certificate's file contains the key
     key_password: str = field(default="", repr=False)
-    verify_hostname: bool = True  # that the server's certificate names the host in `hosts`
+    verify_hostname: bool = True  # check that the server's certificate names the host in `hosts`
 
     def context(self) -> ssl.SSLContext:
-        """What a connection is made with; raises OSError (of which SSLError is one) for unusable files."""
+        """The TLS context of a connection; raises OSError (SSLError is one) for unusable files."""
         context = ssl.create_default_context(cafile=self.ca_file or None)
         context.check_hostname = self.verify_hostname
         if self.certificate_file:
-            # Always a password: without one, OpenSSL asks for it on the terminal.
+            # A password is always given: without one, OpenSSL prompts for it on the terminal.
             context.load_cert_chain(self.certificate_file, self.key_file or None, self.key_password.encode)
         return context
 
@@ -47,7 +47,7 @@ class Tls:
 class Login:
     """A user, and the password or the file that contains it.
 
-    `server_uid`: it is sent in the clear to a server that this user runs on this host, and to no other.
+    `server_uid`: the user id of the only server that receives the password, in clear text, on this host.
     """
 
     user: str
@@ -66,48 +66,52 @@ class Login:
 
     @property
     def digest_id(self) -> str:
-        """`user:hash`, as ZooKeeper's scheme digest names this login in the rights on a node.
+        """`user:hash`, the id of this login in ZooKeeper's scheme digest, in the rights on a node.
 
-        The hash is a plain SHA-1, so it may be seen only where the password cannot be guessed (ZooKeeper's
-        DigestAuthenticationProvider.generateDigest).
+        The hash is a plain SHA-1, so it must be readable by others only if the password cannot be guessed
+        (ZooKeeper's DigestAuthenticationProvider.generateDigest).
         """
         whole = hashlib.sha1(f"{self.user}:{self.secret()}".encode()).digest()  # noqa: S324 - ZooKeeper's choice
         return f"{self.user}:{base64.b64encode(whole).decode()}"
 
     def secret(self) -> str:
-        """The password; raises OSError when its file cannot be read, or has none.
+        """The password; raises OSError if its file cannot be read or contains none.
 
-        ZooKeeper accepts an empty one too: every client with the name would own the nodes of such a login.
+        ZooKeeper accepts an empty password too: any client with the user's name would own the login's nodes.
         """
         if self.password:
             return self.password
         try:
             found = Path(self.password_file).read_text("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise OSError(errno.EINVAL, "it is not UTF-8", self.password_file) from error
+            raise OSError(errno.EINVAL, "the file is not UTF-8", self.password_file) from error
         if not found.strip():
-            raise OSError(errno.EINVAL, "there is no password in it", self.password_file)
+            raise OSError(errno.EINVAL, "the file contains no password", self.password_file)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How to reach ZooKeeper; times in seconds.
+    """The settings of a session with ZooKeeper; times in seconds.
 
     `hosts` is `host:port,host:port`, or `host:port,host:port/folder`: then all paths are below that folder,
-    which is made when it is not there. No password is ever shown, logged or part of an error.
+    which is created if it is missing. Passwords never appear in output, logs or errors.
     """
 
     hosts: str
     session_timeout: float = 10.0
     connect_timeout: float = 10.0
     call_timeout: float = 30.0  # the deadline of every read and multi, retries included
-    max_ephemeral_bytes: int = 512 * 1024  # of paths that one session may own; then another is opened
+    max_ephemeral_bytes: int = (
+        512 * 1024
+    )  # of ephemeral paths per session; beyond it another session is opened
     tls: Tls | None = None
     sasl: Login | None = None  # DIGEST-MD5
-    digest: Login | None = None  # ZooKeeper's own scheme, which believes every password: it acts by ACLs only
+    digest: Login | None = (
+        None  # ZooKeeper's own scheme; it accepts every password and acts only through ACLs
+    )
     acl: Acl = Acl.OPEN
-    rights: tuple[Grant, ...] = ()  # on each node that is created, instead of what `acl` says
+    rights: tuple[Grant, ...] = ()  # on each created node, instead of `acl`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "acl", Acl(self.acl))
@@ -116,12 +120,12 @@ class SessionSettings:
             raise ValueError("acl 'creator' needs sasl, digest or a client certificate: who is the creator?")
 
     def for_plan(self) -> dict[str, Any]:
-        """The same as JSON for another process, with the passwords in plain text."""
+        """The settings as JSON for another process, including the passwords in them."""
         return asdict(self)
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> "SessionSettings":
-        """What `for_plan` gave."""
-        parts = {"tls": Tls, "sasl": Login, "digest": Login}
-        found = {name: parts[name](**v) if name in parts and v else v for name, v in plan.items()}
+        """The settings from the result of `for_plan`."""
+        types = {"tls": Tls, "sasl": Login, "digest": Login}
+        found = {name: types[name](**v) if name in types and v else v for name, v in plan.items()}
         return cls(**{**found, "rights": tuple(Grant(*grant) for grant in plan.get("rights", ()))})

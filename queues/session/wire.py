@@ -1,12 +1,12 @@
 """Multi and multiRead as bytes: cheaper than kazoo's transaction, and a request that kazoo 2.11 lacks.
 
-Two thirds of kazoo's time for a multi of 200 operations go into normalizing each path and building a tuple
-per operation. Here `queues.model.names` builds all paths, and they are normal already. The layout of the
-bytes is that of `org.apache.zookeeper.MultiOperationRecord` and `MultiResponse`.
+kazoo spends two thirds of its time for a multi of 200 operations on normalizing each path and building a
+tuple per operation. Here `queues.model.names` builds all paths, and they are normalized already.
 
-A read of its own costs kazoo some 100 us of processor time and a turn of three threads; within a multiRead
-a tenth of that. Servers have it since ZooKeeper 3.6 (ZOOKEEPER-1407). The layout of the bytes is that of
-`org.apache.zookeeper.MultiOperationRecord` and `MultiResponse`.
+A separate read costs kazoo some 100 us of processor time and a turn of three threads, a read within a
+multiRead a tenth of that. Servers support multiRead since ZooKeeper 3.6 (ZOOKEEPER-1407).
+
+Both requests are laid out as in `org.apache.zookeeper.MultiOperationRecord` and `MultiResponse`.
 """
 
 from collections.abc import Sequence
@@ -28,36 +28,36 @@ from queues.model.operations import Check, Create, Delete, Grant, Operation, Set
 
 
 def path_bytes(path: str) -> bytes:
-    """The path as UTF-8; raises InvalidName for text that has no bytes.
+    """The path as UTF-8; raises InvalidName for text that UTF-8 cannot encode.
 
-    Whoever hands such text to kazoo ends its connection: the thread that sends would fail on it for ever.
+    Such text must not reach kazoo: it ends the connection, and the sending thread would fail on it endlessly.
     """
     try:
         return path.encode()
     except UnicodeEncodeError as error:
-        message = f"{path!r} is no path: it has half of a surrogate pair in it"
+        message = f"{path!r} is not a valid path: it contains half of a surrogate pair"
         raise InvalidName(message) from error
 
 
 def checked_path(path: str) -> str:
-    """The path unchanged; raises InvalidName likewise."""
+    """The path unchanged; raises InvalidName for text that UTF-8 cannot encode."""
     path_bytes(path)
     return path
 
 
 class Stat(NamedTuple):
-    """The Stat of a node; times in epoch milliseconds of the ensemble."""
+    """The stat of a node; times in epoch milliseconds of the ensemble."""
 
     version: int
     created: int
     modified: int
     children: int
-    children_zxid: int  # moves with each child that comes or goes
+    children_zxid: int  # grows with each created or deleted child
     owner: int  # session id of an ephemeral's owner, 0 for a persistent node
 
     @classmethod
     def of(cls, stat: tuple[Any, ...]) -> "Stat":
-        """The same from the eleven fields of kazoo's ZnodeStat, or from what its struct unpacks."""
+        """The stat from the eleven fields of kazoo's ZnodeStat, or from those that its struct unpacks."""
         _, _, created, modified, version, _, _, owner, _, children, children_zxid = stat
         return cls(version, created, modified, children, children_zxid, owner or 0)
 
@@ -70,28 +70,28 @@ _LENGTH = Struct("!i")
 
 
 def acl_bytes(acls: Sequence[ACL]) -> bytes:
-    """Access rights as bytes of a create."""
-    parts = [int_struct.pack(len(acls))]
+    """Access rights in the form that a create contains."""
+    fields = [int_struct.pack(len(acls))]
     for acl in acls:
-        parts += [int_struct.pack(acl.perms), write_string(acl.id.scheme), write_string(acl.id.id)]
-    return b"".join(bytes(part) for part in parts)
+        fields += [int_struct.pack(acl.perms), write_string(acl.id.scheme), write_string(acl.id.id)]
+    return b"".join(bytes(field) for field in fields)
 
 
 def _with_grant(acl: bytes, grant: Grant) -> bytes:
-    """The same rights, and one entry more."""
+    """The rights with one entry added."""
     added = acl_bytes([ACL(grant.perms, Id(grant.scheme, grant.id))])
     count = int_struct.unpack_from(acl)[0]
     return bytes(int_struct.pack(count + 1)) + acl[int_struct.size :] + added[int_struct.size :]
 
 
 class Multi:
-    """The request as kazoo's connection wants it: a type, bytes out, results from bytes in."""
+    """The request in the form that kazoo's connection expects: a type, bytes out, results from bytes in."""
 
     type = 14
 
     def __init__(self, operations: Sequence[Operation], root: str, acl: bytes) -> None:
         self._count = len(operations)
-        # Here, and not in kazoo's thread, which would fail for ever on what has no bytes.
+        # Encoded here: kazoo's thread would fail again and again on text that UTF-8 cannot encode.
         self._request = _request(operations, root.encode(), acl)
 
     def serialize(self) -> bytes:
@@ -109,7 +109,7 @@ class Multi:
             if kind == _ERROR:
                 code = int_struct.unpack_from(reply, offset)[0]
                 offset += int_struct.size
-                # 0: rolled back, because of another operation of the same multi.
+                # 0: rolled back because of another operation of the same multi.
                 results.append(EXCEPTIONS[code]())
             elif kind == _SET:
                 results.append(Stat.of(stat_struct.unpack_from(reply, offset)))
@@ -151,14 +151,14 @@ _ERROR = -1
 _NO_WATCH = b"\0"
 
 Found = tuple[bytes, Stat] | None
-"""Data and stat of a node, None where there is none."""
+"""Data and stat of a node, None if there is no node."""
 
-# A request is well below the server's limit, and its reply at most some megabytes (records are small).
+# A request of this size is well below the server's limit, and its reply a few megabytes (records are small).
 MAX_PATHS = 256
 
 
 class MultiRead:
-    """The request as kazoo's connection wants it: a type, bytes out, a value from bytes in."""
+    """The request in the form that kazoo's connection expects: a type, bytes out, values from bytes in."""
 
     type = 22
 
@@ -166,7 +166,7 @@ class MultiRead:
         self._count = len(paths)
         request = bytearray()
         header = multiheader_struct.pack(_GET_DATA, False, -1)
-        for path in paths:  # paths of the server, which include the chroot
+        for path in paths:  # the server's paths, which include the chroot
             sent = path_bytes(path)
             request += header + int_struct.pack(len(sent)) + sent + _NO_WATCH
         self._request = bytes(request + multiheader_struct.pack(-1, True, -1))

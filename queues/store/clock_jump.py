@@ -1,4 +1,4 @@
-"""A jump of the ensemble's clock, as clients that saw it report it to later ones."""
+"""The record of a jump of the ensemble's clock, for clients that connect after it."""
 
 import contextlib
 import logging
@@ -16,18 +16,18 @@ _SAME_MS = 2_000
 
 
 class ClockJump:
-    """The node that stores by how much the ensemble's clock is off, and the message in the log.
+    """The node that records by how much the ensemble's clock is off, and the log messages about it.
 
-    It is an ephemeral: a jump counts only while a client lives that saw the clock before. A client that
-    cannot write or read it goes on without.
+    The node is ephemeral: a jump counts only while a client that saw the clock before it is connected. A
+    client that cannot read or write the node continues without it.
     """
 
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session, self._path = session, layout.clock_jump
-        self._ahead_ms = 0  # as this client reports it
+        self._ahead_ms = 0  # as this client last recorded it
 
     def found_ms(self) -> int:
-        """By how much other clients report that the ensemble's clock is ahead; 0 without a report."""
+        """The lead of the ensemble's clock that other clients have recorded; 0 if none has."""
         try:
             found = self._session.get(self._path)
             return 0 if found is None else int(decode(found[0])["ahead_ms"])
@@ -36,11 +36,11 @@ class ClockJump:
             return 0
 
     def keep(self, ahead_ms: int) -> None:
-        """The time goes on as it was, though the ensemble's clock is ahead of it by so much."""
+        """Record that the old time continues, and that the ensemble's clock is ahead of it by so much."""
         if abs(ahead_ms - self._ahead_ms) > _SAME_MS:
             log.warning(
-                "the ensemble's clock is suddenly %.1f s %s, and that of this host does not confirm it: the "
-                "time goes on as it was until it does; check the time service of the ZooKeeper servers",
+                "the ensemble's clock is suddenly %.1f s %s, and the clock of this host does not confirm it: "
+                "the old time continues until it does; check the time service of the ZooKeeper servers",
                 abs(ahead_ms) / 1000,
                 "ahead" if ahead_ms > 0 else "behind",
             )
@@ -57,10 +57,10 @@ class ClockJump:
             log.warning("%s cannot be written: %s", self._path, error)
 
     def end(self) -> None:
-        """The time is the ensemble's again."""
+        """Record that the time is the ensemble's again."""
         if not self._ahead_ms:
             return
-        log.warning("the time is that of the ensemble's clock again")
+        log.warning("due times use the ensemble's clock again")
         self._ahead_ms = 0
-        with contextlib.suppress(QueueError):  # gone already, or it goes with the session of who made it
+        with contextlib.suppress(QueueError):  # removed already, or it ends with its creator's session
             commit(self._session, [Delete(self._path)])

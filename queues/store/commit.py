@@ -1,4 +1,4 @@
-"""Checked multis: sizes guarded, every result examined, and receipts that prove a multi was carried out.
+"""Checked multis: sizes guarded, every result examined, and receipts that prove a multi was committed.
 
 A multi whose reply was lost is sent again. A holder's multi names the token, which is unique to one put: it
 is refused if a later item has the id. A put, a repair and a request to stop name no token. If a put was
@@ -23,7 +23,7 @@ from queues.session import ReplyLost, Session, refusal
 # The server drops the connection of a request above 1,048,575 bytes (jute.maxbuffer) instead of refusing it.
 MAX_MULTI_BYTES = 768 * 1024
 _OPERATION_OVERHEAD_BYTES = 64
-# The break is noticed here before the session reports it: without a pause the next send would fail too.
+# A send fails before the session reports the broken connection: without a pause the next one would fail too.
 _RESEND_PAUSE_SECONDS = 0.05
 _WITH_DATA = (Create, Set)  # a tuple: it is tested for each operation, and a union is five times slower
 
@@ -54,7 +54,7 @@ def insist(
     sent: bool,
     before_again: Callable[[], object] = lambda: None,
 ) -> list[Any]:
-    """Send until there is an answer. `sent`: it was sent before, and its reply was lost."""
+    """Send a multi until there is an answer. `sent`: it was sent before, and its reply was lost."""
     while (left := deadline - time.monotonic()) > 0:
         if not session.wait_connected(left):
             break
@@ -85,7 +85,7 @@ def examine(operations: Transaction, results: Sequence[Any], *, sent: bool) -> C
         reason = refusal(result)
         if reason is not None:
             return Conflict(index, operations[index], reason, ambiguous=sent)
-    # No real error, and yet not every operation was done: kazoo would not report it.
+    # There is no error, but not every operation was done: kazoo would not report it.
     message = f"ZooKeeper rolled a multi back without a reason: {results!r}"
     raise OutcomeUnknown(message)
 
@@ -138,7 +138,7 @@ class Receipts:
         try:
             commit(self._session, [Create(receipt.path)])
         except Conflict as conflict:
-            if not conflict.ambiguous:  # an echo of our own lost reply, as the name is unique
+            if not conflict.ambiguous:  # the lost reply of an earlier send, as the name is unique
                 raise
         return receipt
 

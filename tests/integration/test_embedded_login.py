@@ -211,7 +211,7 @@ def test_nodes_that_are_not_for_the_login_alone_are_not_served(
     with closed(tmp_path) as server, session_of(server) as session:
         session.ensure_path("/kept")
     restore(tmp_path)
-    with pytest.raises(ServerStartFailed, match=r"are not for the login in .*/password alone"):
+    with pytest.raises(ServerStartFailed, match=r"are not restricted to the login in .*/password"):
         closed(tmp_path).start()
     assert running_server(tmp_path) is None
     (tmp_path / "password").unlink()  # as the message says
