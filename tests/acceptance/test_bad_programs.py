@@ -101,7 +101,7 @@ def test_bad_set(desk: Desk, command: list[str], bad: str) -> None:
         ("name: a b\npython: print()\n", "'name'"),
         ("name: a\n", "give exactly one of 'script' (SQL), 'python' and 'jar'"),
         ("name: a\npython: print()\nretry: {delay: soon}\n", "'soon' is not a duration"),
-        ("name: a\npython: print()\nspark: {master: mesos}\n", "master 'mesos' is not supported"),
+        ("name: a\npython: print()\nspark: {master: mesos}\n", "unknown master 'mesos'"),
         ("name: a\nscript: none.sql\n", "none.sql: cannot be read: No such file"),
         ("- a\n- b\n", "a job definition is a mapping of fields"),
         ("name: [a\n", "not valid YAML or JSON"),

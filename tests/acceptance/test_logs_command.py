@@ -77,7 +77,7 @@ def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(desk_with_l
     worker.wait_for_words("logs stay in the spool: http://127.0.0.1:9", COMMAND_TIMEOUT_S)
     worker.terminate()
     assert worker.wait().code == 0
-    shown = desk.type("logs", "tail", "--grep", "let go")
+    shown = desk.type("logs", "tail", "--grep", "released its jobs")
     assert "has released its jobs" in shown.stdout
     assert "only the logs on this host are shown" in shown.stderr
     assert desk.type("logs", "drain", "--timeout", "0.5").code == 6

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, assert_never
 
+from orchestrator.logs.files import FileLock
 from orchestrator.logs.shipping import elasticsearch
 from orchestrator.logs.shipping.delivery import InFlightBatch, Sender, SpoolStream
 from orchestrator.logs.shipping.target import BatchResult
@@ -38,7 +38,7 @@ def take_out(protection: Protection, put: Replace) -> None:
         case Protection.RETRY:
             put(elasticsearch, "_verdict", _without_retry(elasticsearch._verdict))  # noqa: SLF001 - what is taken out
         case Protection.LOCK:
-            put(folder, "_locked", _opened)
+            put(folder, "FileLock", _FileWithoutLock)
         case _:
             assert_never(protection)
 
@@ -61,5 +61,7 @@ def _without_retry(verdict: Callable[..., BatchResult]) -> Callable[..., BatchRe
     return judged
 
 
-def _opened(path: Path) -> int:
-    return os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+class _FileWithoutLock(FileLock):
+    def acquire(self, *, seconds: float = 0.0) -> bool:  # noqa: ARG002 - it never waits
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return True

@@ -104,7 +104,7 @@ def install(world: World, patch: pytest.MonkeyPatch) -> None:
     patch.setattr("queues.store.clock.time", world)
     patch.setattr("queues.store.clock.boottime_ns", world.boottime_ns)
     for module in ("clock", "clock_jump"):
-        patch.setattr(f"queues.{module}.commit", world.commit)
+        patch.setattr(f"queues.store.{module}.commit", world.commit)
 
 
 @pytest.fixture

@@ -442,7 +442,7 @@ def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(place: Path
     setpriv = shutil.which("setpriv") or unavailable("no setpriv, with which root gives capabilities away")
     package, run = place / "lib" / "spark_runner", place / "run"
     for copied in (package, place / "lib" / "orchestrator"):
-        installed = Path(shim.__file__).parent.with_name(copied.name)
+        installed = Path(shim.__file__).parents[1].with_name(copied.name)
         shutil.copytree(installed, copied, ignore=shutil.ignore_patterns("*.pyc"))
     subprocess.run(["chmod", "-R", "a+rX", str(package.parent)], check=True)
     run.mkdir(mode=0o700)
