@@ -466,7 +466,7 @@ def test_declared_columns_and_partitions_are_compared_with_what_is_there(run: Ru
     run(declared.format("B", ""))
     with pytest.raises(SqlError, match=r"columns \(a, c\), in .* are \(a, [bB]\)"):
         run(declared.format("c", ""))
-    with pytest.raises(SqlError, match=r"partitions by b, what is in .* has no partitions"):
+    with pytest.raises(SqlError, match=r"partitions by b, the data in .* has no partitions"):
         run(declared.format("b", ", partition_by 'b'"))
     assert len(list((tmp_path / "out").glob("part-*"))) == 2
 
