@@ -194,7 +194,7 @@ def _tls_refusal(server: str, error: ssl.SSLError) -> list[str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         words = (
             f"the certificate of {server} is not accepted ({error.verify_message}); check the CA file, and "
-            "that the certificate contains the host name that `hosts` contains"
+            "that the certificate names the host as written in `hosts`"
         )
     elif "alert" in reason:
         words = f"{server} refused TLS ({reason}); check this client's certificate and key"
