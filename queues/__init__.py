@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from queues.dispatch.dispatcher import Prepared as Prepared
     from queues.dispatch.handler_pool import DONE as DONE
     from queues.dispatch.handler_pool import Action as Action
+    from queues.dispatch.handler_pool import Handler as Handler
     from queues.dispatch.handler_pool import HandlerPool as HandlerPool
     from queues.dispatch.handler_pool import Move as Move
+    from queues.dispatch.handler_pool import Requeue as Requeue
+    from queues.dispatch.handler_pool import Retries as Retries
+    from queues.dispatch.puller import Puller as Puller
     from queues.embedded.config import STATE_FOLDER as STATE_FOLDER
     from queues.embedded.config import ServerConfig as ServerConfig
     from queues.embedded.directory import USER as USER
@@ -52,15 +56,23 @@ if TYPE_CHECKING:
     from queues.model.errors import IdTaken as IdTaken
     from queues.model.errors import InvalidLimit as InvalidLimit
     from queues.model.errors import InvalidName as InvalidName
+    from queues.model.errors import InvalidPayload as InvalidPayload
     from queues.model.errors import ItemHeld as ItemHeld
     from queues.model.errors import ItemNotFound as ItemNotFound
     from queues.model.errors import NotClaimed as NotClaimed
     from queues.model.errors import OutcomeUnknown as OutcomeUnknown
     from queues.model.errors import PoolInUse as PoolInUse
+    from queues.model.errors import PortTaken as PortTaken
+    from queues.model.errors import PutsFailed as PutsFailed
     from queues.model.errors import QueueError as QueueError
+    from queues.model.errors import QueueFull as QueueFull
     from queues.model.errors import Refusal as Refusal
+    from queues.model.errors import Refused as Refused
+    from queues.model.errors import ServerStartFailed as ServerStartFailed
     from queues.model.errors import SessionLost as SessionLost
     from queues.model.errors import TooLarge as TooLarge
+    from queues.model.errors import TooManyPools as TooManyPools
+    from queues.model.errors import UnknownQueue as UnknownQueue
     from queues.model.errors import Unreachable as Unreachable
     from queues.model.events import Event as Event
     from queues.model.events import EventKind as EventKind
@@ -127,23 +139,64 @@ if TYPE_CHECKING:
     from queues.store.watched_folder import WatchedFolder as WatchedFolder
 
 _NAMES = {
-    "admin.scrubber": ("Repair", "ScrubReport", "Scrubber", "Unrepaired"),
-    "claims.claim": ("Claim", "Transition"),
+    "admin.scrubber": (
+        "Repair",
+        "Scrubber",
+        "ScrubReport",
+        "Unrepaired",
+    ),
+    "claims.claim": (
+        "Claim",
+        "Transition",
+    ),
     "claims.claim_attempt": ("Candidate",),
     "claims.claimer": ("Claimer",),
     "claims.transitions": ("run_transitions",),
     "consumer.consumer": ("Consumer",),
-    "consumer.heartbeat": ("Heartbeat", "STUCK_SECONDS"),
-    "dispatch.dispatcher": ("Dispatcher", "HandlerThreads", "InFlight", "Prepared"),
-    "dispatch.handler_pool": ("Action", "DONE", "HandlerPool", "Move"),
-    "embedded.config": ("STATE_FOLDER", "ServerConfig"),
-    "embedded.directory": ("USER", "login_of", "running_server"),
-    "embedded.java": ("find_jars", "find_java"),
+    "consumer.heartbeat": (
+        "Heartbeat",
+        "STUCK_SECONDS",
+    ),
+    "dispatch.dispatcher": (
+        "Dispatcher",
+        "HandlerThreads",
+        "InFlight",
+        "Prepared",
+    ),
+    "dispatch.handler_pool": (
+        "Action",
+        "DONE",
+        "Handler",
+        "HandlerPool",
+        "Move",
+        "Requeue",
+        "Retries",
+    ),
+    "dispatch.puller": ("Puller",),
+    "embedded.config": (
+        "ServerConfig",
+        "STATE_FOLDER",
+    ),
+    "embedded.directory": (
+        "login_of",
+        "running_server",
+        "USER",
+    ),
+    "embedded.java": (
+        "find_jars",
+        "find_java",
+    ),
     "embedded.packets": ("ask",),
     "embedded.ports": ("free_ports",),
     "embedded.server": ("EmbeddedZooKeeper",),
     "embedded.zkcli": ("run_zkcli",),
-    "model.codec": ("decode", "encode", "new_nonce", "new_uuid", "timestamp"),
+    "model.codec": (
+        "decode",
+        "encode",
+        "new_nonce",
+        "new_uuid",
+        "timestamp",
+    ),
     "model.errors": (
         "AccessDenied",
         "ClaimLost",
@@ -153,60 +206,111 @@ _NAMES = {
         "IdTaken",
         "InvalidLimit",
         "InvalidName",
+        "InvalidPayload",
         "ItemHeld",
         "ItemNotFound",
         "NotClaimed",
         "OutcomeUnknown",
         "PoolInUse",
+        "PortTaken",
+        "PutsFailed",
         "QueueError",
+        "QueueFull",
         "Refusal",
+        "Refused",
+        "ServerStartFailed",
         "SessionLost",
         "TooLarge",
+        "TooManyPools",
+        "UnknownQueue",
         "Unreachable",
     ),
-    "model.events": ("Event", "EventKind"),
+    "model.events": (
+        "Event",
+        "EventKind",
+    ),
     "model.names": (
-        "DEFAULT_POOL",
-        "LOW",
-        "Layout",
-        "Token",
         "check_id",
         "check_pool",
+        "DEFAULT_POOL",
         "due_of",
         "is_token",
+        "Layout",
+        "LOW",
         "order_of",
+        "Token",
     ),
-    "model.operations": ("ALL", "Check", "Create", "Delete", "Grant", "Operation", "READ", "Set"),
-    "model.record": ("MAX_RECORD_BYTES", "NewItem", "Record"),
+    "model.operations": (
+        "ALL",
+        "Check",
+        "Create",
+        "Delete",
+        "Grant",
+        "Operation",
+        "READ",
+        "Set",
+    ),
+    "model.record": (
+        "MAX_RECORD_BYTES",
+        "NewItem",
+        "Record",
+    ),
     "private_directories": (
-        "UnsafeDirectory",
         "check_files",
         "is_ours",
         "is_replaceable",
         "private_directory",
+        "UnsafeDirectory",
     ),
     "producer.entrance": ("Entrance",),
     "queue_set": ("QueueSet",),
     "session.access_walk": ("access_below",),
-    "session.contact": ("SessionState", "Wake", "boottime"),
-    "session.rights": ("MAX_ASKED", "OWN", "Rights", "printable"),
+    "session.contact": (
+        "boottime",
+        "SessionState",
+        "Wake",
+    ),
+    "session.rights": (
+        "MAX_ASKED",
+        "OWN",
+        "printable",
+        "Rights",
+    ),
     "session.session": ("Session",),
-    "session.settings": ("Acl", "Login", "SessionSettings", "Tls"),
-    "session.wire": ("Found", "Stat"),
-    "store.batch": ("commit_many", "commit_once"),
+    "session.settings": (
+        "Acl",
+        "Login",
+        "SessionSettings",
+        "Tls",
+    ),
+    "session.wire": (
+        "Found",
+        "Stat",
+    ),
+    "store.batch": (
+        "commit_many",
+        "commit_once",
+    ),
     "store.clock": ("EnsembleClock",),
     "store.clock_jump": ("ClockJump",),
-    "store.commit": ("Transaction", "commit", "insist"),
-    "store.members": ("ConsumerAnnouncement", "read_announcements"),
+    "store.commit": (
+        "commit",
+        "insist",
+        "Transaction",
+    ),
+    "store.members": (
+        "ConsumerAnnouncement",
+        "read_announcements",
+    ),
     "store.pool_limits": (
+        "fits_ls",
         "LONGEST_ID_CHARACTERS",
+        "ls_limit",
         "LS_LIMITS",
         "Note",
         "PoolLimits",
         "Pools",
         "USUAL_ID_CHARACTERS",
-        "fits_ls",
-        "ls_limit",
     ),
     "store.pool_nodes": ("MAX_POOLS",),
     "store.watched_folder": ("WatchedFolder",),

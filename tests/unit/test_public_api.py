@@ -34,3 +34,12 @@ def test_a_name_loads_no_more_than_its_module_needs() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(queues, "Crew")
+
+
+def test_each_error_that_a_caller_may_catch_is_public() -> None:
+    errors = {name for name, value in vars(import_module("queues.model.errors")).items() if is_error(value)}
+    assert errors <= set(queues.__all__)
+
+
+def is_error(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, queues.QueueError)
