@@ -5,8 +5,7 @@ from functools import partial
 
 from loguru import logger
 
-from orchestrator.handlers import accept, fail, finish, kill, running
-from orchestrator.handlers import conclude as success
+from orchestrator.handlers import accept, conclude, fail, finish, kill, running
 from orchestrator.handlers.actions import Action, Release, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.poison import dead_letter_of
@@ -32,7 +31,7 @@ Handler = Callable[[JobContext], Action]
 HANDLERS: Mapping[Queue, Handler] = {
     Queue.ACCEPT: accept.handle,
     Queue.RUNNING: running.handle,
-    Queue.SUCCESS: success.handle,
+    Queue.SUCCESS: conclude.handle,
     Queue.FAIL: fail.handle,
     Queue.KILL: kill.handle,
     Queue.FINISH: finish.handle,

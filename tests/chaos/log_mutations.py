@@ -10,8 +10,7 @@ from orchestrator.logs.files import FileLock
 from orchestrator.logs.shipping import elasticsearch
 from orchestrator.logs.shipping.delivery import InFlightBatch, Sender, SpoolStream
 from orchestrator.logs.shipping.target import BatchResult
-from orchestrator.logs.spool import folder
-from orchestrator.logs.spool import segments as frames
+from orchestrator.logs.spool import folder, segments
 
 Replace = Callable[[object, str, object], None]
 
@@ -32,7 +31,7 @@ def take_out(protection: Protection, put: Replace) -> None:
         case Protection.ACKNOWLEDGED:
             put(SpoolStream, "take", _taken_for_done(SpoolStream.take))
         case Protection.CRC:
-            put(frames, "zlib", SimpleNamespace(crc32=lambda _: 0))
+            put(segments, "zlib", SimpleNamespace(crc32=lambda _: 0))
         case Protection.DEAD_LETTER:
             put(Sender, "_store_dead", lambda *_: None)
         case Protection.RETRY:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn, assert_never
 
-from orchestrator.logs.shipping import delivery as stream
+from orchestrator.logs.shipping import delivery
 from orchestrator.logs.shipping.elasticsearch import ElasticsearchTarget
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.fsync_thread import FsyncThread
@@ -48,9 +48,9 @@ def die_at(point: Point, times: int) -> None:
         case Point.SHIPPING:
             _behind(ElasticsearchTarget, "send", is_time)
         case Point.CHECKPOINT:
-            _before(stream, "write_checkpoint", is_time)
+            _before(delivery, "write_checkpoint", is_time)
         case Point.CHECKPOINTED:
-            _behind(stream, "write_checkpoint", is_time)
+            _behind(delivery, "write_checkpoint", is_time)
         case Point.REMOVING:
             SpoolFolder.remove = _remove_half  # type: ignore[method-assign,assignment]  # the process ends in it
         case _:

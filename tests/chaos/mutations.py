@@ -10,8 +10,7 @@ from queues.claims.claimer import Claimer
 from queues.consumer.pool_views import PoolViews
 from queues.model.operations import Check, Delete, Operation, Set
 from queues.session import Session
-from queues.store import batch as bundle
-from queues.store import commit as transaction
+from queues.store import batch, commit
 
 Replace = Callable[[object, str, object], None]
 
@@ -39,7 +38,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
             replace(Transition, "_is_done", lambda _step: True)
             replace(Claimer, "_is_mine", lambda *_: True)
         case Protection.RESULTS:
-            for module in (transaction, bundle):
+            for module in (commit, batch):
                 replace(module, "examine", lambda *_, **__: None)
         case Protection.RESCAN:
             replace(PoolViews, "rescan", lambda _views: None)

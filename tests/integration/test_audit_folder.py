@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.security import make_digest_acl
 
-from orchestrator.audit import trail as folder_of_audit
+from orchestrator.audit import trail
 from orchestrator.audit.documents import DATASET, AuditLog
 from orchestrator.audit.event import AuditEvent
 from orchestrator.leader import audit_trail
@@ -37,8 +37,8 @@ def logs(tmp_path: Path) -> Iterator[LogPipeline]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of ten entries, of which four at a time give way, and a leader that takes three at once."""
-    monkeypatch.setattr(folder_of_audit, "MAX_WAITING", 10)
-    monkeypatch.setattr(folder_of_audit, "SUMMED_AT_ONCE", 4)
+    monkeypatch.setattr(trail, "MAX_WAITING", 10)
+    monkeypatch.setattr(trail, "SUMMED_AT_ONCE", 4)
     monkeypatch.setattr(audit_trail, "_AT_ONCE", 3)
 
 
@@ -105,7 +105,7 @@ def test_what_was_summed_up_becomes_a_document(stage: Stage, logs: LogPipeline, 
 
 @pytest.mark.usefixtures("small")
 def test_the_names_in_a_sum_are_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_of_audit, "_MAX_NAMES", 3)
+    monkeypatch.setattr(trail, "_MAX_NAMES", 3)
     stage.session.ensure_path(stage.nodes.audit)
     for number in range(12):
         entry: dict[str, object] = {
@@ -133,7 +133,7 @@ def test_two_who_sum_up_at_once_count_nothing_twice(stage: Stage, monkeypatch: p
             commit(other.session, operations[1:])  # their removal; ours is refused whole
         return commit(session, operations)
 
-    monkeypatch.setattr(folder_of_audit, "commit", faster)
+    monkeypatch.setattr(trail, "commit", faster)
     stage.client.change_pool("default", cap=99)
     found = waiting(stage)
     assert [event.act.action for event in found] == ["set"] * 7

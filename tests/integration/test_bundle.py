@@ -6,7 +6,7 @@ from queues.model.errors import Conflict, OutcomeUnknown, QueueError, TooLarge
 from queues.model.names import Layout
 from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.session import Posted, Session, SessionSettings
-from queues.store import batch as bundle
+from queues.store import batch
 from queues.store.batch import commit_many
 from queues.store.commit import MAX_MULTI_BYTES, Receipts, commit
 from tests.claims_support import Lost, lose_reply, names_node
@@ -297,10 +297,10 @@ def test_no_more_multis_are_under_way_than_allowed(
         return Counted(post(session, operations), len(most) - 1)
 
     monkeypatch.setattr(Session, "post", count)
-    monkeypatch.setattr(bundle, "_OPERATIONS_PER_MULTI", 10)
+    monkeypatch.setattr(batch, "_OPERATIONS_PER_MULTI", 10)
     steps = [[Create(f"{zookeeper_root}/{number}")] for number in range(200)]
     assert commit_many(session, steps) == [None] * 200
-    assert 1 < max(most) <= bundle._MULTIS_IN_FLIGHT  # noqa: SLF001 - the limit itself
+    assert 1 < max(most) <= batch._MULTIS_IN_FLIGHT  # noqa: SLF001 - the limit itself
 
 
 @pytest.mark.parametrize(

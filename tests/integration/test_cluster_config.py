@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from loguru import logger
 
-from orchestrator.config import live_limits as cluster_config
+from orchestrator.config import live_limits
 from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.model.errors import ConfigUnreadable, SettingsError
 from orchestrator.model.limits import Limits
@@ -142,7 +142,7 @@ def test_a_change_that_was_missed_is_found_with_a_new_connection(
 def test_changes_whose_watches_were_lost_are_found_by_the_timed_look(
     open_config: OpenConfig, unwatched: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_config, "_LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(live_limits, "_LOOK_AGAIN_SECONDS", 0.1)
     operator, worker = open_config(follow=False), open_config(session=unwatched)
     for count in (5, 6):
         operator.change(warn_after=count)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from queues.admin import items as dead
+from queues.admin import items
 from queues.claims.claim import Claim
 from queues.claims.claim_attempt import Candidate
 from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Retries
@@ -93,7 +93,7 @@ def test_a_record_that_was_mended_in_the_last_moment_is_not_buried(
         write_record(operator, mended)
         return commit(session, operations)
 
-    monkeypatch.setattr(dead, "commit", mend_first)
+    monkeypatch.setattr(items, "commit", mend_first)
     assert not queues.move_to_dead("accept", "default", token, CorruptRecord(ITEM, "test"))
     assert places_of(queues, ITEM) == ["accept"]
 

@@ -10,7 +10,7 @@ from orchestrator.doctor import drivers, left_overs, pools
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.doctor.findings import Finding, FindingKind, Severity
 from orchestrator.doctor.snapshot import ClusterSnapshot
-from orchestrator.leader import stale_nodes as suspects
+from orchestrator.leader import stale_nodes
 from orchestrator.model.job import JobError, JobState
 from orchestrator.model.states import Queue, Status
 from queues.model.codec import encode
@@ -18,7 +18,7 @@ from queues.model.errors import CorruptRecord, QueueError
 from queues.model.operations import Create, Delete, Set
 from queues.model.record import NewItem, Record
 from queues.session import Session
-from queues.store import pool_limits as queue_pools
+from queues.store import pool_limits
 from queues.store.batch import commit_many
 from queues.store.commit import Transaction
 from spark_runner.protocol.attempt import AttemptState, attempt_path
@@ -488,9 +488,9 @@ def test_what_cannot_be_listed_with_the_tools_of_zookeeper(
     assert finding.path == practice.layout.pool("default")
     assert "14,364 items with ids of 36 characters, or 6,355 of 128" in finding.what
     practice.queues.pools.change("default", bound=14_364)
-    monkeypatch.setattr(queue_pools, "_LS_BYTES", 165)
+    monkeypatch.setattr(pool_limits, "_LS_BYTES", 165)
     assert practice.kinds().get(FindingKind.LARGE_FOLDER) is None
-    monkeypatch.setattr(queue_pools, "_LS_BYTES", 164)
+    monkeypatch.setattr(pool_limits, "_LS_BYTES", 164)
     assert practice.kinds()[FindingKind.LARGE_FOLDER] == [practice.layout.queue("accept", "default")]
 
 
@@ -583,7 +583,7 @@ def test_a_lock_that_becomes_valid_in_the_last_moment_stays(
         return commit_many(session, steps)
 
     found = practice.doctor.check()
-    monkeypatch.setattr(suspects, "commit_many", late)
+    monkeypatch.setattr(stale_nodes, "commit_many", late)
     practice.doctor.fix(found)
     assert practice.is_there(path)
 

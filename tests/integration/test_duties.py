@@ -10,7 +10,7 @@ import pytest
 from orchestrator.compose import build_queue_set, open_session
 from orchestrator.config.settings import Settings
 from orchestrator.handlers.hooks import Hook, Hooks
-from orchestrator.leader import stale_nodes as suspects
+from orchestrator.leader import stale_nodes
 from orchestrator.leader.duty import Duty, Fence
 from orchestrator.leader.election import Election
 from orchestrator.leader.queued_timeout import QueuedTimeout
@@ -410,7 +410,7 @@ def before_the_next_removal(monkeypatch: pytest.MonkeyPatch, act: Callable[[], N
             acts.pop()()
         return commit_many(session, steps)
 
-    monkeypatch.setattr(suspects, "commit_many", late)
+    monkeypatch.setattr(stale_nodes, "commit_many", late)
 
 
 # ---------------------------------------------------------------------- places
@@ -516,7 +516,7 @@ class Time:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
-    monkeypatch.setattr(suspects, "time", made)
+    monkeypatch.setattr(stale_nodes, "time", made)
     return made
 
 

@@ -35,8 +35,7 @@ from queues.embedded.packets import ask, is_root_of
 from queues.embedded.ports import free_ports
 from queues.embedded.zkcli import logged_in
 from queues.model.errors import Unreachable
-from queues.session import Acl, Login, Session, SessionSettings
-from queues.session import access_walk as closing
+from queues.session import Acl, Login, Session, SessionSettings, access_walk
 from tests.another_user import as_another_user
 from tests.servers.zookeeper import zookeeper_client
 
@@ -143,7 +142,7 @@ def test_login_and_nodes_outlive_a_restart_and_stay_closed(tmp_path: Path) -> No
 def test_what_is_planted_while_a_new_server_starts_is_gone_when_it_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close = closing.close_nodes
+    close = access_walk.close_nodes
 
     def plant_and_close(hosts: str, **rest: Any) -> None:
         made = tried(hosts, lambda client: client.create("/orchestrator/jobs/00", b"theirs", makepath=True))

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from spark_runner.runners.base import RunState, SubmitRequest
-from spark_runner.runners.kubernetes import program as secrets
+from spark_runner.runners.kubernetes import program
 from spark_runner.runners.kubernetes import runner as kubernetes_runner
 from spark_runner.runners.kubernetes.launch import pod_name
 from spark_runner.runners.kubernetes.program import LAYOUT
@@ -27,15 +27,15 @@ class Versions:
     def __init__(self, site: KubernetesSite, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site
         self._patch = monkeypatch
-        self._today = secrets._today()  # noqa: SLF001 - as the workers count
+        self._today = program._today()  # noqa: SLF001 - as the workers count
 
     def on_day(self, day: int) -> None:
         """Go to this day, 0 is today."""
-        self._patch.setattr(secrets, "_today", lambda: self._today + day)
+        self._patch.setattr(program, "_today", lambda: self._today + day)
 
     def name(self, version: str, day: int) -> str:
         files = {"driver.zip": version, "driver_main.py": DRIVER, LAYOUT: TO_STDERR}
-        name = secrets.code_secret({file: text.encode() for file, text in files.items()})["metadata"]["name"]
+        name = program.code_secret({file: text.encode() for file, text in files.items()})["metadata"]["name"]
         return f"{name.rpartition('-')[0]}-{self._today + day}"
 
     def worker(self, version: str) -> KubernetesRunner:
@@ -117,7 +117,7 @@ def test_what_a_worker_with_another_clock_has_just_made_stays(versions: Versions
 def test_no_secret_of_anybody_else_is_touched(versions: Versions) -> None:
     api, path = versions.site.cluster.api, f"/api/v1/namespaces/{versions.site.namespace}/secrets"
     api.create(path, {"metadata": {"name": "of-somebody-else"}})
-    api.create(path, {"metadata": {"name": "with-labels", "labels": {secrets.CODE_LABEL: "strange"}}})
+    api.create(path, {"metadata": {"name": "with-labels", "labels": {program.CODE_LABEL: "strange"}}})
     worker = versions.worker("any")
     run = versions.submit(worker, "any")
     versions.wait_pod(run)
@@ -130,4 +130,4 @@ def test_no_secret_of_anybody_else_is_touched(versions: Versions) -> None:
 
 
 def test_the_names_of_code_fit_into_labels() -> None:
-    assert len(secrets.code_secret({"any": b"thing"})["metadata"]["name"]) < 64
+    assert len(program.code_secret({"any": b"thing"})["metadata"]["name"]) < 64

@@ -9,7 +9,7 @@ from queues.model.record import NewItem
 from queues.queue_set import QueueSet
 from queues.session import Session, Stat, Wake
 from queues.session.connection import Follow
-from queues.store import watched_folder as folders
+from queues.store import watched_folder
 from queues.store.watched_folder import WatchedFolder
 from tests.claims_support import SOON, Collector
 from tests.queues_support import Open, expire
@@ -23,7 +23,7 @@ Listings = Callable[[], int]
 
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "LARGE", COUNT // 2)
+    monkeypatch.setattr(watched_folder, "LARGE", COUNT // 2)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_server_that_cannot_tell_is_asked_for_listings(
 def test_changes_that_nobody_fetches_are_listed_in_the_end(
     open_queues: Open, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "_MAX_NEWS", 5)
+    monkeypatch.setattr(watched_folder, "_MAX_NEWS", 5)
     queues = open_queues()
     fill(queues)
     with Collector(open_queues(), room=1) as seen:

@@ -9,8 +9,7 @@ import pytest
 
 from spark_runner.protocol.errors import KillError, SparkRunnerError
 from spark_runner.protocol.process import processes_of
-from spark_runner.runners import processes as kill_ladder
-from spark_runner.runners import spark_submits
+from spark_runner.runners import processes, spark_submits
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -85,8 +84,8 @@ def test_kill_forces_a_shim_that_hangs(
     runner.submit(submitted)
     shim = record(wait_until_up(runner, submitted))["pid"]
     monkeypatch.setattr(signal, "SIGCONT", 0)  # nothing wakes it
-    monkeypatch.setattr(kill_ladder, "SHIM_SECONDS", 0.2)
-    monkeypatch.setattr(kill_ladder, "FORCED_SECONDS", 0.5)
+    monkeypatch.setattr(processes, "SHIM_SECONDS", 0.2)
+    monkeypatch.setattr(processes, "FORCED_SECONDS", 0.5)
     os.kill(shim, signal.SIGSTOP)
     runner.kill(run, grace_seconds=0.2)
     assert processes_of(run) == []
@@ -136,9 +135,9 @@ def test_kill_of_an_unknown_run_is_nothing(runner: LocalRunner, run: str) -> Non
 def test_what_survives_everything_is_named(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kill_ladder, "SHIM_SECONDS", 0.1)
-    monkeypatch.setattr(kill_ladder, "FORCED_SECONDS", 0.1)
-    monkeypatch.setattr(kill_ladder, "_send", lambda *_: None)  # as signals to another user's process
+    monkeypatch.setattr(processes, "SHIM_SECONDS", 0.1)
+    monkeypatch.setattr(processes, "FORCED_SECONDS", 0.1)
+    monkeypatch.setattr(processes, "_send", lambda *_: None)  # as signals to another user's process
     with subprocess.Popen(["sleep", "60"], env=os.environ | {"ORCHESTRATOR_RUN": run}) as process:
         with pytest.raises(KillError, match=f"{run} .*: {process.pid}$"):
             runner.kill(run, grace_seconds=0.1)

@@ -20,7 +20,7 @@ from queues.model.operations import Create, Delete
 from queues.model.record import NewItem
 from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
-from queues.store import pool_nodes as pool_folders
+from queues.store import pool_nodes
 from queues.store.batch import commit_once
 from queues.store.commit import commit
 from tests.claims_support import SOON, Collector, claim_of
@@ -253,7 +253,7 @@ def test_what_is_put_while_a_pool_is_removed_stops_the_removal(
             producer.put("accept", "a", {}, pool=pool)
         return commit_once(*arguments)
 
-    monkeypatch.setattr(pool_folders, "commit_once", put_first)
+    monkeypatch.setattr(pool_nodes, "commit_once", put_first)
     with pytest.raises(PoolInUse, match=words):
         queues.remove_pool(POOL)
     with Collector(open_queues(), pools=None) as seen:
@@ -324,12 +324,12 @@ def test_a_pool_that_is_removed_by_hand_again_and_again_is_tried_now_and_then(
     queues = open_queues()
     queues.put("accept", "a", {}, pool=POOL)
 
-    def make(folders: pool_folders.PoolFolders, pool: str, *_: object, **_more: object) -> None:
+    def make(folders: pool_nodes.PoolFolders, pool: str, *_: object, **_more: object) -> None:
         folders._made.add(pool)  # noqa: SLF001 - it was made, and is gone again
 
     with Collector(open_queues(), pools=[POOL], room=0) as seen:
         wait_until(lambda: seen.consumer._views.get(POOL), 10, "the pool is served")  # noqa: SLF001 - nothing else shows it
-        monkeypatch.setattr(pool_folders.PoolFolders, "_make", make)
+        monkeypatch.setattr(pool_nodes.PoolFolders, "_make", make)
         tries: list[int] = []
         scan = seen.consumer._scan  # noqa: SLF001 - how often one tries shows nowhere else
 

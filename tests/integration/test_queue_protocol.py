@@ -13,7 +13,7 @@ from queues.model.operations import Create, Delete, Operation, Set
 from queues.model.record import Record
 from queues.queue_set import QueueSet
 from queues.session import ReplyLost, Session
-from queues.store import commit as transaction
+from queues.store import commit
 from tests.queues_support import Open, expire, places_of
 
 ITEM = "item-1"
@@ -81,7 +81,7 @@ def test_a_record_that_is_too_large_is_refused_before_it_is_sent(open_queues: Op
     with pytest.raises(TooLarge, match="65,536"):
         queues.put("accept", ITEM, {"text": "x" * 70_000})
     with pytest.raises(TooLarge):
-        transaction.commit(queues.session, [Create("/too-large", b"x" * transaction.MAX_MULTI_BYTES)])
+        commit.commit(queues.session, [Create("/too-large", b"x" * commit.MAX_MULTI_BYTES)])
     assert places_of(queues, ITEM) == []
 
 
@@ -169,7 +169,7 @@ def test_the_fence_refuses_a_stale_holder_even_when_it_does_not_know_of_its_loss
     # As after a pause: the lock is another's, the old holder's own checks have not run yet.
     first, second = open_queues("first"), open_queues("second")
     stale = put_and_claim(first)
-    transaction.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
+    commit.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
     claim = claim_of(second)
     assert claim is not None  # so the lock is there again: only fence and nonce can tell
     with pytest.raises(ClaimLost):
@@ -183,7 +183,7 @@ def test_the_fence_refuses_a_stale_holder_even_when_it_does_not_know_of_its_loss
 def test_a_holder_without_its_lock_can_change_nothing_though_nobody_else_claimed(open_queues: Open) -> None:
     queues = open_queues()
     claim = put_and_claim(queues)
-    transaction.commit(queues.session, [Delete(queues.layout.lock("default", ITEM))])
+    commit.commit(queues.session, [Delete(queues.layout.lock("default", ITEM))])
     with pytest.raises(ClaimLost):
         claim.commit(queue="finish")
     assert places_of(queues, ITEM) == ["accept"]
@@ -201,7 +201,7 @@ def test_a_stale_listing_cannot_claim_an_item_that_has_moved_on(open_queues: Ope
 def test_a_reused_id_does_not_let_an_old_holder_in(open_queues: Open) -> None:
     first, second = open_queues("first"), open_queues("second")
     stale = put_and_claim(first)
-    transaction.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
+    commit.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
     claim = claim_of(second)
     assert claim is not None
     claim.remove()
@@ -282,7 +282,7 @@ def test_a_removal_whose_reply_was_lost_is_done(
 def test_a_step_of_a_stale_holder_is_not_taken_for_its_own_lost_reply(open_queues: Open) -> None:
     first, second = open_queues("first"), open_queues("second")
     stale = put_and_claim(first)
-    transaction.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
+    commit.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
     claim = claim_of(second)
     assert claim is not None
     ambiguous = Conflict(2, "test", "BadVersion", ambiguous=True)
@@ -301,7 +301,7 @@ def test_a_failed_multi_raises_and_names_the_operation_that_was_refused(open_que
     queues.put("accept", ITEM, {})
     path = queues.layout.record(ITEM)
     with pytest.raises(Conflict) as caught:
-        transaction.commit(queues.session, [Create(f"{path}/a"), Set(path, b"{}", 7), Create(f"{path}/b")])
+        commit.commit(queues.session, [Create(f"{path}/a"), Set(path, b"{}", 7), Create(f"{path}/b")])
     assert caught.value.index == 1
     assert caught.value.reason == "BadVersion"
     assert not caught.value.ambiguous
@@ -323,7 +323,7 @@ def test_a_corrupt_record_goes_to_dead_with_the_reason_and_its_bytes_unchanged(o
     queues.put("accept", ITEM, {})
     (token,) = queues.tokens("accept")
     garbage = b"\x00\xffnot json"
-    transaction.commit(queues.session, [Set(queues.layout.record(ITEM), garbage, -1)])
+    commit.commit(queues.session, [Set(queues.layout.record(ITEM), garbage, -1)])
     with pytest.raises(CorruptRecord) as caught:
         queues.claim("accept", "default", token)
     assert queues.move_to_dead("accept", "default", token, caught.value)

@@ -9,7 +9,7 @@ from queues.consumer.backlog import Backlog, Share
 from queues.model.names import Token
 from queues.session import Session, Stat
 from queues.session.connection import Follow
-from queues.store import watched_folder as folders
+from queues.store import watched_folder
 from queues.store.watched_folder import WatchedFolder
 
 DUES = st.lists(st.integers(1, 50), max_size=30)
@@ -245,7 +245,7 @@ def test_what_is_told_of_a_large_folder_leads_to_the_same_as_a_listing(
     tokens = [token(f"i{number}", number // 4, number // 2) for number in range(16)]
     there = {tokens[number] for number in names}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folders, "LARGE", 1)
+        patch.setattr(watched_folder, "LARGE", 1)
         made = Made(*there, follows=True)
         made.backlog.divide(Share(0, of))
         assert made.refresh(now=9)
@@ -266,7 +266,7 @@ def test_what_is_told_of_a_large_folder_leads_to_the_same_as_a_listing(
 
 
 def test_what_is_told_of_a_large_folder_comes_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "LARGE", 1)
+    monkeypatch.setattr(watched_folder, "LARGE", 1)
     made = Made(token("b", 3), token("e", 9), follows=True)
     made.refresh(now=4)
     for item_id, due in (("d", 5), ("a", 1), ("c", 4)):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_runner.runners.class_archive import maker as idle
+from spark_runner.runners.class_archive import maker
 
 
 @pytest.mark.parametrize(
@@ -12,15 +12,15 @@ from spark_runner.runners.class_archive import maker as idle
 def test_a_host_is_idle_when_nothing_waits_for_its_processors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited: float | None, load: float, *, expected: bool
 ) -> None:
-    monkeypatch.setattr(idle, "LEAST_MEMORY", 0)
-    monkeypatch.setattr(idle, "LEAST_DISK", 0)
-    monkeypatch.setattr(idle, "waited_percent", lambda _resource: waited)
+    monkeypatch.setattr(maker, "LEAST_MEMORY", 0)
+    monkeypatch.setattr(maker, "LEAST_DISK", 0)
+    monkeypatch.setattr(maker, "waited_percent", lambda _resource: waited)
     monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
-    assert idle.host_is_idle(tmp_path) is expected
+    assert maker.host_is_idle(tmp_path) is expected
 
 
 @pytest.mark.parametrize("limit", ["LEAST_MEMORY", "LEAST_DISK"])
 def test_without_room_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    monkeypatch.setattr(idle, "waited_percent", lambda _resource: 0.0)
-    monkeypatch.setattr(idle, limit, 1 << 60)
-    assert not idle.host_is_idle(tmp_path)
+    monkeypatch.setattr(maker, "waited_percent", lambda _resource: 0.0)
+    monkeypatch.setattr(maker, limit, 1 << 60)
+    assert not maker.host_is_idle(tmp_path)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.logs.errors import TargetRefuses, TargetUnreachable
-from orchestrator.logs.shipping import delivery as stream
-from orchestrator.logs.shipping import pace
+from orchestrator.logs.shipping import delivery, pace
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.logs.shipping.target import BatchResult
 from orchestrator.logs.spool import position
@@ -76,7 +75,7 @@ def test_a_spool_whose_checkpoint_cannot_be_written_is_in_the_way_of_no_other(
                 raise OSError(28, "No space left on device")
             write(folder, place)
 
-        monkeypatch.setattr(stream, "write_checkpoint", full)
+        monkeypatch.setattr(delivery, "write_checkpoint", full)
         with opened(root) as other:
             append(other, range(50))
         with shipping(root, shelf, spool):

@@ -10,7 +10,7 @@ from orchestrator.worker import transitions
 from spark_runner.driver import outcome
 from spark_runner.protocol.attempt import outcome_facts
 from spark_runner.protocol.redacted import add_secrets
-from spark_runner.runners import submission_state as start_words
+from spark_runner.runners import submission_state
 from spark_runner.runners.yarn.verdict import verdict_of
 from tests.secret_kinds import KINDS, Kind
 from tests.unit.test_yarn_verdict import application
@@ -39,7 +39,7 @@ def test_what_a_plan_names_is_masked_in_all_that_is_recorded() -> None:
 
 
 def _in_words_of_a_jvm(text: str) -> str:
-    return start_words.trouble(f"Error: {text}")
+    return submission_state.trouble(f"Error: {text}")
 
 
 def _in_a_verdict_of_yarn(text: str) -> str:

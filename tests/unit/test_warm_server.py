@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spark_runner.driver import warm_server as server
+from spark_runner.driver import warm_server
 from spark_runner.protocol.warm_files import Gateway, ServerFiles
 
 
@@ -31,7 +31,7 @@ def test_a_server_opens_when_it_has_gone_through_its_rehearsal(
         "keep_streams_apart": lambda: None,
         "LOOK_SECONDS": 0.01,
     }.items():
-        monkeypatch.setattr(server, name, replacement)
-    assert server.main([str(plan)]) == 0
+        monkeypatch.setattr(warm_server, name, replacement)
+    assert warm_server.main([str(plan)]) == 0
     assert rehearsed == [(spark, False)] * rehearsal
     assert files.gateway() == Gateway(4711, "secret")
