@@ -218,9 +218,9 @@ class Claimer:
         if any(version < 0 for *_, version in seen):  # ZooKeeper reads -1 as any version
             raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)
         if binding and any(limits.paused for _, limits, _ in seen):
-            raise NotClaimed(
-                candidate.token.id, Refusal.POOL_CHANGED
-            )  # paused since the candidate was chosen
+            for pool in pools:  # the pause may have ended: its watch fires later, so the next try reads again
+                self._root.pools.forget(pool)
+            raise NotClaimed(candidate.token.id, Refusal.POOL_CHANGED)
         checks = [Check(self._root.layout.pool(pool), version) for pool, _, version in seen]
         return seen[0][1].cap, checks
 

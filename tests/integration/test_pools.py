@@ -16,7 +16,7 @@ from queues.queue_set import QueueSet
 from queues.session import Session
 from queues.store.batch import commit_many
 from queues.store.commit import Transaction, commit
-from queues.store.pool_limits import PoolLimits
+from queues.store.pool_limits import PoolLimits, Pools
 from queues.store.watched_folder import WatchedFolder
 from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import Open, places_of
@@ -228,6 +228,19 @@ def test_a_resume_wakes_a_consumer_whose_own_queue_set_has_looked_at_the_limits_
         seen.wait_for("sign")
         operator.pools.change(DEFAULT_POOL, paused=False)
         seen.wait_for("sign", "waiting", timeout=3)
+
+
+def test_a_claim_does_not_rely_on_a_pause_that_has_ended(
+    open_queues: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator, worker = open_queues(), open_queues()
+    put_in(operator, DEFAULT_POOL, 1)
+    (token,) = operator.tokens("accept")
+    operator.pools.change(DEFAULT_POOL, paused=True)
+    assert worker.claim("accept", DEFAULT_POOL, token) is None
+    monkeypatch.setattr(Pools, "on_change", lambda *_: None)  # the watch fires late
+    operator.pools.change(DEFAULT_POOL, paused=False)
+    assert worker.claim("accept", DEFAULT_POOL, token) is not None
 
 
 def test_a_pause_does_not_hinder_puts_moves_and_those_who_hold_an_item(open_queues: Open) -> None:
